@@ -30,7 +30,7 @@ def accuracy(
     everything: options.All = False,
     as_json: options.Json = False,
     socket: options.Socket = None,
-) -> int:
+) -> None:
     """Compare the forecasts of completed jobs with their outcomes.
 
     By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
@@ -45,15 +45,15 @@ def accuracy(
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
+    from ..daemon.report.accuracy import ForecastOutcome, to_csv, to_dict
+
     if journal is not None and socket is not None:
         raise bad("--socket", "not with --journal, which reads a file")
     if out is not None:
         check_output(out.with_suffix(out.suffix.lower()), (".csv",), "; --plot draws pictures")
     picture_files.check(plot)
-    jobs = _asked(socket) if journal is None else _read(journal)
+    jobs = _read(journal) if journal else [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
     if out is not None:
-        from ..daemon.report.accuracy import to_csv
-
         write_whole(out, to_csv(jobs))
         note(f"{len(jobs):,} jobs are in {out}")
     if plot is not None:
@@ -61,20 +61,11 @@ def accuracy(
 
         picture_files.save(forecast_accuracy(jobs), plot)
     if as_json:
-        from ..daemon.report.accuracy import to_dict
-
         print_json("accuracy", to_dict(jobs))
     else:
         from .output.status import show_accuracy
 
         show_accuracy(jobs, everything=everything)
-    return 0
-
-
-def _asked(socket: str | None) -> list[ForecastOutcome]:
-    from ..daemon.report.accuracy import ForecastOutcome
-
-    return [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
 
 
 def _read(path: Path) -> list[ForecastOutcome]:

@@ -11,7 +11,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -48,9 +48,7 @@ def calibrate(
     other: Annotated[Path | None, argument("B", "With --compare A: measure nothing, compare A with B.")] = None,
     seconds: Annotated[float, option("SECONDS", "Time limit of the measurement.", min=0.1, max=86400)] = 20.0,
     out: Annotated[Path | None, option("FILE", "Write a cluster file (YAML) of this node.", "--out", "-o")] = None,
-    name: Annotated[
-        str | None, option("TYPE", "Name of the node and its type.", show_default="the host's name")
-    ] = None,
+    name: Annotated[str | None, option("TYPE", "Name of the node and its type.", default="the host's name")] = None,
     grid: Annotated[bool, flag("--grid", "Find the contention model that fits best; takes twice as long.")] = False,
     picture: picture_files.PlotFile = None,
     record: Annotated[
@@ -64,7 +62,7 @@ def calibrate(
     on_command: Annotated[str, option("CMD", "Command that switches it on.")] = "",
     up_command: Annotated[str, option("CMD", "Command that exits with 0 when it is up.")] = "",
     down_command: Annotated[
-        str, option("CMD", "Command that exits with 0 when it is off.", show_default="when --up-command fails")
+        str, option("CMD", "Command that exits with 0 when it is off.", default="when --up-command fails")
     ] = "",
     power_command: Annotated[str, option("CMD", "Command that prints its power in watts.")] = "",
     repeat: options.Repeat = 1,
@@ -93,9 +91,10 @@ def calibrate(
         --on-command 'ipmitool -H $PILOTFISH_NODE-bmc chassis power on'
         --up-command 'ping -c1 -W1 $PILOTFISH_NODE'
     """
-    for key, value in (("seconds", seconds), ("bound", bound), ("switch_limit", switch_limit), ("settle", settle)):
+    numbers = {"--seconds": seconds, "--bound": bound, "--switch-limit": switch_limit, "--settle": settle}
+    for written, value in numbers.items():
         if not math.isfinite(value):
-            raise bad(_written(key), f"{value:g} (allowed: a number)")
+            raise bad(written, f"{value:g} (allowed: a number)")
     if out is not None:
         check_output(out, (".yaml", ".yml"))
     picture_files.check(picture)
@@ -113,13 +112,9 @@ def calibrate(
         timing = SwitchTiming(switch_limit, settle, max(0.05, min(1.0, settle / 10)))
         _switch(switching, commands, timing, repeat, out, picture, references, bound, as_json)
         return
-    for key in _OF_SWITCHING:
-        if key in given:
-            raise bad(_written(key), "only with --switching NODE")
+    _refuse(_OF_SWITCHING, given, "only with --switching NODE")
     if other is not None:
-        for key in ("out", "picture", "record", "grid"):
-            if key in given:
-                raise bad(_written(key), "not with two files to compare: nothing is measured")
+        _refuse(("out", "picture", "record", "grid"), given, "not with two files to compare: nothing is measured")
         _compare(compare, other, name, bound, as_json)
         return
     chosen = local_node_names(platform.node(), [()])[0] if name is None else name
@@ -131,9 +126,11 @@ def calibrate(
     _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json)
 
 
-def _written(key: str) -> str:
-    """Return how a parameter is written on the command line."""
-    return {"other": "B", "picture": "--plot"}.get(key) or f"--{key.replace('_', '-')}"
+def _refuse(parameters: Iterable[str], given: set[str], why: str) -> None:
+    """Raise typer.BadParameter if one of the parameters is given."""
+    for name in parameters:
+        if name in given:
+            raise bad({"other": "B", "picture": "--plot"}.get(name) or f"--{name.replace('_', '-')}", why)
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
@@ -234,9 +231,7 @@ def _check_switching(node: str, commands: Commands, given: set[str]) -> None:
     for key in ("off", "on", "up"):
         if not getattr(commands, key).strip():
             raise bad(f"--{key}-command", "missing (allowed: a command, for --switching)")
-    for key in _OF_THIS_NODE:
-        if key in given:
-            raise bad(_written(key), "not with --switching: it is about a measurement on this node")
+    _refuse(_OF_THIS_NODE, given, "not with --switching: it is about a measurement on this node")
     if "picture" in given and commands.power is None:
         raise bad("--plot", "there is nothing to draw without --power-command")
 

@@ -16,10 +16,9 @@ from typing import Annotated
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import Profiles
+from .inputs import Profiles, allowed_cpus, checked_name, profile_name
 from .options import argument, option
 from .output.documents import print_json
-from .profile_inputs import allowed_cpus, profile_name
 from .streams import note
 from .usage_errors import bad
 
@@ -49,7 +48,7 @@ def corun(
 
     allowed, chosen = allowed_cpus(cpus), profile_name(command, name)
     if node_type is not None:
-        profile_name([], node_type, "--node-type")
+        checked_name(node_type, "--node-type")
     if allowed is not None and set(allowed) >= os.sched_getaffinity(0):
         raise bad("--cpus", f"{cpus} leaves no CPU for the streamer")
     try:
@@ -71,7 +70,7 @@ def corun(
 def pairs(
     files: Annotated[
         list[Path] | None,
-        argument("SCORES", "What `profile corun --json` printed.", show_default="all scores in the store"),
+        argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store"),
     ] = None,
     store: options.Store = None,
     as_json: options.Json = False,

@@ -43,7 +43,7 @@ KINDS = ("both", "batch", "interactive", "untyped")
 
 Load = Annotated[
     float | None,
-    option("X", "Offered load: arriving work / capacity of the machine, such as 0.9.", show_default="of the model"),
+    option("X", "Offered load: arriving work / capacity of the machine, such as 0.9.", default="of the model"),
 ]
 Limit = Annotated[
     str,
@@ -193,12 +193,24 @@ def communication(
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
     from ..formats.batsim.write import batsim_communicating, batsim_text
+    from ..formats.workloads import format_of
     from ..simulate.generate.communication import Factors, JobSelection, communicating
+    from ..simulate.replay.machine import speeds_of
 
     path = one_trace(trace, workload, "the trace of the jobs")
     _check_out(out, as_json, (".json",))
-    least, most = _checked(bounds, largest, procs, {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w})
-    recorded = _read(path, cluster, skip_invalid=skip_invalid)
+    for name, factor in {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w}.items():
+        if not 0.0 <= factor <= MOST_FACTOR:
+            raise bad(name, f"{factor:g} (allowed: 0 to {MOST_FACTOR:g})")
+    least, most = _pair("--bounds", bounds)
+    if not 0.0 <= least <= most < math.inf:
+        raise bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
+    if largest > procs:
+        raise bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
+    check_files(path, cluster)
+    form, speeds = format_of(path), speeds_of(read_machine(cluster))
+    load_kernels(*form.kernels)
+    recorded = form.read(path, speeds=speeds, skip_invalid=skip_invalid)
     picked = from_source(str(path), JobSelection(jobs, least, most, largest).of, recorded, seed)
     made = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
     given = {
@@ -211,30 +223,6 @@ def communication(
         about["cluster"] = file_hash(cluster)
     text = batsim_text(from_source(str(path), batsim_communicating, made, about, matrices))
     _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {procs:,} processors")
-
-
-def _read(path: Path, cluster: Path | None, *, skip_invalid: bool) -> Workload:
-    """The trace. Raises ConfigError, OSError."""
-    from ..formats.workloads import format_of
-    from ..simulate.replay.machine import speeds_of
-
-    check_files(path, cluster)
-    form, speeds = format_of(path), speeds_of(read_machine(cluster))
-    load_kernels(*form.kernels)
-    return form.read(path, speeds=speeds, skip_invalid=skip_invalid)
-
-
-def _checked(bounds: str, largest: int, procs: int, factors: dict[str, float]) -> tuple[float, float]:
-    """The bounds of run times. Raises typer.BadParameter for any of these."""
-    for name, factor in factors.items():
-        if not 0.0 <= factor <= MOST_FACTOR:
-            raise bad(name, f"{factor:g} (allowed: 0 to {MOST_FACTOR:g})")
-    least, most = _pair("--bounds", bounds)
-    if not 0.0 <= least <= most < math.inf:
-        raise bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
-    if largest > procs:
-        raise bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
-    return least, most
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: str) -> Walltimes:

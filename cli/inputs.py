@@ -1,4 +1,4 @@
-"""What commands read: cluster files, machines, the profile store, workflows."""
+"""What commands read: cluster files, machines, the profile store, workflows, names of profiles, lists of CPUs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from ..daemon.paths import default_config_path, profile_store_path
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
-from ..simulate.model.job import Profile, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
 from .streams import note, warn
-from .usage_errors import bad
+from .usage_errors import bad, value_of
 
 if TYPE_CHECKING:
     from ..daemon.config import DaemonConfig
@@ -48,16 +49,7 @@ def read_machine(path: Path | None) -> Cluster | None:
 
 
 def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
-    """Return the trace that was given as TRACE or as --workload.
-
-    Args:
-        trace: the argument; None = not given.
-        workload: the option; None = not given.
-        purpose: what it is needed for, such as "the trace to predict".
-
-    Raises:
-        typer.BadParameter: neither is given, or both are.
-    """
+    """Return the trace that was given as TRACE or as --workload, for a purpose. Raises typer.BadParameter."""
     if trace and workload:
         raise bad("TRACE", "given twice, also by --workload")
     if (path := trace or workload) is None:
@@ -66,11 +58,7 @@ def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
 
 
 def config_file(given: Path | None) -> Path:
-    """Return the configuration of the service: the file given, else the user's or the site's.
-
-    Raises:
-        typer.BadParameter: no file is given, and neither default exists.
-    """
+    """Return the service's configuration: the file given, else the user's or the site's. Raises typer.BadParameter."""
     found = given or default_config_path()
     if found is None:
         raise bad("--config", "missing: neither ~/.config/pilotfish nor /etc/pilotfish has a pilotfish.yaml")
@@ -98,12 +86,7 @@ def configured_adapter(adapter: str | None, config: Path | None) -> tuple[str, d
 
 
 def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
-    """Check the value of --out before anything is computed.
-
-    Args:
-        path: the file to write.
-        endings: allowed endings of its name.
-        more: what else is allowed, to end the message with.
+    """Check the value of --out before anything is computed; `more` says what is allowed besides the endings.
 
     Raises:
         typer.BadParameter: the name has another ending.
@@ -127,6 +110,7 @@ def file_hash(path: Path) -> str:
     return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
+@dataclass
 class Profiles:
     """The profile store, opened on first use.
 
@@ -135,17 +119,16 @@ class Profiles:
             stderr).
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._unprofiled: set[str] = set()
+    path: Path | None
+    _unprofiled: set[str] = field(default_factory=set)
 
     @cached_property
     def store(self) -> ProfileStore:
         """The store itself."""
         from ..profiles.store import ProfileStore
 
-        if self._path is not None:
-            return ProfileStore(self._path)
+        if self.path is not None:
+            return ProfileStore(self.path)
         try:
             own = profile_store_path()
         except ConfigError as error:
@@ -213,6 +196,40 @@ def refuse_trace(path: Path) -> None:
     if kind in ("SWF", "Batsim", "IRMaSim"):
         allowed = f"a workflow; `pilotfish simulate {path}` replays a trace"
         raise ConfigError(str(path), "", f"this is a trace of jobs ({kind})", allowed)
+
+
+def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
+    """Return the CPUs of a list such as 0,2-3; None for None. Raises typer.BadParameter."""
+    if written is None:
+        return None
+    from ..formats.hostlist import parse_cpus
+
+    with value_of("--cpus"):
+        cpus = parse_cpus(written)
+    usable = os.sched_getaffinity(0)
+    if not set(cpus) <= usable:
+        raise bad("--cpus", f"{written} (allowed: {','.join(map(str, sorted(usable)))})")
+    return cpus
+
+
+def checked_name(name: str, option: str = "--name") -> str:
+    """Return the name of a profile or a node type that `option` gave. Raises typer.BadParameter."""
+    from ..profiles.store import check_name
+
+    with value_of(option):
+        check_name(name)
+    return name
+
+
+def profile_name(command: list[str], name: str | None) -> str:
+    """Return the name given, or else the one by which a job with this command finds its profile."""
+    if name is not None:
+        return checked_name(name)
+    from ..profiles.identity import signature
+
+    made = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
+    assert made is not None
+    return made
 
 
 def this_machine(workflow: Workflow) -> Cluster:

@@ -48,11 +48,10 @@ class Lazy:
 
 
 class LazyGroup(TyperGroup):
-    """The top-level group: a subclass lists its commands in `lazy`, and their headings in `sections`."""
+    """The top-level group: a subclass lists its commands in `lazy`, and under headings in `sections`."""
 
     lazy: ClassVar[Mapping[str, Lazy]] = {}
-    #: Heading -> names of commands, for the help.
-    sections: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    sections: ClassVar[Mapping[str, Mapping[str, Lazy]]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -69,6 +68,6 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""
         widest = max(map(len, self.lazy))
-        for heading, names in self.sections.items():
+        for heading, commands in self.sections.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:<{widest}}", self.lazy[name].summary) for name in names])
+                formatter.write_dl([(f"{name:<{widest}}", command.summary) for name, command in commands.items()])

@@ -72,7 +72,9 @@ def completing(words: Words) -> Callable[[str], list[str]] | None:
     return complete
 
 
-def option(metavar: str, help: str, *names: str, words: Words = None, **settings: Any) -> Any:
+def option(
+    metavar: str, help: str, *names: str, words: Words = None, default: str | bool = True, **settings: Any
+) -> Any:
     """Declare an option that takes a value.
 
     Args:
@@ -80,14 +82,16 @@ def option(metavar: str, help: str, *names: str, words: Words = None, **settings
         help: one sentence.
         names: such as "--out", "-o"; default: made from the name of the parameter.
         words: values that are completed.
+        default: the default value in words, for the help; True = as it is, False = not shown.
         settings: see `typer.Option`.
     """
-    return typer.Option(*names, metavar=metavar, help=help, autocompletion=completing(words), **settings)
+    settings |= {"metavar": metavar, "help": help, "autocompletion": completing(words), "show_default": default}
+    return typer.Option(*names, **settings)
 
 
-def argument(metavar: str, help: str, *, words: Words = None, **settings: Any) -> Any:
+def argument(metavar: str, help: str, *, words: Words = None, default: str | bool = True) -> Any:
     """Declare an argument; see `option`."""
-    return typer.Argument(metavar=metavar, help=help, autocompletion=completing(words), **settings)
+    return typer.Argument(metavar=metavar, help=help, autocompletion=completing(words), show_default=default)
 
 
 def flag(name: str, help: str) -> Any:
@@ -106,7 +110,7 @@ WorkflowFile = Annotated[Path, _WORKFLOW]
 OptionalWorkflowFile = Annotated[Path | None, _WORKFLOW]
 Traces = Annotated[
     list[Path] | None,
-    argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", show_default=False),
+    argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", default=False),
 ]
 MoreTraces = Annotated[list[Path] | None, option("FILE", "A trace; may be repeated.", "--workload", "-w")]
 SameTrace = Annotated[Path | None, option("FILE", "The same as TRACE.", "--workload", "-w", hidden=True)]
@@ -118,7 +122,7 @@ ConfigFile = Annotated[
     Path | None,
     option(
         "FILE", "Configuration of the service (YAML).", "--config",
-        show_default="~/.config/pilotfish/pilotfish.yaml, else /etc/pilotfish/pilotfish.yaml",
+        default="~/.config/pilotfish/pilotfish.yaml, else /etc/pilotfish/pilotfish.yaml",
     ),
 ]  # fmt: skip
 MappingPolicy = Annotated[
@@ -141,31 +145,29 @@ Goal = Annotated[
 ]
 Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, same result.", min=0, callback=_seed)]
 Budget = Annotated[
-    int | None,
-    option("N", "Simulations that lookahead may use.", min=1, show_default="by the size of the workflow"),
+    int | None, option("N", "Simulations that lookahead may use.", min=1, default="by the size of the workflow")
 ]
 TimeLimit = Annotated[
-    float | None,
-    option("SECONDS", "Stop the search after this time; the plan reports it.", show_default="none"),
+    float | None, option("SECONDS", "Stop the search after this time; the plan reports it.", default="none")
 ]
-Store = Annotated[Path | None, option("FILE", "Profile store.", show_default="profiles.sqlite in the state directory")]
+Store = Annotated[Path | None, option("FILE", "Profile store.", default="profiles.sqlite in the state directory")]
 Json = Annotated[bool, flag("--json", "Print one JSON document instead of text.")]
 All = Annotated[bool, flag("--all", "Show every row, however many there are.")]
 DryRun = Annotated[bool, flag("--dry-run", "Print what would be done; change nothing.")]
 ShowCommands = Annotated[
     bool, flag("--show-commands", "Print the commands that would be run, for a queue or a dry run.")
 ]
-Socket = Annotated[str | None, option("PATH", "Socket of the service.", show_default="in the runtime directory")]
+Socket = Annotated[str | None, option("PATH", "Socket of the service.", default="in the runtime directory")]
 SkipInvalid = Annotated[
     bool, flag("--skip-invalid", "Leave out and count jobs that are invalid or cannot be replayed.")
 ]
-Procs = Annotated[int | None, option("N", "Processors of the machine.", show_default="as in the workload")]
+Procs = Annotated[int | None, option("N", "Processors of the machine.", default="as in the workload")]
 Begin = Annotated[float | None, option("SECONDS", "Start at this second of the trace.", "--from")]
 End = Annotated[float | None, option("SECONDS", "End before this second of the trace.", "--until")]
 NodeType = Annotated[str | None, option("TYPE", "Type of the measured node in your cluster file.")]
 ProfileOption = Annotated[
     str | None,
-    option("NAME", "Name of the profile.", "--name", words=profile_names, show_default="from the command or the file"),
+    option("NAME", "Name of the profile.", "--name", words=profile_names, default="from the command or the file"),
 ]
 Command = Annotated[list[str], argument("COMMAND...", "The command and its arguments.")]
 Engine = Annotated[
@@ -177,9 +179,7 @@ Replicates = Annotated[
     int | None, option("N", "Plan N draws of stochastic demands; show the most frequent mapping.", min=1)
 ]
 Repeat = Annotated[int, option("N", "Number of runs.", min=1, max=1000)]
-Cpus = Annotated[
-    str | None, option("LIST", "CPUs that the command may use, such as 0,2-3.", "--cpus", show_default="all")
-]
-Workers = Annotated[int | None, option("N", "Processes that work.", min=1, show_default="one for each CPU")]
+Cpus = Annotated[str | None, option("LIST", "CPUs that the command may use, such as 0,2-3.", "--cpus", default="all")]
+Workers = Annotated[int | None, option("N", "Processes that work.", min=1, default="one for each CPU")]
 Jobs = Annotated[int, option("N", "Number of jobs.", min=1, max=10_000_000)]
 Processors = Annotated[int, option("N", "Processors of the machine.", "--procs", min=1, max=10_000_000)]

@@ -20,7 +20,6 @@ from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
     from ..simulate.planning.stochastic import Replicated
-    from .charts.figure import Figure
 
 _FORMS = ("slurm", "oar", "json")
 
@@ -82,7 +81,13 @@ def plan(
         return
     if show_commands:
         raise bad("--show-commands", "only with --adapter or --config")
-    flow, site = _read(workflow, cluster, engine, store)
+    refuse_trace(workflow)
+    if cluster is None:
+        raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
+    site, profiles = read_cluster(cluster), Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    if engine == "fluid":  # the interval engine has no pairs of programs that slow each other
+        site = profiles.scored(site, flow)
     load_simulator(engine)
     if compare:
         _compare(flow, site, request, as_json)
@@ -98,9 +103,10 @@ def plan(
     else:
         _show(made, flow, site, everything, drawn)
     if plot is not None:
+        from .charts.plan_gantt import plan_gantt
         from .output import tables
 
-        picture_files.save(_chart(made, flow, site, tables.subtitle(made, flow, site)), plot)
+        picture_files.save(plan_gantt(made, flow, site, tables.subtitle(made, flow, site)), plot)
     warn(*flow.warnings, *made.warnings)
 
 
@@ -112,16 +118,6 @@ def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: 
     if as_json and export in ("slurm", "oar"):
         raise bad("--json", f"stdout can hold JSON or --export {export}, not both")
     picture_files.check(plot)
-
-
-def _read(workflow: Path, cluster: Path | None, engine: str, store: Path | None) -> tuple[Workflow, Cluster]:
-    """Read the workflow and the nodes. Raises PilotfishError, typer.BadParameter."""
-    refuse_trace(workflow)
-    if cluster is None:
-        raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
-    site, profiles = read_cluster(cluster), Profiles(store)
-    flow = profiles.read_workflow(workflow)
-    return flow, profiles.scored(site, flow) if engine == "fluid" else site  # the interval engine has no such pairs
 
 
 def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool) -> None:
@@ -144,10 +140,11 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
     from ..daemon.learning.job_profiles import classes_of
     from .charts import terminal_backend
+    from .charts.plan_gantt import plan_gantt
     from .output import tables
     from .output.text import Screen, class_lines
 
-    screen, chart = Screen(), _chart(made, flow, site)
+    screen, chart = Screen(), plan_gantt(made, flow, site, "")
     screen.title(tables.header(made, flow, site))
     screen.put(tables.plan_table(made, screen.cells, ascii_only=screen.ascii_only, everything=everything))
     if not everything and (hidden := tables.left_out(len(made.jobs))):
@@ -163,9 +160,3 @@ def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
     from ..formats.plan import plan_to_dict
 
     return with_classes(plan_to_dict(made), classes_of(made, flow.jobs, site))
-
-
-def _chart(made: Plan, flow: Workflow, site: Cluster, about: str = "") -> Figure:
-    from .charts.plan_gantt import plan_gantt
-
-    return plan_gantt(made, flow, site, about)

@@ -98,20 +98,16 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
             screen.put(hidden, "")
     if lines := seen.commands if commands else seen.actions:
         print(*map(clean, lines), "", sep="\n")  # not wrapped: they are meant to be copied
-    screen.put(*_waits(seen, everything))
+    waits = [f"{key} waits: {clean(why)}" for key, why in seen.waits.items()]
+    if not everything and len(waits) > _MOST_WAITS:
+        waits[_MOST_WAITS:] = [f"{len(waits) - _MOST_WAITS} more wait: --all shows them"]
+    screen.put(*waits)
     screen.put(*(f"dropped   {rejection.action.key}: {clean(rejection.reason)}" for rejection in seen.rejected))
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
     if not seen.jobs:
         screen.put("No waiting job is handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
-
-
-def _waits(seen: QueuePreview, everything: bool) -> list[str]:
-    lines = [f"{key} waits: {clean(why)}" for key, why in seen.waits.items()]
-    if everything or len(lines) <= _MOST_WAITS:
-        return lines
-    return [*lines[:_MOST_WAITS], f"{len(lines) - _MOST_WAITS} more wait: --all shows them"]
 
 
 def _document(seen: QueuePreview, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Rule: every predictor gets the same jobs in the same order, and knows only what 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from ..formats.text import count
 from ..simulate.errors import ConfigError
@@ -19,9 +19,7 @@ from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad, check_positive, not_among
 
-if TYPE_CHECKING:
-    from ..profiles.prediction.evaluate import Evaluation
-
+_PREDICTORS = ("estimate", "last-two", "history")
 app = command_group("Predict what jobs need from jobs that have ended; measure the errors.")
 
 
@@ -34,16 +32,10 @@ def evaluate(
     ] = "run-time",
     predictor: Annotated[
         list[str] | None,
-        option(
-            "NAME",
-            "Predictor: estimate, last-two or history; may be repeated.",
-            words=("estimate", "last-two", "history"),
-            show_default="all",
-        ),
+        option("NAME", "Predictor: estimate, last-two or history; may be repeated.", words=_PREDICTORS, default="all"),
     ] = None,
     quantile: Annotated[
-        float | None,
-        option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", show_default="0.5"),
+        float | None, option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", default="0.5")
     ] = None,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
@@ -80,7 +72,10 @@ def evaluate(
     found = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
     if not found.jobs:
         raise ConfigError(str(path), "", f"no job's {need} can be predicted by {', '.join(names)}")
-    _print_notes(found)
+    if found.silent:
+        note(f"this trace has no data for: {', '.join(found.silent)}")
+    if found.unknown_waits:
+        note(f"{count(found.unknown_waits, 'job')} without a waiting time: assumed to have started at submission")
     if as_json:
         print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
         return
@@ -115,12 +110,8 @@ def command(
     keep = Profiles(store).store
     found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
     if found is None:
-        raise ConfigError(
-            str(keep.path),
-            "",
-            f"no run of a command like {words[0]!r} is recorded, as a job or by `profile run` without --name (a job "
-            "gets a named profile by its name)",
-        )
+        hint = "as a job or by `profile run` without --name (a job gets a named profile by its name)"
+        raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded, {hint}")
     if as_json:
         from ..profiles.profiles_file import dump_entry
 
@@ -130,12 +121,3 @@ def command(
     from .output.profiles import show_profile
 
     show_profile(found, keep.statistics(found.name), classify_there(found))
-
-
-def _print_notes(found: Evaluation) -> None:
-    """Print what the numbers do not rest on."""
-    if found.silent:
-        note(f"this trace has no data for: {', '.join(found.silent)}")
-    if found.unknown_waits:
-        jobs = count(found.unknown_waits, "job")
-        note(f"{jobs} without a waiting time: assumed to have started at submission")

@@ -6,8 +6,9 @@ Rule: `profile run` exits with the exit code of the command that it measured. A 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,10 @@ from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
 from .corun import corun, pairs
-from .inputs import Profiles, read_cluster
+from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
 from .lazy import command_group
 from .options import argument, flag, option
 from .output.documents import print_json
-from .profile_inputs import allowed_cpus, profile_name
 from .streams import note
 from .usage_errors import bad, not_among, value_of
 
@@ -44,7 +44,7 @@ def run(
     repeat: options.Repeat = 1,
     cpus: options.Cpus = None,
     bandwidth: Annotated[
-        str | None, option("RATE", "Memory traffic of each thread, such as 5GB/s.", show_default="as measured")
+        str | None, option("RATE", "Memory traffic of each thread, such as 5GB/s.", default="as measured")
     ] = None,
     node_type: options.NodeType = None,
     as_json: options.Json = False,
@@ -104,17 +104,18 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     explains a class.
     """
     keep = Profiles(store).store
-    known = {name: profile for name in keep.names() if (profile := keep.get(name))}
-    classed = _classes(known.values(), cluster)
+    classify = _classifier(cluster)
+    known = {name: (profile, classify(profile)) for name in keep.names() if (profile := keep.get(name))}
     if as_json:
         from ..profiles.classes import class_fields
 
-        classes = {name: class_fields(one) for name, one in zip(known, classed, strict=True)}
-        print_json("profiles", {"profiles": {name: _entry(one) for name, one in known.items()}, "classes": classes})
+        classes = {name: class_fields(classed) for name, (_, classed) in known.items()}
+        profiles = {name: _entry(profile) for name, (profile, _) in known.items()}
+        print_json("profiles", {"profiles": profiles, "classes": classes})
         return
     from .output.profiles import show_list
 
-    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), set(keep.own_names()))
+    show_list(known, set(keep.own_names()))
     dropped = [(count(gone.number, gone.what[:-1]), gone.latest) for gone in keep.dropped()]
     note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
 
@@ -134,7 +135,7 @@ def show(
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
-    classed = _classes([profile], cluster)[0] if profile else None
+    classed = _classifier(cluster)(profile) if profile else None
     if as_json:
         from ..profiles.classes import class_fields
 
@@ -160,14 +161,12 @@ def import_(
         str | None,
         option(
             "TOOL", "Tool that wrote the file: sacct, likwid, perf or jobstats.", "--source", "--from",
-            words=("sacct", "likwid", "perf", "jobstats"), show_default="pilotfish",
+            words=("sacct", "likwid", "perf", "jobstats"), default="pilotfish",
         ),
     ] = None,
     name: options.ProfileOption = None,
     node_type: options.NodeType = None,
-    date: Annotated[
-        str | None, option("YYYY-MM-DD", "Date of the measurement.", show_default="as in the file")
-    ] = None,
+    date: Annotated[str | None, option("YYYY-MM-DD", "Date of the measurement.", default="as in the file")] = None,
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -207,7 +206,7 @@ def import_(
 
 @app.command()
 def export(
-    file: Annotated[Path | None, argument("FILE", "FILE.yaml, .json or .csv.", show_default="YAML on stdout")] = None,
+    file: Annotated[Path | None, argument("FILE", "FILE.yaml, .json or .csv.", default="YAML on stdout")] = None,
     numbers: Annotated[bool, flag("--numbers", "Write one row for each number, as in every FILE.csv.")] = False,
     store: options.Store = None,
 ) -> None:
@@ -263,17 +262,14 @@ def _imported(origin: str, file: Path, name: str | None, node_type: str | None, 
             day.fromisoformat(date)
         except ValueError:
             raise bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
-    chosen = file.name.partition(".")[0] if name is None else profile_name([], name)
+    chosen = file.name.partition(".")[0] if name is None else checked_name(name)
     return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
 
 
-def _classes(profiles: Iterable[Profile], cluster: Path | None) -> list[Classification]:
+def _classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
     from ..profiles.classes import classify_on, classify_there
 
-    if cluster is None:
-        return [classify_there(profile) for profile in profiles]
-    site = read_cluster(cluster)
-    return [classify_on(profile, site) for profile in profiles]
+    return classify_there if cluster is None else partial(classify_on, cluster=read_cluster(cluster))
 
 
 def _entry(profile: Profile | None) -> Any:

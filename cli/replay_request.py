@@ -139,19 +139,17 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     kinds = [format_of(path) for path in request.workloads]
     cluster = read_machine(request.cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
-    how = {
-        "speeds": speeds_of(cluster),
-        "storages": storages_of(cluster),
-        "skip_invalid": request.skip_invalid,
-        "profiles": Profiles(None),
-    }
+    of_machine = {"speeds": speeds_of(cluster), "storages": storages_of(cluster)}
+    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
     rich = bool(request.decision_time) or jobs.dependencies is not None
     load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
-        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{_left_out(jobs)}")
+        left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
+        why = f"; left out: {left_out}" if left_out else ""
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
     return ReplayInput(jobs, machine, cluster, size_from)
 
 
@@ -176,8 +174,3 @@ def _machine(
 
 def _names(paths: Iterable[object]) -> str:
     return ", ".join(map(str, paths))
-
-
-def _left_out(jobs: Workload) -> str:
-    words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
-    return f"; left out: {words}" if words else ""

@@ -30,15 +30,13 @@ Adapter = Annotated[
         "NAME",
         "Ask Slurm itself (slurm), or the service (daemon).",
         words=("daemon", "slurm"),
-        show_default="daemon, or as in client.yaml",
+        default="daemon, or as in client.yaml",
     ),
 ]
 
 
 def daemon(
-    config: options.ConfigFile = None,
-    dry_run: options.DryRun = False,
-    show_commands: options.ShowCommands = False,
+    config: options.ConfigFile = None, dry_run: options.DryRun = False, show_commands: options.ShowCommands = False
 ) -> int:
     """Start the service: it maps submitted workflows to nodes, starts their jobs, and compares forecast and outcome.
 
@@ -93,14 +91,13 @@ def submit(
 
 def status(
     workflow: Annotated[
-        str | None,
-        argument("WORKFLOW", "Show only this workflow, with all its jobs.", words=options.workflow_ids),
+        str | None, argument("WORKFLOW", "Show only this workflow, with all its jobs.", words=options.workflow_ids)
     ] = None,
     everything: options.All = False,
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:
+) -> None:
     """Show workflows and jobs, with forecasts and actual times.
 
     Ended workflows (the latest 20) have one line each; the others list their jobs.
@@ -118,7 +115,6 @@ def status(
         from .output.status import show_status
 
         show_status(reply, everything=everything or workflow is not None)
-    return 0
 
 
 def cancel(
@@ -126,7 +122,7 @@ def cancel(
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:
+) -> None:
     """Cancel a workflow or one job: waiting jobs never start, running jobs are ended.
 
     \b
@@ -141,7 +137,6 @@ def cancel(
         print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
     if reply["warning"]:
         warn(f"running jobs are ended later: {reply['warning']}")
-    return 0
 
 
 def explain(
@@ -152,7 +147,7 @@ def explain(
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:
+) -> None:
     """Explain a job: the chosen nodes, the runner-up, the forecast and the outcome.
 
     \b
@@ -167,7 +162,6 @@ def explain(
         from .output.status import show_job_log
 
         show_job_log(reply)
-    return 0
 
 
 def _client(adapter: str | None, socket: str | None) -> Client:
@@ -200,17 +194,16 @@ def _wait(client: Client, workflow: str, patience_s: float) -> int:
                 since = now
                 note(f"{error}; asking again about {workflow} for {patience_s:g} s")
             if now - since >= patience_s:
-                return _give_up(workflow, f"no answer for {patience_s:g} s: {error}")
+                why = f"no answer for {patience_s:g} s: {error}"
+                break
         except EndUnknownError as error:
-            return _give_up(workflow, str(error))
+            why = str(error)
+            break
         else:
             if found["exit_code"] is not None:
                 note(*failure_lines(found))
                 return int(found["exit_code"])
         time.sleep(pause)
         pause = min(1.2 * pause, longest)
-
-
-def _give_up(workflow: str, why: str) -> int:
     note(f"error: the end of {workflow} is unknown: {why} (`pilotfish status {workflow}` asks again)")
     return END_UNKNOWN

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,53 +88,43 @@ def _replay(request: ReplayRequest, found: ReplayInput) -> Replayed:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Power:
-    """Power and energy of a replay, as far as known.
-
-    Args:
-        track: power of the machine over time.
-        joules: energy of each job.
-        limit: use of the policy's energy or power limit.
-    """
-
-    track: Track | None = None
-    joules: Array | None = None
-    limit: LimitOutcome | None = None
+#: Power of the machine over time, energy of each job, and use of the policy's energy or power limit, as far as known.
+_Power = tuple[Track | None, Array | None, LimitOutcome | None]
 
 
 def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _Power:
     """Return power and energy. O(n log n) for n changes of power."""
     if isinstance(replayed, Contended):
         track = contended_track(replayed)
-        return _Power(track, None if track is None else replayed.jobs_joules)
+        return track, None if track is None else replayed.jobs_joules, None
     if (powers := found.machine.powers) is None:
-        return _Power()
+        return None, None, None
     track = energy.track(replayed, powers)
     limit = energy.limited(replayed, request.policy.policy, powers, track)
-    return _Power(track, energy.jobs_joules(replayed, powers), limit)
+    return track, energy.jobs_joules(replayed, powers), limit
 
 
 def _report(
     request: ReplayRequest, found: ReplayInput, replayed: Replayed, power: _Power, out: Path | None, *, as_json: bool
 ) -> None:
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
-    summary, about = summarise(replayed, found.machine.powers), _about(request, found, power)
+    track, joules, limit = power
+    summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
     if out is not None:
-        write_results(out, replayed, summary, about, power.track, power.joules)
+        write_results(out, replayed, summary, about, track, joules)
     if as_json:
         print_json("replay", {**about, **asdict(summary)})
         return
     has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, found.cluster is None
     show_replay(
-        Screen(), replayed, summary, request.policy.text, found.size_from, power.limit, has_limit=has_limit,
+        Screen(), replayed, summary, request.policy.text, found.size_from, limit, has_limit=has_limit,
         assumed=assumed,
     )  # fmt: skip
     if out is not None:
         note(f"the results are in {out}")
 
 
-def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[str, Any]:
+def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | None) -> dict[str, Any]:
     """Return the origin of a summary's numbers."""
     files = [path for path in (*request.workloads, request.cluster, request.policy.file) if path]
     about = {
@@ -150,6 +140,6 @@ def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[st
     }
     if not request.policy.compiled or request.decision_time:
         about["decision_time"] = "measured" if request.decision_time is None else request.decision_time
-    if power.limit:
-        about["limit"] = asdict(power.limit)
+    if limit:
+        about["limit"] = asdict(limit)
     return about

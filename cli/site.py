@@ -30,7 +30,7 @@ def doctor(
         option("NAME", "Resource manager to examine: slurm, or local (this machine).", words=("slurm", "local")),
     ] = None,
     config: options.ConfigFile = None,
-    user: Annotated[str | None, option("NAME", "Account of the service.", show_default="yours")] = None,
+    user: Annotated[str | None, option("NAME", "Account of the service.", default="yours")] = None,
     trial: Annotated[bool, flag("--try", "Also try your rights, with a job of yours that never starts.")] = False,
     setup: Annotated[bool, flag("--setup", "Only print the commands that set pilotfish up.")] = False,
     undo: Annotated[bool, flag("--undo", "Only print the commands that remove it.")] = False,
@@ -115,17 +115,18 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)
     endpoint = config.endpoint if config else runtime_socket()
+    mode: str | None = ""
     try:
         mode = str(ask(endpoint, "status", timeout_s=5.0).get("mode", "unknown"))
+        found = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
     except NoDaemonError as error:
-        if config is None:
-            return Service("", dry, power), [Finding(NOTE, "service", str(error))]
-        level = NOTE if dry else WARNING
-        words = f"{error}: jobs that are held for it wait until their hold is over"
-        return Service("", dry, power), [Finding(level, "service", words, ("systemctl start pilotfishd",))]
+        found = Finding(NOTE, "service", str(error))
+        if config is not None:
+            words = f"{error}: jobs that are held for it wait until their hold is over"
+            found = Finding(NOTE if dry else WARNING, "service", words, ("systemctl start pilotfishd",))
     except DaemonError as error:
-        return Service(None, dry, power), [Finding(NOTE, "service", f"the state of the service is unknown: {error}")]
-    return Service(mode, dry, power), [Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")]
+        mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
+    return Service(mode, dry, power), [found]
 
 
 def _counters() -> list[Finding]:

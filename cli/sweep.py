@@ -32,8 +32,7 @@ MOST_WHYS = 3
 def sweep(
     file: Annotated[Path, argument("FILE", "What is varied (YAML).")],
     out: Annotated[
-        Path | None,
-        option("DIR", "Write results.csv and sweep.json.", "--out", "-o", show_default="FILE.results"),
+        Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
     ] = None,
     workers: options.Workers = None,
     dask: Annotated[str | None, option("ADDRESS", "Replay on the Dask cluster at tcp://HOST:8786 instead.")] = None,

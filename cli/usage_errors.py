@@ -43,16 +43,7 @@ def check_positive(option: str, seconds: float | None) -> None:
 
 
 def check_period(begin: float | None, end: float | None, valid: Callable[[float], bool]) -> None:
-    """Check the values of --from and --until.
-
-    Args:
-        begin: seconds; None = not given.
-        end: seconds, above `begin`; None = not given.
-        valid: whether a number is allowed.
-
-    Raises:
-        typer.BadParameter: one is not allowed.
-    """
+    """Raise typer.BadParameter unless --from is below --until, where given, and both are valid seconds."""
     for name, value in (("--from", begin), ("--until", end)):
         if value is not None and not valid(value):
             raise bad(name, f"{value:g} (allowed: seconds)")
@@ -62,12 +53,7 @@ def check_period(begin: float | None, end: float | None, valid: Callable[[float]
 
 @contextmanager
 def value_of(option: str, *, source: str | None = None) -> Iterator[None]:
-    """Turn a ConfigError into a usage error about the value of `option`.
-
-    Args:
-        option: its name, such as `--engine`.
-        source: only errors from this source; None = all.
-    """
+    """Turn a ConfigError (only one from `source`, if given) into a usage error about the value of `option`."""
     try:
         yield
     except ConfigError as error:

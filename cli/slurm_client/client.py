@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...adapters.base import AdapterError
-from ...adapters.slurm.user_client import OwnJobs, own_jobs
+from ...adapters.slurm.user_client import own_jobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
@@ -51,13 +51,23 @@ class SlurmClient:
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, time.time() - KEPT_S)
-            known = _known(state, id, flow)
-            if known is None or known.stage != WHOLE:
-                warn(*flow.warnings)
-                if key is None:
-                    _refuse_after_half(state, flow)
-                known = _submit(own, self.settings, state, known, flow, id, key or id, directory, hold=hold)
-        return known.id
+            made = _known(state, id, flow)
+            if made is not None and made.stage == WHOLE:
+                return id
+            warn(*flow.warnings)
+            if key is None:
+                _refuse_after_half(state, flow)
+            again = made is not None and made.stage == TAKEN_BACK
+            begun = None if again else made
+            made = begun or _intent(self.settings, flow, id, key or id, directory, hold=hold)
+            submitter = Submitter(own, made, self.settings, note, again=again)
+            if there := submitter.find_submitted():
+                note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
+            made.outputs.mkdir(parents=True, exist_ok=True)
+            if made is not begun:
+                made.create(records.folder(state))
+            submitter.submit()
+        return id
 
     def status(self, workflow: str | None) -> dict[str, Any]:
         """See DaemonClient."""
@@ -96,7 +106,8 @@ class SlurmClient:
         if watched.record and watched.record.stage == BEGUN and "/" not in target:
             watched.record.reached(TAKEN_BACK)
         elif not alive:
-            raise InvalidJobError(f"{target} has ended already ({_state(watched, names)})")
+            reply = job_reply(watched, names[0]) if len(names) == 1 else workflow_reply(watched)
+            raise InvalidJobError(f"{target} has ended already ({reply['state']})")
         own.cancel([job.id for job in alive])
         waiting = sum(job.state is JobState.PENDING for job in alive)
         return {"cancelled": waiting, "ending": len(alive) - waiting, "warning": ""}
@@ -132,23 +143,6 @@ def _refuse_after_half(state: Path, flow: Workflow) -> None:
             )
 
 
-def _submit(
-    own: OwnJobs, to: Settings, state: Path, known: Record | None, flow: Workflow, id: str, key: str, directory: Path,
-    *, hold: bool,
-) -> Record:  # fmt: skip
-    again = known is not None and known.stage == TAKEN_BACK
-    made = known if known is not None and not again else _intent(to, flow, id, key, directory, hold=hold)
-    submitter = Submitter(own, made, to, note, again=again)
-    there = submitter.find_submitted()
-    if there:
-        note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
-    made.outputs.mkdir(parents=True, exist_ok=True)
-    if made is not known:
-        made.create(records.folder(state))
-    submitter.submit()
-    return made
-
-
 def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool) -> Record:
     """Return the record of a submission, with a forecast where the nodes and the needs of the jobs are known."""
     outputs = (Path(to.output_dir).expanduser() if to.output_dir else directory) / id
@@ -168,10 +162,6 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
         keys = {job.id: made.key_of(job.id) for job in flow.jobs}
         made.hold = holds(flow, {name: job["start"] for name, job in made.forecast.items()}, keys, to)
     return made
-
-
-def _state(watched: Watched, names: list[str]) -> str:
-    return str(job_reply(watched, names[0])["state"] if len(names) == 1 else workflow_reply(watched)["state"])
 
 
 def _find(found: list[Watched], workflow: str) -> Watched:

@@ -166,15 +166,7 @@ def forget(state: Path, before: float) -> None:
 
 @contextmanager
 def alone(state: Path, id: str) -> Iterator[None]:
-    """Lock a submission against other processes, on all machines that share the state directory.
-
-    Args:
-        state: the state directory.
-        id: of the workflow.
-
-    Raises:
-        PilotfishError: another process is submitting it.
-    """
+    """Lock a workflow's submission on all machines that share the state directory. Raises PilotfishError: locked."""
     path = folder(state) / f"{id}.lock"
     with path.open("a") as file:
         try:

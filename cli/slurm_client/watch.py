@@ -29,13 +29,7 @@ _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "
 
 @dataclass(slots=True)
 class Watched:
-    """A workflow.
-
-    Args:
-        id: of the workflow.
-        record: of its submission, if known.
-        jobs: jobs in the queue by name.
-    """
+    """A workflow: the record of its submission, if known, and its jobs in the queue by name."""
 
     id: str
     record: Record | None = None
@@ -65,39 +59,26 @@ class Watched:
 
 
 def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
-    """Return every workflow of the user, the oldest first.
-
-    Args:
-        own: the user's jobs in Slurm.
-        records: of submissions.
-
-    Raises:
-        AdapterError: the queue cannot be read.
-    """
+    """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
     found = {record.id: Watched(record.id, record) for record in records}
     for key, job in by_key(own.jobs()).items():
         workflow, _, name = key.partition("/")
         if name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
-    _ask_accounting(own, found.values())
+    unknown = {
+        number: (watched.jobs, name)
+        for watched in found.values()
+        if (record := watched.record)
+        for name, number in record.ids.items()
+        if name not in watched.jobs and name not in record.ended
+    }
+    for job in own.ended(unknown) if unknown else ():  # by one request to accounting
+        if job.id in unknown:
+            jobs, name = unknown[job.id]
+            jobs[name] = job
     for watched in found.values():
         _record_ended(watched)
     return sorted(found.values(), key=lambda watched: watched.submit_time)
-
-
-def _ask_accounting(own: OwnJobs, found: Iterable[Watched]) -> None:
-    """Add jobs that left the queue with an unknown end, by one request to accounting."""
-    unknown = {
-        number: (watched, name)
-        for watched in found
-        if watched.record
-        for name, number in watched.record.ids.items()
-        if name not in watched.jobs and name not in watched.record.ended
-    }
-    for job in own.ended(unknown) if unknown else ():
-        if job.id in unknown:
-            watched, name = unknown[job.id]
-            watched.jobs[name] = job
 
 
 def _record_ended(watched: Watched) -> None:
@@ -199,13 +180,7 @@ def _has_begun(watched: Watched, name: str) -> bool:
 
 
 def log_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
-    """Return the log of a job, for `explain`.
-
-    Args:
-        watched: its workflow.
-        name: of the job.
-        now: epoch seconds of the controller.
-    """
+    """Return the log of a job of a workflow, for `explain`; `now` is the controller's time, epoch seconds."""
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
     return {
