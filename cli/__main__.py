@@ -25,48 +25,46 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Base of click's errors about the command line, in every version of typer.
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
-_SECTIONS: dict[str, dict[str, Lazy]] = {
-    "Workflows": {
-        "plan": Lazy(".plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
-        "run": Lazy(".run", "run", "Plan a workflow, run it here, compare it with the forecast."),
-        "demo": Lazy(".demo", "demo", "Write a small example workflow of real programs."),
-    },
-    "Profiles": {
-        "profile": Lazy(".profile", "app", "Measure what jobs need; list, show, import, export profiles."),
-        "predict": Lazy(".predict", "app", "Predict what jobs need from jobs that have ended."),
-        "probes": Lazy(".site", "probes", "List what can be measured on this machine, and its cost."),
-        "calibrate": Lazy(".calibrate", "calibrate", "Measure this node; write it as a node type."),
-    },
-    "Service": {
-        "daemon": Lazy(".service", "daemon", "Start the service that maps and watches submitted jobs."),
-        "submit": Lazy(".service", "submit", "Submit a workflow."),
-        "status": Lazy(".service", "status", "Show workflows and jobs, with forecasts."),
-        "cancel": Lazy(".service", "cancel", "Cancel a workflow or a job."),
-        "explain": Lazy(".service", "explain", "Explain a job: candidates, forecasts, choice, outcome."),
-        "accuracy": Lazy(".accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
-    },
-    "Replay": {
-        "simulate": Lazy(".simulate", "simulate", "Replay a trace of jobs under a queue policy."),
-        "sweep": Lazy(".sweep", "sweep", "Replay traces under many policies, machines and loads."),
-        "policies": Lazy(".policies", "policies", "List queue policies and mapping policies."),
-        "plot": Lazy(".plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
-        "generate": Lazy(".generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
-        "convert": Lazy(".convert", "convert", "Write a workload or a machine in another format."),
-    },
-    "Site": {
-        "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
-        "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),
-        "warm": Lazy(".warm", "warm", "Compile all kernels for this machine, so that no command does."),
-        "reap": Lazy(".site", "reap", "Release pins whose jobs have not started (for a timer)."),
-    },
-}
-
 
 class Pilotfish(LazyGroup):
     """All commands."""
 
-    lazy = {name: command for commands in _SECTIONS.values() for name, command in commands.items()}
-    sections = {heading: tuple(commands) for heading, commands in _SECTIONS.items()}
+    sections = {
+        "Workflows": {
+            "plan": Lazy(".plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
+            "run": Lazy(".run", "run", "Plan a workflow, run it here, compare it with the forecast."),
+            "demo": Lazy(".demo", "demo", "Write a small example workflow of real programs."),
+        },
+        "Profiles": {
+            "profile": Lazy(".profile", "app", "Measure what jobs need; list, show, import, export profiles."),
+            "predict": Lazy(".predict", "app", "Predict what jobs need from jobs that have ended."),
+            "probes": Lazy(".site", "probes", "List what can be measured on this machine, and its cost."),
+            "calibrate": Lazy(".calibrate", "calibrate", "Measure this node; write it as a node type."),
+        },
+        "Service": {
+            "daemon": Lazy(".service", "daemon", "Start the service that maps and watches submitted jobs."),
+            "submit": Lazy(".service", "submit", "Submit a workflow."),
+            "status": Lazy(".service", "status", "Show workflows and jobs, with forecasts."),
+            "cancel": Lazy(".service", "cancel", "Cancel a workflow or a job."),
+            "explain": Lazy(".service", "explain", "Explain a job: candidates, forecasts, choice, outcome."),
+            "accuracy": Lazy(".accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
+        },
+        "Replay": {
+            "simulate": Lazy(".simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+            "sweep": Lazy(".sweep", "sweep", "Replay traces under many policies, machines and loads."),
+            "policies": Lazy(".policies", "policies", "List queue policies and mapping policies."),
+            "plot": Lazy(".plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
+            "generate": Lazy(".generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
+            "convert": Lazy(".convert", "convert", "Write a workload or a machine in another format."),
+        },
+        "Site": {
+            "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
+            "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),
+            "warm": Lazy(".warm", "warm", "Compile all kernels for this machine, so that no command does."),
+            "reap": Lazy(".site", "reap", "Release pins whose jobs have not started (for a timer)."),
+        },
+    }
+    lazy = {name: command for commands in sections.values() for name, command in commands.items()}
 
 
 app = typer.Typer(
@@ -136,12 +134,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return stop.code if isinstance(stop.code, int) else FAILED
     except InvariantError as error:
         return _internal_error(error)
-    except ConfigErrors as errors:
-        for one in errors.errors:
-            _fail(str(one))
-        return FAILED
     except PilotfishError as error:
-        return _fail(str(error))
+        return _fail(*map(str, error.errors if isinstance(error, ConfigErrors) else (error,)))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -155,8 +149,8 @@ def _run(argv: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _fail(text: str) -> int:
-    note(f"error: {text}")
+def _fail(*texts: str) -> int:
+    note(*(f"error: {text}" for text in texts))
     return FAILED
 
 

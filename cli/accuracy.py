@@ -8,12 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..formats.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .charts import picture_files
 from .daemon_client import ask_daemon
+from .inputs import check_output
+from .options import option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad
@@ -23,16 +24,13 @@ if TYPE_CHECKING:
 
 
 def accuracy(
-    journal: Annotated[
-        Path | None,
-        typer.Option("--journal", metavar="FILE", help="Read the journal.sqlite of a daemon, running or not."),
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write all jobs to FILE.csv.")] = None,
+    journal: Annotated[Path | None, option("FILE", "Read the journal.sqlite of a daemon, running or not.")] = None,
+    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv.", "--out", "-o")] = None,
     plot: picture_files.PlotFile = None,
     everything: options.All = False,
     as_json: options.Json = False,
     socket: options.Socket = None,
-) -> int:
+) -> None:
     """Compare the forecasts of completed jobs with their outcomes.
 
     By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
@@ -47,46 +45,27 @@ def accuracy(
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
-    _check(journal, out, socket)
-    picture_files.check(plot)
-    jobs = _asked(socket) if journal is None else _read(journal)
-    if out is not None:
-        from ..daemon.report.accuracy import to_csv
-        from ..formats.atomic_write import write_whole
+    from ..daemon.report.accuracy import ForecastOutcome, to_csv, to_dict
 
+    if journal is not None and socket is not None:
+        raise bad("--socket", "not with --journal, which reads a file")
+    if out is not None:
+        check_output(out.with_suffix(out.suffix.lower()), (".csv",), "; --plot draws pictures")
+    picture_files.check(plot)
+    jobs = _read(journal) if journal else [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
+    if out is not None:
         write_whole(out, to_csv(jobs))
         note(f"{len(jobs):,} jobs are in {out}")
     if plot is not None:
         from .charts.forecast_figure import forecast_accuracy
 
         picture_files.save(forecast_accuracy(jobs), plot)
-        note(f"the picture is in {plot}")
     if as_json:
-        from ..daemon.report.accuracy import to_dict
-
         print_json("accuracy", to_dict(jobs))
     else:
         from .output.status import show_accuracy
 
         show_accuracy(jobs, everything=everything)
-    return 0
-
-
-def _check(journal: Path | None, out: Path | None, socket: str | None) -> None:
-    if journal is not None and socket is not None:
-        raise bad("--socket", "not with --journal, which reads a file")
-    if out is None:
-        return
-    if out.suffix.lower() != ".csv":
-        raise bad("--out", f"{out.name!r} has no known ending (allowed: .csv; --plot draws pictures)")
-    if not out.parent.is_dir():
-        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
-
-
-def _asked(socket: str | None) -> list[ForecastOutcome]:
-    from ..daemon.report.accuracy import ForecastOutcome
-
-    return [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
 
 
 def _read(path: Path) -> list[ForecastOutcome]:

@@ -11,84 +11,68 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..formats.atomic_write import write_whole
 from ..formats.hostlist import is_node_name, local_node_names
 from ..simulate.errors import ConfigError, PilotfishError
 from . import options
 from .charts import picture_files
-from .inputs import read_cluster
+from .inputs import check_output, read_cluster
+from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
 from .usage_errors import bad
 
 if TYPE_CHECKING:
     from ..profiles.calibration.calibration_records import KnownValue
-    from ..profiles.calibration.node_switching import Switching
+    from ..profiles.calibration.node_switching import Commands, SwitchTiming
     from ..profiles.calibration.result import Calibration
+
+#: Options about a measurement on this node, and about another node.
+_OF_THIS_NODE = ("other", "seconds", "grid", "record")
+_OF_SWITCHING = (
+    "off_command", "on_command", "up_command", "down_command", "power_command", "repeat", "switch_limit", "settle",
+    "yes",
+)  # fmt: skip
 
 
 def calibrate(
     context: typer.Context,
-    other: Annotated[
-        Path | None, typer.Argument(metavar="B", help="With --compare A: measure nothing, compare A with B.")
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="SECONDS", min=0.1, max=86400, help="Time limit of the measurement.")
-    ] = 20.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a cluster file (YAML) of this node.")
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="TYPE", help="Name of the node and its type.", show_default="the host's name"),
-    ] = None,
-    grid: Annotated[
-        bool, typer.Option("--grid", help="Find the contention model that fits best; takes twice as long.")
-    ] = False,
+    other: Annotated[Path | None, argument("B", "With --compare A: measure nothing, compare A with B.")] = None,
+    seconds: Annotated[float, option("SECONDS", "Time limit of the measurement.", min=0.1, max=86400)] = 20.0,
+    out: Annotated[Path | None, option("FILE", "Write a cluster file (YAML) of this node.", "--out", "-o")] = None,
+    name: Annotated[str | None, option("TYPE", "Name of the node and its type.", default="the host's name")] = None,
+    grid: Annotated[bool, flag("--grid", "Find the contention model that fits best; takes twice as long.")] = False,
     picture: picture_files.PlotFile = None,
     record: Annotated[
-        Path | None,
-        typer.Option("--record", metavar="DIR", help="Record it in this folder; report changes since the last record."),
+        Path | None, option("DIR", "Record it in this folder; report changes since the last record.")
     ] = None,
-    compare: Annotated[
-        Path | None,
-        typer.Option("--compare", metavar="A", help="Report differences from this cluster file or record."),
-    ] = None,
-    bound: Annotated[
-        float,
-        typer.Option(metavar="SHARE", min=0.001, max=10, help="Least change that is reported; 0.1 is 10 %."),
-    ] = 0.1,
+    compare: Annotated[Path | None, option("A", "Report differences from this cluster file or record.")] = None,
+    bound: Annotated[float, option("SHARE", "Least change that is reported; 0.1 is 10 %.", min=0.001, max=10)] = 0.1,
     as_json: options.Json = False,
-    switching: Annotated[
-        str | None, typer.Option(metavar="NODE", help="Switch another node OFF and on; time it, read its power.")
-    ] = None,
-    off_command: Annotated[str, typer.Option(metavar="CMD", help="Command that switches $PILOTFISH_NODE off.")] = "",
-    on_command: Annotated[str, typer.Option(metavar="CMD", help="Command that switches it on.")] = "",
-    up_command: Annotated[str, typer.Option(metavar="CMD", help="Command that exits with 0 when it is up.")] = "",
+    switching: Annotated[str | None, option("NODE", "Switch another node OFF and on; time it, read its power.")] = None,
+    off_command: Annotated[str, option("CMD", "Command that switches $PILOTFISH_NODE off.")] = "",
+    on_command: Annotated[str, option("CMD", "Command that switches it on.")] = "",
+    up_command: Annotated[str, option("CMD", "Command that exits with 0 when it is up.")] = "",
     down_command: Annotated[
-        str,
-        typer.Option(
-            metavar="CMD", help="Command that exits with 0 when it is off.", show_default="when --up-command fails"
-        ),
+        str, option("CMD", "Command that exits with 0 when it is off.", default="when --up-command fails")
     ] = "",
-    power_command: Annotated[str, typer.Option(metavar="CMD", help="Command that prints its power in watts.")] = "",
+    power_command: Annotated[str, option("CMD", "Command that prints its power in watts.")] = "",
     repeat: options.Repeat = 1,
     switch_limit: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86400, help="Time limit for the node to go off, or to come up."),
+        float, option("SECONDS", "Time limit for the node to go off, or to come up.", min=0.1, max=86400)
     ] = 900.0,
     settle: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Wait before its power is read, for as long again."),
+        float, option("SECONDS", "Wait before its power is read, for as long again.", min=0.1, max=3600)
     ] = 10.0,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that the node may be switched off.")] = False,
+    yes: Annotated[bool, flag("--yes", "Confirm that the node may be switched off.")] = False,
 ) -> None:
     """Measure this node: memory bandwidth, cores, contention, power; write it as a node type.
 
@@ -107,43 +91,46 @@ def calibrate(
         --on-command 'ipmitool -H $PILOTFISH_NODE-bmc chassis power on'
         --up-command 'ping -c1 -W1 $PILOTFISH_NODE'
     """
-    _check(seconds, out, picture, bound)
+    numbers = {"--seconds": seconds, "--bound": bound, "--switch-limit": switch_limit, "--settle": settle}
+    for written, value in numbers.items():
+        if not math.isfinite(value):
+            raise bad(written, f"{value:g} (allowed: a number)")
+    if out is not None:
+        check_output(out, (".yaml", ".yml"))
+    picture_files.check(picture)
     given = {key for key in context.params if str(context.get_parameter_source(key)).endswith("COMMANDLINE")}
     if switching is not None:
-        wanted = SwitchingRequest(switching, off_command, on_command, up_command, down_command, power_command,
-                        repeat, switch_limit, settle)  # fmt: skip
-        wanted.check(given, yes=yes)
-        reference = None if compare is None else (str(compare), _known(compare, name))
-        wanted.measure(out, picture, reference, bound, as_json)
+        from ..profiles.calibration.node_switching import Commands, SwitchTiming
+
+        down, power = down_command.strip() or None, power_command.strip() or None
+        commands = Commands(off_command, on_command, up_command, down, power)
+        _check_switching(switching, commands, given)
+        if not yes:
+            times = "once" if repeat == 1 else f"{repeat} times"
+            raise bad("--yes", f"missing: {switching} would be switched OFF and on, {times}")
+        references = {} if compare is None else {str(compare): _known(compare, name)}
+        timing = SwitchTiming(switch_limit, settle, max(0.05, min(1.0, settle / 10)))
+        _switch(switching, commands, timing, repeat, out, picture, references, bound, as_json)
         return
-    _only_with_switching(given)
+    _refuse(_OF_SWITCHING, given, "only with --switching NODE")
     if other is not None:
-        for option, value in (("--out", out), ("--plot", picture), ("--record", record), ("--grid", grid or None)):
-            if value is not None:
-                raise bad(option, "not with two files to compare: nothing is measured")
+        _refuse(("out", "picture", "record", "grid"), given, "not with two files to compare: nothing is measured")
         _compare(compare, other, name, bound, as_json)
         return
-    chosen = _checked(name)
+    chosen = local_node_names(platform.node(), [()])[0] if name is None else name
+    if not is_node_name(chosen):
+        raise bad("--name", f"found {chosen[:100]!r} (allowed: letters, digits, '.', '_', '-')")
     if record is not None:
         _make(record)
     references = {} if compare is None else {str(compare): _known(compare, name)}
-    from ..profiles.calibration.session import calibrate as measure
-
-    try:
-        found = measure(seconds, with_grid=grid, progress=note if sys.stderr.isatty() else lambda text: None)
-    except MemoryError:
-        raise PilotfishError("there is not enough free memory for the arrays") from None
-    _write(found, chosen, out, picture)
-    if record is not None:
-        references |= _recorded(record, found, chosen)
-    _show(found, chosen, references, bound, as_json)
+    _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json)
 
 
-def _only_with_switching(given: set[str]) -> None:
-    for name in ("off_command", "on_command", "up_command", "down_command", "power_command", "repeat", "switch_limit",
-                 "settle", "yes"):  # fmt: skip
+def _refuse(parameters: Iterable[str], given: set[str], why: str) -> None:
+    """Raise typer.BadParameter if one of the parameters is given."""
+    for name in parameters:
         if name in given:
-            raise bad(f"--{name.replace('_', '-')}", "only with --switching NODE")
+            raise bad({"other": "B", "picture": "--plot"}.get(name) or f"--{name.replace('_', '-')}", why)
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
@@ -161,13 +148,6 @@ def _compare(before: Path | None, after: Path, name: str | None, bound: float, a
     show_changes(changed, str(after), str(before), bound)
 
 
-def _checked(name: str | None) -> str:
-    chosen = name if name is not None else local_node_names(platform.node(), [()])[0]
-    if not is_node_name(chosen):
-        raise bad("--name", f"found {chosen[:100]!r} (allowed: letters, digits, '.', '_', '-')")
-    return chosen
-
-
 def _make(folder: Path) -> None:
     """Make a folder if it is missing. Raises ConfigError: it cannot be made or written to."""
     try:
@@ -176,17 +156,6 @@ def _make(folder: Path) -> None:
         raise ConfigError(str(folder), "", f"it cannot be made: {error.strerror}", "a folder") from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(str(folder), "", "it cannot be written to", "a writable folder")
-
-
-def _check(seconds: float, out: Path | None, picture: Path | None, bound: float) -> None:
-    for option, value in (("--seconds", seconds), ("--bound", bound)):
-        if not math.isfinite(value):
-            raise bad(option, f"{value:g} (allowed: a number)")
-    if out is not None and out.suffix not in (".yaml", ".yml"):
-        raise bad("--out", f"{out.name!r} has no known ending (allowed: .yaml, .yml)")
-    if out is not None and not out.parent.is_dir():
-        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
-    picture_files.check(picture)
 
 
 def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
@@ -217,25 +186,29 @@ def _recorded(folder: Path, found: Calibration, name: str) -> dict[str, dict[str
     return {f"the calibration of {record.found.date}": calibrated_values(record.found, record.name) for record in last}
 
 
-def _write(found: Calibration, name: str, out: Path | None, picture: Path | None) -> None:
-    if out is not None:
-        from ..formats.atomic_write import write_whole
-        from ..profiles.calibration.report import cluster_text
+def _measure(
+    name: str, seconds: float, grid: bool, out: Path | None, picture: Path | None, record: Path | None,
+    references: dict[str, dict[str, KnownValue]], bound: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure this node, write and print the result, and report its differences from the references."""
+    from ..profiles.calibration.calibration_records import calibrated_values, changes, to_document
+    from ..profiles.calibration.report import cluster_text
+    from ..profiles.calibration.session import calibrate
+    from .output.profiles import show_calibration, show_changes
 
+    try:
+        found = calibrate(seconds, with_grid=grid, progress=note if sys.stderr.isatty() else lambda text: None)
+    except MemoryError:
+        raise PilotfishError("there is not enough free memory for the arrays") from None
+    if out is not None:
         write_whole(out, cluster_text(found, name))
         note(f"the node type is in {out}")
     if picture is not None:
         from .charts.calibration_figure import calibration
 
         picture_files.save(calibration(found), picture)
-        note(f"the picture is in {picture}")
-
-
-def _show(
-    found: Calibration, name: str, references: Mapping[str, Mapping[str, KnownValue]], bound: float, as_json: bool
-) -> None:
-    from ..profiles.calibration.calibration_records import calibrated_values, changes, to_document
-
+    if record is not None:
+        references |= _recorded(record, found, name)
     now = calibrated_values(found, name)
     changed = {source: changes(known, now, bound) for source, known in references.items()}
     if as_json:
@@ -244,101 +217,52 @@ def _show(
             data["changes"] = [{"since": key, **asdict(change)} for key, each in changed.items() for change in each]
         print_json("calibration", data)
         return
-    from .output.profiles import show_calibration, show_changes
-
     show_calibration(found)
     for source, each in changed.items():
         show_changes(each, "it", source, bound)
 
 
-#: Options about a measurement on this node.
-_NOT_WITH = ("other", "seconds", "grid", "record")
+def _check_switching(node: str, commands: Commands, given: set[str]) -> None:
+    """Check the options of switching. Raises typer.BadParameter."""
+    if not is_node_name(node):
+        raise bad("--switching", f"found {node[:100]!r} (allowed: the name of a node)")
+    if node.partition(".")[0] in {"localhost", platform.node().partition(".")[0]}:
+        raise bad("--switching", f"{node} is this machine (allowed: another, run from here)")
+    for key in ("off", "on", "up"):
+        if not getattr(commands, key).strip():
+            raise bad(f"--{key}-command", "missing (allowed: a command, for --switching)")
+    _refuse(_OF_THIS_NODE, given, "not with --switching: it is about a measurement on this node")
+    if "picture" in given and commands.power is None:
+        raise bad("--plot", "there is nothing to draw without --power-command")
 
 
-@dataclass(frozen=True)
-class SwitchingRequest:
-    """A measurement of switching, as the command line requests it.
+def _switch(
+    node: str, commands: Commands, timing: SwitchTiming, repeat: int, out: Path | None, picture: Path | None,
+    references: Mapping[str, Mapping[str, KnownValue]], bound: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Switch and measure a node, and write and print the result. Raises SwitchingError."""
+    from ..profiles.calibration.calibration_records import changes, switching_values
+    from ..profiles.calibration.node_switching import Shell, measure
+    from ..profiles.calibration.report import power_text
+    from .output.profiles import show_changes, show_switching
 
-    Args:
-        node: its name.
-        off, on, up, down, power: commands of the site.
-        repeat: times that it is switched.
-        limit_s: seconds to wait for each change.
-        settle_s: seconds before the power is read.
-    """
-
-    node: str
-    off: str
-    on: str
-    up: str
-    down: str
-    power: str
-    repeat: int
-    limit_s: float
-    settle_s: float
-
-    def check(self, given: set[str], *, yes: bool) -> None:
-        """Check the options. Raises typer.BadParameter."""
-        if not is_node_name(self.node):
-            raise bad("--switching", f"found {self.node[:100]!r} (allowed: the name of a node)")
-        if self.node.partition(".")[0] in {"localhost", platform.node().partition(".")[0]}:
-            raise bad("--switching", f"{self.node} is this machine (allowed: another, run from here)")
-        for option, command in (("off", self.off), ("on", self.on), ("up", self.up)):
-            if not command.strip():
-                raise bad(f"--{option}-command", "missing (allowed: a command, for --switching)")
-        for option, value in (("--switch-limit", self.limit_s), ("--settle", self.settle_s)):
-            if not math.isfinite(value):
-                raise bad(option, f"{value:g} (allowed: a number)")
-        for option in _NOT_WITH:
-            if option in given:
-                name = "B" if option == "other" else f"--{option}"
-                raise bad(name, "not with --switching: it is about a measurement on this node")
-        if "picture" in given and not self.power.strip():
-            raise bad("--plot", "there is nothing to draw without --power-command")
-        if not yes:
-            times = "once" if self.repeat == 1 else f"{self.repeat} times"
-            raise bad("--yes", f"missing: {self.node} would be switched OFF and on, {times}")
-
-    def measure(
-        self,
-        out: Path | None,
-        picture: Path | None,
-        reference: tuple[str, Mapping[str, KnownValue]] | None,
-        bound: float,
-        as_json: bool,
-    ) -> None:  # fmt: skip
-        """Switch and measure the node, and print the result. Raises SwitchingError."""
-        from ..profiles.calibration.calibration_records import changes, switching_values
-        from ..profiles.calibration.node_switching import Commands, Shell, SwitchTiming, measure
-
-        commands = Commands(self.off, self.on, self.up, self.down.strip() or None, self.power.strip() or None)
-        patience = SwitchTiming(self.limit_s, self.settle_s, max(0.05, min(1.0, self.settle_s / 10)))
-        with ExitStack() as stack:
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                stack.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
-            found = measure(self.node, commands, Shell(self.node), patience, self.repeat, note)
-        _write_switching(found, out, picture)
-        changed = None if reference is None else changes(reference[1], switching_values(found), bound)
-        if as_json:
-            more = {} if changed is None else {"changes": [asdict(change) for change in changed]}
-            print_json("switching", {**found.to_dict(), **more})
-            return
-        from .output.profiles import show_changes, show_switching
-
-        show_switching(found)
-        if changed is not None and reference is not None:
-            show_changes(changed, "it", reference[0], bound)
-
-
-def _write_switching(found: Switching, out: Path | None, picture: Path | None) -> None:
+    with ExitStack() as stack:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            stack.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
+        found = measure(node, commands, Shell(node), timing, repeat, note)
     if out is not None:
-        from ..formats.atomic_write import write_whole
-        from ..profiles.calibration.report import power_text
-
         write_whole(out, power_text(found))
         note(f"the power of its node type is in {out}")
     if picture is not None:
         from .charts.calibration_figure import switching
 
         picture_files.save(switching(found), picture)
-        note(f"the picture is in {picture}")
+    now = switching_values(found)
+    changed = {source: changes(known, now, bound) for source, known in references.items()}
+    if as_json:
+        more = {"changes": [asdict(change) for each in changed.values() for change in each]} if changed else {}
+        print_json("switching", {**found.to_dict(), **more})
+        return
+    show_switching(found)
+    for source, each in changed.items():
+        show_changes(each, "it", source, bound)

@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from .. import __version__
+from ..formats.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, read_cluster, read_machine
 from .kernel_loading import load_kernels
+from .options import argument
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad
 
 if TYPE_CHECKING:
     from ..formats.convert import Converted
-    from ..formats.workflow_tasks import Tasks
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A conversion, as the command line requests it.
-
-    Args:
-        source: file to read.
-        procs: processors of the machine; None = as the file says.
-        cluster: machine whose speed turns operations into seconds.
-        skip_invalid: leave out jobs that cannot be replayed.
-    """
-
-    source: Path
-    procs: int | None
-    cluster: Path | None
-    skip_invalid: bool
+#: Kind of IN -> endings of OUT.
+TO = {
+    "WfFormat": (".dax", ".yaml", ".swf", ".yml"),
+    "DAX": (".json", ".yaml", ".swf", ".yml"),
+    "workflow": (".json", ".dax", ".swf"),
+    "SWF": (".json",),
+    "Batsim": (".swf",),
+    "platform": (".yaml", ".yml"),
+    "cluster": (".xml",),
+}
+#: Kinds of files that are not workloads.
+WORKFLOWS, MACHINES = ("WfFormat", "DAX", "workflow"), ("platform", "cluster")
 
 
 def convert(
     source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="IN", help="SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform."
-        ),
+        Path, argument("IN", "SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform.")
     ],
-    target: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", help="Its ending is the format: .json, .swf, .dax, .yaml, .xml (.gz)."),
-    ],
+    target: Annotated[Path, argument("OUT", "Its ending is the format: .json, .swf, .dax, .yaml, .xml (.gz).")],
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
     skip_invalid: options.SkipInvalid = False,
@@ -73,25 +63,19 @@ def convert(
         raise bad("--procs", f"{procs} (allowed: 1 or more)")
     check_files(source, cluster)
     kind, end = _kind(source), Path(target.name.removesuffix(".gz")).suffix
-    if (kind, end) not in WAYS:
-        ends = ", ".join(to for of, to in WAYS if of == kind)
+    if end not in TO.get(kind, ()):
+        ends = ", ".join(TO.get(kind, ()))
         raise bad("OUT", f"{source.name} cannot be converted to {target.name!r} (allowed: {ends})")
     if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise bad("--procs, --cluster, --skip-invalid", "only for workloads")
-    from ..formats.atomic_write import write_whole
-
-    made = WAYS[kind, end](Conversion(source, procs, cluster, skip_invalid))
+    made = _converted(source, kind, end, procs, cluster, skip_invalid)
     write_whole(target, made.text)
     if as_json:
-        found = {"file": str(target), "content": made.what, "left_out": made.left_out, "lost": made.lost}
-        print_json(
-            "conversion", {key: dict(value) if isinstance(value, Mapping) else value for key, value in found.items()}
-        )
+        losses = {"left_out": dict(made.left_out), "lost": dict(made.lost)}
+        print_json("conversion", {"file": str(target), "content": made.what, **losses})
         return
-    note(f"{target}: {made.what}")
-    for what, counts in (("left out", made.left_out), ("not in it any more", made.lost)):
-        if counts:
-            note(f"{what}: {_counted(counts)}")
+    missing = (("left out", made.left_out), ("not in it any more", made.lost))
+    note(f"{target}: {made.what}", *(f"{what}: {_counted(counts)}" for what, counts in missing if counts))
 
 
 def _kind(source: Path) -> str:
@@ -110,99 +94,45 @@ def _kind(source: Path) -> str:
     return "workflow" if re.search(rb"^[^#\n]*\bpilotfish/workflow/", data, re.MULTILINE) else "cluster"
 
 
-def _swf_to_batsim(request: Conversion) -> Converted:
-    from ..formats.convert import swf_to_batsim
-    from ..formats.swf import read_swf
+def _converted(
+    source: Path, kind: str, end: str, procs: int | None, cluster: Path | None, skip_invalid: bool
+) -> Converted:
+    """Convert a file of this kind to the format of an ending. Raises ConfigError, typer.BadParameter."""
+    from ..formats import convert as formats
 
-    if request.cluster is not None:
-        raise bad("--cluster", "SWF has run times, no operations (allowed: with a Batsim trace)")
-    load_kernels("swf.parser")
-    jobs = read_swf(request.source, skip_invalid=request.skip_invalid)
-    if request.procs is None and jobs.machine is None:
-        raise ConfigError(str(request.source), "MaxProcs", "missing: the size of the machine", "that, or --procs")
-    return swf_to_batsim(dataclasses.replace(jobs, machine=request.procs or jobs.machine), _origin(request.source))
+    origin = f"converted from {source.name} by pilotfish {__version__}"
+    if kind == "cluster":
+        return formats.cluster_to_simgrid(read_cluster(source))
+    if kind == "platform":
+        from ..formats.simgrid.platform import read_platform
 
+        return formats.simgrid_to_cluster(read_platform(source), (origin,))
+    if kind == "Batsim":
+        from ..formats.batsim.workload import load_batsim, workload_of
+        from ..simulate.replay.machine import speeds_of
 
-def _batsim_to_swf(request: Conversion) -> Converted:
-    from ..formats.batsim.workload import load_batsim, workload_of
-    from ..formats.convert import batsim_to_swf
-    from ..simulate.replay.machine import speeds_of
+        speeds, given = speeds_of(read_machine(cluster)), load_batsim(source)
+        jobs = workload_of(given, source, speeds=speeds, skip_invalid=skip_invalid)
+        return formats.batsim_to_swf(given, replace(jobs, machine=procs or jobs.machine), origin)
+    if cluster is not None:
+        what = "SWF has" if kind == "SWF" else "tasks have"
+        raise bad("--cluster", f"{what} run times, no operations (allowed: with a Batsim trace)")
+    if kind == "SWF":
+        from ..formats.swf import read_swf
 
-    speeds = speeds_of(None if request.cluster is None else read_machine(request.cluster))
-    given = load_batsim(request.source)
-    jobs = workload_of(given, request.source, speeds=speeds, skip_invalid=request.skip_invalid)
-    return batsim_to_swf(
-        given, dataclasses.replace(jobs, machine=request.procs or jobs.machine), _origin(request.source)
-    )
+        load_kernels("swf.parser")
+        jobs = read_swf(source, skip_invalid=skip_invalid)
+        if procs is None and jobs.machine is None:
+            raise ConfigError(str(source), "MaxProcs", "missing: the size of the machine", "that, or --procs")
+        return formats.swf_to_batsim(replace(jobs, machine=procs or jobs.machine), origin)
+    from ..formats.workflow import read_tasks, read_workflow
 
-
-def _platform_to_cluster(request: Conversion) -> Converted:
-    from ..formats.convert import simgrid_to_cluster
-    from ..formats.simgrid.platform import read_platform
-
-    return simgrid_to_cluster(read_platform(request.source), (_origin(request.source),))
-
-
-def _cluster_to_platform(request: Conversion) -> Converted:
-    from ..formats.convert import cluster_to_simgrid
-
-    return cluster_to_simgrid(read_cluster(request.source))
-
-
-def _to_wfcommons(request: Conversion) -> Converted:
-    from ..formats.convert import to_wfcommons
-
-    return to_wfcommons(_tasks(request), _origin(request.source))
-
-
-def _to_dax(request: Conversion) -> Converted:
-    from ..formats.convert import to_dax
-
-    return to_dax(_tasks(request), _origin(request.source))
-
-
-def _to_workflow(request: Conversion) -> Converted:
-    from ..formats.convert import to_workflow
-    from ..formats.workflow import read_workflow
-
-    return to_workflow(_tasks(request), read_workflow(request.source), _origin(request.source))
-
-
-def _workflow_to_swf(request: Conversion) -> Converted:
-    from ..formats.convert import to_swf
-
-    if request.cluster is not None:
-        raise bad("--cluster", "tasks have run times, no operations (allowed: with a Batsim trace)")
-    return to_swf(_tasks(request), request.procs, _origin(request.source), skip_invalid=request.skip_invalid)
-
-
-def _tasks(request: Conversion) -> Tasks:
-    from ..formats.workflow import read_tasks
-
-    return read_tasks(request.source, Profiles(None))
-
-
-#: Kinds of files that are not workloads.
-WORKFLOWS, MACHINES = ("WfFormat", "DAX", "workflow"), ("platform", "cluster")
-_Way = Callable[[Conversion], "Converted"]
-_TO: dict[str, dict[str, _Way]] = {
-    "WfFormat": {".dax": _to_dax, ".yaml": _to_workflow, ".swf": _workflow_to_swf},
-    "DAX": {".json": _to_wfcommons, ".yaml": _to_workflow, ".swf": _workflow_to_swf},
-    "workflow": {".json": _to_wfcommons, ".dax": _to_dax, ".swf": _workflow_to_swf},
-    "SWF": {".json": _swf_to_batsim},
-    "Batsim": {".swf": _batsim_to_swf},
-    "platform": {".yaml": _platform_to_cluster},
-    "cluster": {".xml": _cluster_to_platform},
-}
-#: Kind of IN and ending of OUT -> the function that converts.
-WAYS = {(kind, end): way for kind, ways in _TO.items() for end, way in ways.items()}
-WAYS |= {(kind, ".yml"): way for (kind, end), way in WAYS.items() if end == ".yaml"}
-
-
-def _origin(source: Path) -> str:
-    from .. import __version__
-
-    return f"converted from {source.name} by pilotfish {__version__}"
+    tasks = read_tasks(source, Profiles(None))
+    if end == ".swf":
+        return formats.to_swf(tasks, procs, origin, skip_invalid=skip_invalid)
+    if end in (".yaml", ".yml"):
+        return formats.to_workflow(tasks, read_workflow(source), origin)
+    return (formats.to_dax if end == ".dax" else formats.to_wfcommons)(tasks, origin)
 
 
 def _counted(counts: Mapping[str, int]) -> str:

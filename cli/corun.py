@@ -13,13 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import Profiles
+from .inputs import Profiles, allowed_cpus, checked_name, profile_name
+from .options import argument, option
 from .output.documents import print_json
-from .profile_inputs import allowed_cpus, profile_name
 from .streams import note
 from .usage_errors import bad
 
@@ -27,14 +26,12 @@ from .usage_errors import bad
 def corun(
     command: options.Command,
     name: options.ProfileOption = None,
-    repeat: Annotated[
-        int, typer.Option("--rounds", min=1, metavar="N", help="Measure it N times, alone and under each pressure.")
-    ] = 3,
+    rounds: Annotated[int, option("N", "Measure it N times, alone and under each pressure.", min=1)] = 3,
     cpus: options.Cpus = None,
     node_type: options.NodeType = None,
     store: options.Store = None,
     as_json: options.Json = False,
-) -> None:
+) -> int:
     """Score how COMMAND and memory traffic slow each other.
 
     COMMAND runs alone, and next to a memory streamer at three pressures: six runs in each round. This is for machines
@@ -51,30 +48,29 @@ def corun(
 
     allowed, chosen = allowed_cpus(cpus), profile_name(command, name)
     if node_type is not None:
-        profile_name([], node_type, "--node-type")
+        checked_name(node_type, "--node-type")
     if allowed is not None and set(allowed) >= os.sched_getaffinity(0):
         raise bad("--cpus", f"{cpus} leaves no CPU for the streamer")
     try:
-        scores = co_run(chosen, command, rounds=repeat, cpus=allowed, stdout=sys.stderr, progress=note)
+        scores = co_run(chosen, command, rounds=rounds, cpus=allowed, stdout=sys.stderr, progress=note)
     except CommandError as error:
         note(str(error))
-        raise typer.Exit(error.exit_code) from None
+        return error.exit_code
     scores = replace(scores, node_type=node_type)
     Profiles(store).store.put_scores(scores)
     if as_json:
         print_json("corun", scores.to_dict())
-        return
-    from .output.profiles import show_scores
+    else:
+        from .output.profiles import show_scores
 
-    show_scores(scores)
+        show_scores(scores)
+    return 0
 
 
 def pairs(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="SCORES", help="What `profile corun --json` printed.", show_default="all scores in the store"
-        ),
+        argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store"),
     ] = None,
     store: options.Store = None,
     as_json: options.Json = False,
@@ -90,7 +86,6 @@ def pairs(
       pilotfish profile corun --name align --json -- ./align.sh > align.json
       pilotfish profile pairs align.json sort.json
     """
-    from ..formats.text import count
     from ..profiles.interference.scores import co_run_inflation, read_scores
     from .output.profiles import show_pairs
 
@@ -100,9 +95,8 @@ def pairs(
         raise ConfigError(str(keep.path), "", "it has no scores; `pilotfish profile corun` makes them")
     dates = sorted(one.date[:10] for one in scores)
     found = co_run_inflation(scores)
-    for one in scores:
-        if one.pressure is None:
-            note(f"{one.name} presses more than the streamer: its effect on others is a lower bound")
+    most = [one.name for one in scores if one.pressure is None]
+    note(*(f"{name} presses more than the streamer: its effect on others is a lower bound" for name in most))
     if as_json:
         print_json("pairs", {"from": dates[0], "to": dates[-1], "co_run_inflation": found})
         return

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from ..daemon.paths import runtime_socket
 from ..simulate.errors import PilotfishError
-from .inputs import Profiles, working_directory
+from .inputs import Profiles, refuse_trace, working_directory
 from .streams import warn
 
 
@@ -16,33 +18,6 @@ class UnreachableError(PilotfishError):
 
 class EndUnknownError(PilotfishError):
     """How a workflow ends cannot be learned."""
-
-
-class Client(Protocol):
-    """What `submit`, `status`, `cancel` and `explain` need; replies have the shapes of the daemon's own."""
-
-    #: Seconds between two questions about the end of a workflow: at first, at most.
-    poll_s: tuple[float, float]
-
-    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """Submit a workflow and return its id. Raises PilotfishError; EndUnknownError: it may have been submitted."""
-        ...
-
-    def status(self, workflow: str | None) -> dict[str, Any]:
-        """Return the workflows, or one of them, with their jobs."""
-        ...
-
-    def explain(self, job: str) -> dict[str, Any]:
-        """Return what happened to a job."""
-        ...
-
-    def cancel(self, target: str) -> dict[str, Any]:
-        """Cancel a workflow or WORKFLOW/JOB; return the numbers `cancelled` and `ending`."""
-        ...
-
-    def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
-        """Return the workflow as in `status`. Raises UnreachableError, EndUnknownError."""
-        ...
 
 
 def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
@@ -59,54 +34,65 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
         WireError: the daemon refuses.
     """
     from ..daemon.ipc import ask
-    from ..daemon.paths import runtime_socket
 
     endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
     return ask(endpoint, do, timeout_s=timeout_s, **arguments)
 
 
+@dataclass(frozen=True)
 class DaemonClient:
-    """A Client of the daemon at `socket`; None = at the default socket."""
+    """What `submit`, `status`, `cancel` and `explain` need, from the daemon at `socket` (None = the default one).
 
+    `slurm_client.client.SlurmClient` has the same methods; its replies have the shapes of the daemon's.
+    """
+
+    socket: str | None
+    #: Seconds between two questions about the end of a workflow: at first, at most.
     poll_s = (0.2, 2.0)
     _answer_s = 10.0
 
-    def __init__(self, socket: str | None) -> None:
-        self._socket = socket
-
     def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """See Client; `hold` has no meaning here."""
+        """Submit a workflow and return its id.
+
+        Args:
+            path: file of the workflow.
+            store: file of the profile store; None = the user's own.
+            key: the same workflow is submitted only once under a key; None = no key.
+            hold: jobs wait for pilotfish; has no meaning here.
+
+        Raises:
+            PilotfishError: it was refused.
+            EndUnknownError: it may have been submitted.
+        """
         from ..daemon.codec import encode
         from ..formats.workflow import read_workflow
-        from .inputs import refuse_trace
 
         refuse_trace(path)
         flow = read_workflow(path, Profiles(store))
-        for warning in flow.warnings:
-            warn(warning)
+        warn(*flow.warnings)
         text, directory = encode(flow), str(working_directory())
-        reply = ask_daemon(self._socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
         return str(reply["id"])
 
     def status(self, workflow: str | None) -> dict[str, Any]:
-        """See Client."""
-        return ask_daemon(self._socket, "status", workflow=workflow)
+        """Return the workflows, or one of them, with their jobs."""
+        return ask_daemon(self.socket, "status", workflow=workflow)
 
     def explain(self, job: str) -> dict[str, Any]:
-        """See Client."""
-        return ask_daemon(self._socket, "explain", job=job)
+        """Return what happened to a job."""
+        return ask_daemon(self.socket, "explain", job=job)
 
     def cancel(self, target: str) -> dict[str, Any]:
-        """See Client."""
-        return ask_daemon(self._socket, "cancel", target=target)
+        """Cancel a workflow or WORKFLOW/JOB; return the numbers `cancelled` and `ending`."""
+        return ask_daemon(self.socket, "cancel", target=target)
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
-        """See Client."""
+        """Return the workflow as in `status`, after `patience_s` at most. Raises UnreachableError, EndUnknownError."""
         from ..daemon.ipc import DaemonError, NoDaemonError
 
         timeout_s = min(self._answer_s, max(1.0, patience_s))
         try:
-            reply = ask_daemon(self._socket, "status", timeout_s=timeout_s, workflow=workflow)
+            reply = ask_daemon(self.socket, "status", timeout_s=timeout_s, workflow=workflow)
         except NoDaemonError as error:
             raise UnreachableError(str(error)) from None
         except DaemonError as error:

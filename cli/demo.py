@@ -6,14 +6,14 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from ..formats.text import clean
+from .options import argument, flag
 from .streams import note
 
 
 def demo(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write.")] = Path("pilotfish-demo"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that were changed.")] = False,
+    directory: Annotated[Path, argument("DIR", "Folder to write.")] = Path("pilotfish-demo"),
+    force: Annotated[bool, flag("--force", "Overwrite files that were changed.")] = False,
 ) -> None:
     """Write a small workflow of real programs, and a cluster file of two nodes of this machine to run it on.
 
@@ -25,7 +25,6 @@ def demo(
       pilotfish demo
       pilotfish demo /tmp/try --force
     """
-    from ..formats.text import clean
     from ..profiles.demo_folder import choose_cpus, write_demo
 
     names = write_demo(directory, force=force)

@@ -6,7 +6,6 @@ whole or not at all; `-` is stdout.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shlex
 import sys
@@ -15,28 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from .. import __version__
+from ..formats.atomic_write import write_whole
+from ..formats.document_errors import from_source
+from ..formats.quantities import format_duration
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import check_files, read_machine
+from .inputs import check_files, check_output, file_hash, one_trace, read_machine
 from .kernel_loading import load_kernels
-from .lazy import HELP_OPTIONS
+from .lazy import command_group
+from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note
-from .usage_errors import bad, bad_value, not_among
+from .usage_errors import bad, bad_value, not_among, value_of
 
 if TYPE_CHECKING:
     from ..simulate.generate.models import Walltimes
     from ..simulate.model.workload import Workload
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
-    help="Generate a workload: models of rigid jobs, workflows, communication.",
-)
+app = command_group("Generate a workload: models of rigid jobs, workflows, communication.")
 
 TRACES = (".swf", ".swf.gz")
 LEAST_LOAD, MOST_LOAD = 0.001, 1000.0
@@ -46,20 +43,17 @@ KINDS = ("both", "batch", "interactive", "untyped")
 
 Load = Annotated[
     float | None,
-    typer.Option(
-        metavar="X", help="Offered load: arriving work / capacity of the machine, such as 0.9.",
-        show_default="of the model",
-    ),
-]  # fmt: skip
+    option("X", "Offered load: arriving work / capacity of the machine, such as 0.9.", default="of the model"),
+]
 Limit = Annotated[
     str,
-    typer.Option(
-        "--walltime", metavar="SPEC",
-        help="Walltime: exact (the run time), factor:A:B (times a factor from A to B), or round (10 to 100 % of it is "
-        "used; a round value, as people type it).",
+    option(
+        "SPEC",
+        "Walltime: exact (the run time), factor:A:B (times a factor from A to B), or round (10 to 100 % of it is used; "
+        "a round value, as people type it).",
     ),
-]  # fmt: skip
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write (.swf, .swf.gz); - is stdout.")]
+]
+Out = Annotated[Path, option("FILE", "File to write (.swf, .swf.gz); - is stdout.", "--out", "-o")]
 
 
 @app.command()
@@ -68,17 +62,13 @@ def lublin(
     jobs: options.Jobs = 10_000,
     procs: options.Processors = 128,
     kind: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND", help="Jobs: both (batch and interactive), batch, interactive, or untyped.",
-            autocompletion=options.completing(KINDS),
-        ),
+        str, option("KIND", "Jobs: both (batch and interactive), batch, interactive, or untyped.", words=KINDS)
     ] = "both",
     load: Load = None,
     walltime: Limit = "round",
     seed: options.Seed = 0,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Rigid jobs, by the model of Lublin and Feitelson.
 
     Sizes, run times that depend on them, and a daily cycle of arrivals; the constants are those of 2003.
@@ -88,7 +78,6 @@ def lublin(
       pilotfish generate lublin --procs 256 --load 0.8 -o trace.swf.gz
       pilotfish generate lublin --kind batch --walltime factor:1:5 -o - | less
     """
-    from ..simulate.generate.models import KINDS
     from ..simulate.generate.models import lublin as model
 
     if kind not in KINDS:
@@ -103,15 +92,9 @@ def thesis(
     out: Out,
     jobs: options.Jobs = 800,
     procs: options.Processors = 32,
-    gap: Annotated[
-        str, typer.Option(metavar="K:L", help="Shape and scale (s) of Weibull times between arrivals.")
-    ] = "2:15",
-    size: Annotated[
-        str, typer.Option(metavar="M:S", help="Sizes 2^floor(u): mean and deviation of log u.")
-    ] = "0.25:0.5",
-    run_time: Annotated[
-        str, typer.Option(metavar="M:S", help="Mean and deviation of the log of run times (s).")
-    ] = "4.18:1.3",
+    gap: Annotated[str, option("K:L", "Shape and scale (s) of Weibull times between arrivals.")] = "2:15",
+    size: Annotated[str, option("M:S", "Sizes 2^floor(u): mean and deviation of log u.")] = "0.25:0.5",
+    run_time: Annotated[str, option("M:S", "Mean and deviation of the log of run times (s).")] = "4.18:1.3",
     load: Load = None,
     walltime: Limit = "round",
     seed: options.Seed = 0,
@@ -130,25 +113,24 @@ def thesis(
     from ..simulate.generate.thesis import thesis as model
 
     limits = _checked_walltimes(out, as_json, load, walltime)
-    pairs = {name: _pair(f"--{name.replace('_', '-')}", text) for name, text in
-             (("gap", gap), ("size", size), ("run_time", run_time))}  # fmt: skip
+    texts = {"gap": gap, "size": size, "run_time": run_time}
+    pairs = {name: _pair(_option(name, True), text) for name, text in texts.items()}
     try:
         made = model(jobs, procs, **pairs, load=load, walltimes=limits, seed=seed)
     except ConfigError as error:
-        raise bad_value(f"--{error.key.replace('_', '-')}", error) from None
-    given = {"jobs": jobs, "procs": procs, "gap": gap, "size": size, "run_time": run_time}
-    _write_trace(out, as_json, made, "thesis", **given, load=load, walltime=limits, seed=seed)
+        raise bad_value(_option(error.key, True), error) from None
+    _write_trace(out, as_json, made, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltime=limits, seed=seed)
 
 
 @app.command()
 def stream(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write (.yaml); - is stdout.")],
-    jobs: Annotated[int, typer.Option(min=1, max=MOST_WORKFLOW, metavar="N", help="Number of jobs.")] = 50,
+    out: Annotated[Path, option("FILE", "File to write (.yaml); - is stdout.", "--out", "-o")],
+    jobs: Annotated[int, option("N", "Number of jobs.", min=1, max=MOST_WORKFLOW)] = 50,
     shape: Annotated[
         str,
-        typer.Option(
-            metavar="SHAPE",
-            help="Shape: layered, wide, diamonds, random, shallow; of applications: 1000genome, montage, blast, "
+        option(
+            "SHAPE",
+            "Shape: layered, wide, diamonds, random, shallow; of applications: 1000genome, montage, blast, "
             "epigenomics.",
         ),
     ] = "layered",
@@ -180,34 +162,20 @@ def stream(
 
 @app.command()
 def communication(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="File to write (.json); - is stdout.")],
-    trace: Annotated[
-        Path | None, typer.Argument(metavar="TRACE", help="Trace of jobs, as for `simulate`: SWF, Batsim.")
-    ] = None,
-    workload: Annotated[
-        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="The same as TRACE.", hidden=True)
-    ] = None,
+    out: Annotated[Path, option("FILE", "File to write (.json); - is stdout.", "--out", "-o")],
+    trace: Annotated[Path | None, argument("TRACE", "Trace of jobs, as for `simulate`: SWF, Batsim.")] = None,
+    workload: options.SameTrace = None,
     cluster: options.ClusterFile = None,
     jobs: options.Jobs = 300,
-    bounds: Annotated[
-        str, typer.Option(metavar="A:B", help="Pick jobs whose run time is A to B seconds.")
-    ] = "3600:86400",
-    largest: Annotated[int, typer.Option(min=1, metavar="N", help="Pick jobs of at most N processors.")] = 16,
+    bounds: Annotated[str, option("A:B", "Pick jobs whose run time is A to B seconds.")] = "3600:86400",
+    largest: Annotated[int, option("N", "Pick jobs of at most N processors.", min=1)] = 16,
     procs: options.Processors = 128,
-    f_comp: Annotated[
-        float, typer.Option(metavar="X", help="Operations of each processor per second of run time.")
-    ] = 1e6,
-    f_comm: Annotated[
-        float, typer.Option(metavar="X", help="Bytes between each two processors per second of run time.")
-    ] = 1e7,
-    f_w: Annotated[
-        float, typer.Option(metavar="X", help="Walltime per second of run time, if above the request.")
-    ] = 1e3,
-    arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Keep the submission times; otherwise all are 0.")
-    ] = False,
+    f_comp: Annotated[float, option("X", "Operations of each processor per second of run time.")] = 1e6,
+    f_comm: Annotated[float, option("X", "Bytes between each two processors per second of run time.")] = 1e7,
+    f_w: Annotated[float, option("X", "Walltime per second of run time, if above the request.")] = 1e3,
+    arrivals: Annotated[bool, flag("--arrivals", "Keep the submission times; otherwise all are 0.")] = False,
     matrices: Annotated[
-        bool, typer.Option("--matrices", help="Write the amounts of each processor and pair (type parallel).")
+        bool, flag("--matrices", "Write the amounts of each processor and pair (type parallel).")
     ] = False,
     skip_invalid: options.SkipInvalid = False,
     seed: options.Seed = 0,
@@ -225,18 +193,24 @@ def communication(
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
     from ..formats.batsim.write import batsim_communicating, batsim_text
-    from ..formats.document_errors import from_source
+    from ..formats.workloads import format_of
     from ..simulate.generate.communication import Factors, JobSelection, communicating
+    from ..simulate.replay.machine import speeds_of
 
-    path = trace or workload
-    if path is None or (trace and workload):
-        raise bad(
-            "TRACE",
-            "missing: the trace of the jobs (or --workload)" if path is None else "given twice, also by --workload",
-        )
+    path = one_trace(trace, workload, "the trace of the jobs")
     _check_out(out, as_json, (".json",))
-    least, most = _checked(bounds, largest, procs, {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w})
-    recorded = _read(path, cluster, skip_invalid=skip_invalid)
+    for name, factor in {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w}.items():
+        if not 0.0 <= factor <= MOST_FACTOR:
+            raise bad(name, f"{factor:g} (allowed: 0 to {MOST_FACTOR:g})")
+    least, most = _pair("--bounds", bounds)
+    if not 0.0 <= least <= most < math.inf:
+        raise bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
+    if largest > procs:
+        raise bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
+    check_files(path, cluster)
+    form, speeds = format_of(path), speeds_of(read_machine(cluster))
+    load_kernels(*form.kernels)
+    recorded = form.read(path, speeds=speeds, skip_invalid=skip_invalid)
     picked = from_source(str(path), JobSelection(jobs, least, most, largest).of, recorded, seed)
     made = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
     given = {
@@ -244,39 +218,11 @@ def communication(
         "jobs": jobs, "bounds": bounds, "largest": largest, "procs": procs, "f_comp": f_comp, "f_comm": f_comm,
         "f_w": f_w, "arrivals": arrivals, "matrices": matrices, "skip_invalid": skip_invalid, "seed": seed,
     }  # fmt: skip
-    about = {"description": _origin("communication", given), "input": _hash(path)}
+    about = {"description": _origin("communication", given), "input": file_hash(path)}
     if cluster is not None:
-        about["cluster"] = _hash(cluster)
+        about["cluster"] = file_hash(cluster)
     text = batsim_text(from_source(str(path), batsim_communicating, made, about, matrices))
     _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {procs:,} processors")
-
-
-def _read(path: Path, cluster: Path | None, *, skip_invalid: bool) -> Workload:
-    """The trace. Raises ConfigError, OSError."""
-    from ..formats.workloads import format_of
-    from ..simulate.replay.machine import speeds_of
-
-    check_files(path, cluster)
-    form, speeds = format_of(path), speeds_of(None if cluster is None else read_machine(cluster))
-    load_kernels(*form.kernels)
-    return form.read(path, speeds=speeds, skip_invalid=skip_invalid)
-
-
-def _hash(path: Path) -> str:
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
-def _checked(bounds: str, largest: int, procs: int, factors: dict[str, float]) -> tuple[float, float]:
-    """The bounds of run times. Raises typer.BadParameter for any of these."""
-    for option, factor in factors.items():
-        if not 0.0 <= factor <= MOST_FACTOR:
-            raise bad(option, f"{factor:g} (allowed: 0 to {MOST_FACTOR:g})")
-    least, most = _pair("--bounds", bounds)
-    if not 0.0 <= least <= most < math.inf:
-        raise bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
-    if largest > procs:
-        raise bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
-    return least, most
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: str) -> Walltimes:
@@ -286,61 +232,47 @@ def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: s
     _check_out(out, as_json, TRACES)
     if load is not None and not LEAST_LOAD <= load <= MOST_LOAD:
         raise bad("--load", f"{load:g} (allowed: {LEAST_LOAD:g} to {MOST_LOAD:g})")
-    try:
+    with value_of("--walltime"):
         return parse_walltimes(walltime)
-    except ConfigError as error:
-        raise bad_value("--walltime", error) from None
 
 
 def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:
-    from ..formats.quantities import format_duration
     from ..formats.swf import dump_swf
 
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
     load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""
-    text = dump_swf(made, [_origin(model, given)])
-    _write(
-        out,
-        as_json,
-        text,
-        f"{count(len(made), 'job')} in {format_duration(last)} for {made.machine:,} processors{load}",
-    )
+    content = f"{count(len(made), 'job')} in {format_duration(last)} for {made.machine:,} processors{load}"
+    _write(out, as_json, dump_swf(made, [_origin(model, given)]), content)
 
 
 def _check_out(out: Path, as_json: bool, endings: Sequence[str]) -> None:
     """Check --out. Raises typer.BadParameter: wrong ending, or stdout needed twice; ConfigError: no such folder."""
-    if str(out) == "-":
-        if as_json:
-            raise bad("--json", "stdout can hold the JSON document or --out -, not both")
-        return
-    if not out.name.endswith(tuple(endings)):
-        raise bad("--out", f"{out.name!r} has another ending (allowed: {', '.join(endings)}, or - for stdout)")
-    if not out.parent.is_dir():
-        raise ConfigError(str(out), "", "cannot be written: there is no such folder")
+    if str(out) != "-":
+        check_output(out, endings, ", or - for stdout")
+    elif as_json:
+        raise bad("--json", "stdout can hold the JSON document or --out -, not both")
 
 
-def _pair(option: str, text: str) -> tuple[float, float]:
+def _pair(name: str, text: str) -> tuple[float, float]:
     """Return the two numbers of A:B. Raises typer.BadParameter."""
     try:
         first, second = map(float, text.split(":"))
     except ValueError:
-        raise bad(option, f"{text!r} (allowed: two numbers, such as 2:15)") from None
+        raise bad(name, f"{text!r} (allowed: two numbers, such as 2:15)") from None
     return first, second
 
 
 def _origin(model: str, given: dict[str, Any]) -> str:
     """Return the version and the command that makes this workload again."""
-    from .. import __version__
-
     words = [_option(name, value) for name, value in given.items() if value is not None and value is not False]
     return f"generated by pilotfish {__version__}: pilotfish generate {model} {' '.join(words)}"
 
 
 def _option(name: str, value: Any) -> str:
-    option = f"--{name.replace('_', '-')}"
+    written = f"--{name.replace('_', '-')}"
     if value is True:
-        return option
-    return f"{option} {repr(value).removesuffix('.0') if isinstance(value, float) else value}"
+        return written
+    return f"{written} {repr(value).removesuffix('.0') if isinstance(value, float) else value}"
 
 
 def _write(out: Path, as_json: bool, text: str, content: str) -> None:
@@ -349,8 +281,6 @@ def _write(out: Path, as_json: bool, text: str, content: str) -> None:
         sys.stdout.write(text)
         note(content)
         return
-    from ..formats.atomic_write import write_whole
-
     write_whole(out, text)
     if as_json:
         print_json("generated", {"file": str(out), "content": content})

@@ -1,20 +1,26 @@
-"""What commands read: cluster files, machines, the profile store, workflows."""
+"""What commands read: cluster files, machines, the profile store, workflows, names of profiles, lists of CPUs."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..daemon.paths import default_config_path, profile_store_path
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
-from ..simulate.model.job import Profile, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
 from .streams import note, warn
-from .usage_errors import bad
+from .usage_errors import bad, value_of
 
 if TYPE_CHECKING:
+    from ..daemon.config import DaemonConfig
     from ..daemon.state.queue import Submission
     from ..profiles.store import ProfileStore
     from ..simulate.model.snapshot import Snapshot
@@ -26,34 +32,70 @@ def read_cluster(path: Path) -> Cluster:
     from ..formats.plausible import cluster_doubts
 
     found = read_cluster(path)
-    for doubt in cluster_doubts(found):
-        warn(doubt)
+    warn(*cluster_doubts(found))
     return found
 
 
-def read_machine(path: Path) -> Cluster:
-    """Read a machine for a replay: a cluster file, or a platform of SimGrid or IRMaSim. Raises ConfigError."""
+def read_machine(path: Path | None) -> Cluster | None:
+    """Read a machine of a replay, if given: a cluster file, or a platform (SimGrid, IRMaSim). Raises ConfigError."""
     from ..formats.machines import read_machine
     from ..formats.plausible import cluster_doubts
 
+    if path is None:
+        return None
     found = read_machine(path)
-    for doubt in cluster_doubts(found):
-        warn(doubt)
+    warn(*cluster_doubts(found))
     return found
 
 
+def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
+    """Return the trace that was given as TRACE or as --workload, for a purpose. Raises typer.BadParameter."""
+    if trace and workload:
+        raise bad("TRACE", "given twice, also by --workload")
+    if (path := trace or workload) is None:
+        raise bad("TRACE", f"missing: {purpose} (or --workload)")
+    return path
+
+
 def config_file(given: Path | None) -> Path:
-    """Return the configuration of the service: the file given, else the user's or the site's.
-
-    Raises:
-        typer.BadParameter: no file is given, and neither default exists.
-    """
-    from ..daemon.paths import default_config_path
-
+    """Return the service's configuration: the file given, else the user's or the site's. Raises typer.BadParameter."""
     found = given or default_config_path()
     if found is None:
         raise bad("--config", "missing: neither ~/.config/pilotfish nor /etc/pilotfish has a pilotfish.yaml")
     return found
+
+
+def configured_adapter(adapter: str | None, config: Path | None) -> tuple[str, dict[str, Any], DaemonConfig | None]:
+    """Return the name of an adapter, its options, and the configuration of the service, if given.
+
+    Args:
+        adapter: its name on the command line; None = that of `config`.
+        config: file of the configuration; None = none, which needs `adapter`.
+
+    Raises:
+        ConfigError: the configuration is wrong, or names another adapter.
+    """
+    if config is None:
+        return str(adapter), {}, None
+    from ..daemon.config import load_config
+
+    found = load_config(config)
+    if adapter not in (None, found.adapter.name):
+        raise ConfigError(str(config), "adapter.name", f"found {found.adapter.name!r}, and --adapter {adapter}", "one")
+    return found.adapter.name, dict(found.adapter.options), found
+
+
+def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
+    """Check the value of --out before anything is computed; `more` says what is allowed besides the endings.
+
+    Raises:
+        typer.BadParameter: the name has another ending.
+        ConfigError: the folder does not exist.
+    """
+    if not path.name.endswith(tuple(endings)):
+        raise bad("--out", f"{path.name!r} has no known ending (allowed: {', '.join(endings)}{more})")
+    if not path.parent.is_dir():
+        raise ConfigError(str(path), "", "cannot be written: there is no such folder")
 
 
 def check_files(*paths: Path | None) -> None:
@@ -63,40 +105,36 @@ def check_files(*paths: Path | None) -> None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
-def profile_store(path: Path | None) -> ProfileStore:
-    """Open the profile store.
-
-    Args:
-        path: its file; None: the user's own, which counts as empty if it cannot be read (one line on stderr).
-    """
-    from ..daemon.paths import profile_store_path
-    from ..profiles.store import ProfileStore
-
-    if path is not None:
-        return ProfileStore(path)
-    try:
-        own = profile_store_path()
-    except ConfigError as error:
-        note(f"profiles are not kept: {error}")
-        own = Path(os.devnull) / "profiles.sqlite"
-    return ProfileStore(own, skip=note)
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 hash of a file's content. Raises OSError."""
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
+@dataclass
 class Profiles:
     """The profile store, opened on first use.
 
     Args:
-        path: the file of the store; None = the user's own.
+        path: the file of the store; None = the user's own, which counts as empty if it cannot be read (one line on
+            stderr).
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._unprofiled: set[str] = set()
+    path: Path | None
+    _unprofiled: set[str] = field(default_factory=set)
 
     @cached_property
     def store(self) -> ProfileStore:
         """The store itself."""
-        return profile_store(self._path)
+        from ..profiles.store import ProfileStore
+
+        if self.path is not None:
+            return ProfileStore(self.path)
+        try:
+            own = profile_store_path()
+        except ConfigError as error:
+            note(f"profiles are not kept: {error}")
+            own = Path(os.devnull) / "profiles.sqlite"
+        return ProfileStore(own, skip=note)
 
     def __call__(self, name: str) -> Profile | None:
         """Return the profile of that name."""
@@ -121,7 +159,6 @@ class Profiles:
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
-        from ..formats.text import count
         from ..profiles.interference.scores import added
 
         found = self.store.scored(site, {job.profile.name for job in workflow.jobs})
@@ -161,14 +198,47 @@ def refuse_trace(path: Path) -> None:
         raise ConfigError(str(path), "", f"this is a trace of jobs ({kind})", allowed)
 
 
+def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
+    """Return the CPUs of a list such as 0,2-3; None for None. Raises typer.BadParameter."""
+    if written is None:
+        return None
+    from ..formats.hostlist import parse_cpus
+
+    with value_of("--cpus"):
+        cpus = parse_cpus(written)
+    usable = os.sched_getaffinity(0)
+    if not set(cpus) <= usable:
+        raise bad("--cpus", f"{written} (allowed: {','.join(map(str, sorted(usable)))})")
+    return cpus
+
+
+def checked_name(name: str, option: str = "--name") -> str:
+    """Return the name of a profile or a node type that `option` gave. Raises typer.BadParameter."""
+    from ..profiles.store import check_name
+
+    with value_of(option):
+        check_name(name)
+    return name
+
+
+def profile_name(command: list[str], name: str | None) -> str:
+    """Return the name given, or else the one by which a job with this command finds its profile."""
+    if name is not None:
+        return checked_name(name)
+    from ..profiles.identity import signature
+
+    made = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
+    assert made is not None
+    return made
+
+
 def this_machine(workflow: Workflow) -> Cluster:
     """Return this machine with a node for each CPU, or nodes as large as the widest job; print what is assumed."""
     from ..adapters.local.host import machine_cluster
 
     widest = max((job.profile.threads for job in workflow.jobs), default=1)
     cluster, assumed = machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
-    for text in assumed:
-        note(text)
+    note(*assumed)
     return cluster
 
 

@@ -16,6 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
+def command_group(help: str) -> typer.Typer:
+    """Return an empty group of commands."""
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_OPTIONS, help=help)
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """Where a command is defined.
@@ -34,7 +39,6 @@ class Lazy:
         """Import the module and return the click command, named `name`."""
         found = getattr(importlib.import_module(self.module, __package__), self.attribute)
         if isinstance(found, typer.Typer):
-            found.rich_markup_mode = None
             group = typer.main.get_group(found)
             group.name = name
             return group
@@ -44,11 +48,10 @@ class Lazy:
 
 
 class LazyGroup(TyperGroup):
-    """The top-level group: a subclass lists its commands in `lazy`, and their headings in `sections`."""
+    """The top-level group: a subclass lists its commands in `lazy`, and under headings in `sections`."""
 
     lazy: ClassVar[Mapping[str, Lazy]] = {}
-    #: Heading -> names of commands, for the help.
-    sections: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    sections: ClassVar[Mapping[str, Mapping[str, Lazy]]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -65,6 +68,6 @@ class LazyGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""
         widest = max(map(len, self.lazy))
-        for heading, names in self.sections.items():
+        for heading, commands in self.sections.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:<{widest}}", self.lazy[name].summary) for name in names])
+                formatter.write_dl([(f"{name:<{widest}}", command.summary) for name, command in commands.items()])

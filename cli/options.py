@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,34 +36,67 @@ def profile_names() -> list[str]:
     return Profiles(None).names()
 
 
-def workflow_ids() -> list[str]:
-    """Return the ids of the service's workflows."""
+def _workflows() -> list[dict[str, Any]]:
     from .daemon_client import ask_daemon
 
-    return [flow["id"] for flow in ask_daemon(None, "status", timeout_s=1.0)["workflows"]]
+    return list(ask_daemon(None, "status", timeout_s=1.0)["workflows"])
+
+
+def workflow_ids() -> list[str]:
+    """Return the ids of the service's workflows."""
+    return [flow["id"] for flow in _workflows()]
 
 
 def job_names() -> list[str]:
     """Return WORKFLOW/JOB for each job that the service shows."""
-    from .daemon_client import ask_daemon
-
-    flows = ask_daemon(None, "status", timeout_s=1.0)["workflows"]
-    return [f"{flow['id']}/{job['id']}" for flow in flows for job in flow["jobs"]]
+    return [f"{flow['id']}/{job['id']}" for flow in _workflows() for job in flow["jobs"]]
 
 
-def completing(words: Callable[[], Iterable[str]] | Iterable[str]) -> Callable[[str], list[str]]:
+#: Words that an option takes, or a function that reads them.
+Words = Callable[[], Iterable[str]] | Iterable[str] | None
+
+
+def completing(words: Words) -> Callable[[str], list[str]] | None:
     """Return a completion function for some words; it completes nothing where they cannot be read."""
+    if words is None:
+        return None
 
     def complete(incomplete: str) -> list[str]:
         from ..simulate.errors import PilotfishError
 
         try:
-            every = words() if callable(words) else words
-            return [word for word in every if word.startswith(incomplete)]
+            return [word for word in (words() if callable(words) else words) if word.startswith(incomplete)]
         except (PilotfishError, OSError, SystemExit):
             return []
 
     return complete
+
+
+def option(
+    metavar: str, help: str, *names: str, words: Words = None, default: str | bool = True, **settings: Any
+) -> Any:
+    """Declare an option that takes a value.
+
+    Args:
+        metavar: what the value is, such as FILE.
+        help: one sentence.
+        names: such as "--out", "-o"; default: made from the name of the parameter.
+        words: values that are completed.
+        default: the default value in words, for the help; True = as it is, False = not shown.
+        settings: see `typer.Option`.
+    """
+    settings |= {"metavar": metavar, "help": help, "autocompletion": completing(words), "show_default": default}
+    return typer.Option(*names, **settings)
+
+
+def argument(metavar: str, help: str, *, words: Words = None, default: str | bool = True) -> Any:
+    """Declare an argument; see `option`."""
+    return typer.Argument(metavar=metavar, help=help, autocompletion=completing(words), show_default=default)
+
+
+def flag(name: str, help: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=help)
 
 
 def _seed(value: int) -> int:
@@ -72,126 +105,81 @@ def _seed(value: int) -> int:
     return value
 
 
-WorkflowFile = Annotated[
-    Path, typer.Argument(metavar="WORKFLOW", help="Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX.")
-]
+_WORKFLOW = argument("WORKFLOW", "Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX.")
+WorkflowFile = Annotated[Path, _WORKFLOW]
+OptionalWorkflowFile = Annotated[Path | None, _WORKFLOW]
 Traces = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="TRACE", help="Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.",
-        show_default=False,
-    ),
-]  # fmt: skip
-MoreTraces = Annotated[
-    list[Path] | None, typer.Option("--workload", "-w", metavar="FILE", help="A trace; may be repeated.")
+    argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", default=False),
 ]
+MoreTraces = Annotated[list[Path] | None, option("FILE", "A trace; may be repeated.", "--workload", "-w")]
+SameTrace = Annotated[Path | None, option("FILE", "The same as TRACE.", "--workload", "-w", hidden=True)]
 ClusterFile = Annotated[
     Path | None,
-    typer.Option(
-        "--cluster", "-c", metavar="FILE", help="Cluster file (YAML); replays also read SimGrid and IRMaSim platforms."
-    ),
+    option("FILE", "Cluster file (YAML); replays also read SimGrid and IRMaSim platforms.", "--cluster", "-c"),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Configuration of the service (YAML).",
-        show_default="~/.config/pilotfish/pilotfish.yaml, else /etc/pilotfish/pilotfish.yaml",
-    ),
-]
-MappingPolicy = Annotated[
-    str,
-    typer.Option(
-        "--policy",
-        "-p",
-        metavar="POLICY",
-        help="Mapping policy: lookahead, mom, let, slf or loadavg.",
-        autocompletion=completing(mapping_policy_names),
-    ),
-]
-QueuePolicy = Annotated[
-    str,
-    typer.Option(
-        "--policy",
-        "-p",
-        metavar="POLICY",
-        help="Queue policy with its options, or ./mine.py:Class; `pilotfish policies` lists them.",
-        autocompletion=completing(queue_policy_names),
-    ),
-]
-Goal = Annotated[
-    str,
-    typer.Option(
-        metavar="GOAL",
-        help="Objective to minimise: makespan, energy, edp, or mix:W (W: weight of the makespan, 0 to 1).",
-        autocompletion=completing(("makespan", "energy", "edp", "mix:0.5")),
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(min=0, metavar="N", help="Seed of random choices: same input and seed, same result.", callback=_seed),
-]
-Budget = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", help="Simulations that lookahead may use.", show_default="by the size of the workflow"
-    ),
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Stop the search after this time; the plan reports it.", show_default="none"),
-]
-Store = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Profile store.", show_default="profiles.sqlite in the state directory"),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-All = Annotated[bool, typer.Option("--all", help="Show every row, however many there are.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")]
-ShowCommands = Annotated[
-    bool, typer.Option("--show-commands", help="Print the commands that would be run, for a queue or a dry run.")
-]
-Socket = Annotated[
-    str | None,
-    typer.Option("--socket", metavar="PATH", help="Socket of the service.", show_default="in the runtime directory"),
-]
-SkipInvalid = Annotated[
-    bool, typer.Option("--skip-invalid", help="Leave out and count jobs that are invalid or cannot be replayed.")
-]
-Procs = Annotated[
-    int | None,
-    typer.Option("--procs", metavar="N", help="Processors of the machine.", show_default="as in the workload"),
-]
-Begin = Annotated[float | None, typer.Option("--from", metavar="SECONDS", help="Start at this second of the trace.")]
-End = Annotated[float | None, typer.Option("--until", metavar="SECONDS", help="End before this second of the trace.")]
-NodeType = Annotated[str | None, typer.Option(metavar="TYPE", help="Type of the measured node in your cluster file.")]
-ProfileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--name", metavar="NAME", help="Name of the profile.", show_default="from the command or the file",
-        autocompletion=completing(profile_names),
+    option(
+        "FILE", "Configuration of the service (YAML).", "--config",
+        default="~/.config/pilotfish/pilotfish.yaml, else /etc/pilotfish/pilotfish.yaml",
     ),
 ]  # fmt: skip
-Command = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The command and its arguments.")]
-Engine = Annotated[
+MappingPolicy = Annotated[
     str,
-    typer.Option(
-        metavar="ENGINE",
-        help="Simulation engine: fluid (exact, no time step) or interval (0.1 s steps with jitter).",
-        autocompletion=completing(("fluid", "interval")),
+    option("POLICY", "Mapping policy: lookahead, mom, let, slf or loadavg.", "--policy", "-p",
+           words=mapping_policy_names),
+]  # fmt: skip
+QueuePolicy = Annotated[
+    str,
+    option("POLICY", "Queue policy with its options, or ./mine.py:Class; `pilotfish policies` lists them.", "--policy",
+           "-p", words=queue_policy_names),
+]  # fmt: skip
+Goal = Annotated[
+    str,
+    option(
+        "GOAL",
+        "Objective to minimise: makespan, energy, edp, or mix:W (W: weight of the makespan, 0 to 1).",
+        words=("makespan", "energy", "edp", "mix:0.5"),
     ),
 ]
-Replicates = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Plan N draws of stochastic demands; show the most frequent mapping."),
+Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, same result.", min=0, callback=_seed)]
+Budget = Annotated[
+    int | None, option("N", "Simulations that lookahead may use.", min=1, default="by the size of the workflow")
 ]
-Repeat = Annotated[int, typer.Option("--repeat", min=1, max=1000, metavar="N", help="Number of runs.")]
-Cpus = Annotated[
+TimeLimit = Annotated[
+    float | None, option("SECONDS", "Stop the search after this time; the plan reports it.", default="none")
+]
+Store = Annotated[Path | None, option("FILE", "Profile store.", default="profiles.sqlite in the state directory")]
+Json = Annotated[bool, flag("--json", "Print one JSON document instead of text.")]
+All = Annotated[bool, flag("--all", "Show every row, however many there are.")]
+DryRun = Annotated[bool, flag("--dry-run", "Print what would be done; change nothing.")]
+ShowCommands = Annotated[
+    bool, flag("--show-commands", "Print the commands that would be run, for a queue or a dry run.")
+]
+Socket = Annotated[str | None, option("PATH", "Socket of the service.", default="in the runtime directory")]
+SkipInvalid = Annotated[
+    bool, flag("--skip-invalid", "Leave out and count jobs that are invalid or cannot be replayed.")
+]
+Procs = Annotated[int | None, option("N", "Processors of the machine.", default="as in the workload")]
+Begin = Annotated[float | None, option("SECONDS", "Start at this second of the trace.", "--from")]
+End = Annotated[float | None, option("SECONDS", "End before this second of the trace.", "--until")]
+NodeType = Annotated[str | None, option("TYPE", "Type of the measured node in your cluster file.")]
+ProfileOption = Annotated[
     str | None,
-    typer.Option("--cpus", metavar="LIST", help="CPUs that the command may use, such as 0,2-3.", show_default="all"),
+    option("NAME", "Name of the profile.", "--name", words=profile_names, default="from the command or the file"),
 ]
-Jobs = Annotated[int, typer.Option(min=1, max=10_000_000, metavar="N", help="Number of jobs.")]
-Processors = Annotated[
-    int, typer.Option("--procs", min=1, max=10_000_000, metavar="N", help="Processors of the machine.")
+Command = Annotated[list[str], argument("COMMAND...", "The command and its arguments.")]
+Engine = Annotated[
+    str,
+    option("ENGINE", "Simulation engine: fluid (exact, no time step) or interval (0.1 s steps with jitter).",
+           words=("fluid", "interval")),
+]  # fmt: skip
+Replicates = Annotated[
+    int | None, option("N", "Plan N draws of stochastic demands; show the most frequent mapping.", min=1)
 ]
+Repeat = Annotated[int, option("N", "Number of runs.", min=1, max=1000)]
+Cpus = Annotated[str | None, option("LIST", "CPUs that the command may use, such as 0,2-3.", "--cpus", default="all")]
+Workers = Annotated[int | None, option("N", "Processes that work.", min=1, default="one for each CPU")]
+Jobs = Annotated[int, option("N", "Number of jobs.", min=1, max=10_000_000)]
+Processors = Annotated[int, option("N", "Processors of the machine.", "--procs", min=1, max=10_000_000)]

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from . import options
 from .charts import picture_files
-from .inputs import Profiles, read_cluster
+from .inputs import Profiles, read_cluster, refuse_trace
 from .kernel_loading import load_simulator
+from .options import flag, option
 from .output.documents import print_json
-from .plan_request import PlanRequest, plan_request
-from .streams import note, warn
+from .plan_request import PlanRequest
+from .streams import warn
 from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
     from ..simulate.planning.stochastic import Replicated
-    from .charts.figure import Figure
 
 _FORMS = ("slurm", "oar", "json")
 
 
 def plan(
-    workflow: Annotated[
-        Path | None,
-        typer.Argument(metavar="WORKFLOW", help="Workflow file: pilotfish (YAML), WfCommons (JSON) or Pegasus DAX."),
-    ] = None,
+    workflow: options.OptionalWorkflowFile = None,
     cluster: options.ClusterFile = None,
     policy: options.MappingPolicy = "lookahead",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Plan with every policy and show the plans side by side.")
-    ] = False,
+    compare: Annotated[bool, flag("--compare", "Plan with every policy and show the plans side by side.")] = False,
     objective: options.Goal = "makespan",
     seed: options.Seed = 0,
     budget: options.Budget = None,
@@ -47,21 +39,10 @@ def plan(
     everything: options.All = False,
     plot: picture_files.PlotFile = None,
     export: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORM",
-            help="Print the mapping for another scheduler: slurm, oar or json.",
-            autocompletion=options.completing(_FORMS),
-        ),
+        str | None, option("FORM", "Print the mapping for another scheduler: slurm, oar or json.", words=_FORMS)
     ] = None,
-    adapter: Annotated[
-        str | None,
-        typer.Option("--adapter", metavar="NAME", help="Plan the queue of this resource manager: slurm."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Configuration of the service (YAML)."),
-    ] = None,
+    adapter: Annotated[str | None, option("NAME", "Plan the queue of this resource manager: slurm.")] = None,
+    config: Annotated[Path | None, option("FILE", "Configuration of the service (YAML).")] = None,
     show_commands: options.ShowCommands = False,
     store: options.Store = None,
 ) -> None:
@@ -89,18 +70,24 @@ def plan(
         raise bad("--adapter", f"a queue is planned once, by one policy: {lacks}")
     if compare and replicates:
         raise bad("--compare", "not with --replicates: one makes a plan of each policy, the other many of one policy")
-    request = plan_request(policy, objective, seed, budget, time_limit, engine, replicates)
+    request = PlanRequest(policy, objective, seed, budget, time_limit, engine, replicates)
     if workflow is None:
         from ..daemon.planning.problem import Options
-        from .plan_queue import queue_source, show_queue
+        from .plan_queue import show_queue
 
         wanted = Options(policy, objective, seed, budget, time_limit)
-        source = queue_source(adapter, config, cluster, wanted, store)
-        show_queue(source, commands=show_commands, as_json=as_json, everything=everything)
+        printed = {"commands": show_commands, "as_json": as_json, "everything": everything}
+        show_queue(adapter, config, cluster, wanted, store, **printed)
         return
     if show_commands:
         raise bad("--show-commands", "only with --adapter or --config")
-    flow, site = _read(workflow, cluster, engine, store)
+    refuse_trace(workflow)
+    if cluster is None:
+        raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
+    site, profiles = read_cluster(cluster), Profiles(store)
+    flow = profiles.read_workflow(workflow)
+    if engine == "fluid":  # the interval engine has no pairs of programs that slow each other
+        site = profiles.scored(site, flow)
     load_simulator(engine)
     if compare:
         _compare(flow, site, request, as_json)
@@ -108,18 +95,19 @@ def plan(
     drawn = request.replicated(flow, site) if replicates else None
     made = drawn.plan if drawn else request.plan(flow, site)
     if export in ("slurm", "oar"):
-        print(_exporter(export)(made, flow, site), end="")
+        from ..formats.plan import export_oar, export_slurm
+
+        print((export_slurm if export == "slurm" else export_oar)(made, flow, site), end="")
     elif as_json or export:
         print_json("plan", _document(made, flow, site))
     else:
         _show(made, flow, site, everything, drawn)
     if plot is not None:
+        from .charts.plan_gantt import plan_gantt
         from .output import tables
 
-        picture_files.save(_chart(made, flow, site, tables.subtitle(made, flow, site)), plot)
-        note(f"the picture is in {plot}")
-    for warning in dict.fromkeys((*flow.warnings, *made.warnings)):
-        warn(warning)
+        picture_files.save(plan_gantt(made, flow, site, tables.subtitle(made, flow, site)), plot)
+    warn(*flow.warnings, *made.warnings)
 
 
 def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: str | None) -> None:
@@ -130,18 +118,6 @@ def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: 
     if as_json and export in ("slurm", "oar"):
         raise bad("--json", f"stdout can hold JSON or --export {export}, not both")
     picture_files.check(plot)
-
-
-def _read(workflow: Path, cluster: Path | None, engine: str, store: Path | None) -> tuple[Workflow, Cluster]:
-    """Read the workflow and the nodes. Raises PilotfishError, typer.BadParameter."""
-    from .inputs import refuse_trace
-
-    refuse_trace(workflow)
-    if cluster is None:
-        raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
-    site, profiles = read_cluster(cluster), Profiles(store)
-    flow = profiles.read_workflow(workflow)
-    return flow, profiles.scored(site, flow) if engine == "fluid" else site  # the interval engine has no such pairs
 
 
 def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool) -> None:
@@ -158,17 +134,17 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
         screen.title(tables.header(plans[0], flow, site, several=True))
         screen.put(tables.comparison(plans, score, screen), "")
         screen.put(*tables.comparison_notes(plans, score, site, request.goal))
-    for warning in dict.fromkeys((*flow.warnings, *(warning for made in plans for warning in made.warnings))):
-        warn(warning)
+    warn(*flow.warnings, *(warning for made in plans for warning in made.warnings))
 
 
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
     from ..daemon.learning.job_profiles import classes_of
     from .charts import terminal_backend
+    from .charts.plan_gantt import plan_gantt
     from .output import tables
     from .output.text import Screen, class_lines
 
-    screen, chart = Screen(), _chart(made, flow, site)
+    screen, chart = Screen(), plan_gantt(made, flow, site, "")
     screen.title(tables.header(made, flow, site))
     screen.put(tables.plan_table(made, screen, everything=everything))
     if not everything and (hidden := tables.left_out(len(made.jobs))):
@@ -184,15 +160,3 @@ def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
     from ..formats.plan import plan_to_dict
 
     return with_classes(plan_to_dict(made), classes_of(made, flow.jobs, site))
-
-
-def _chart(made: Plan, flow: Workflow, site: Cluster, about: str = "") -> Figure:
-    from .charts.plan_gantt import plan_gantt
-
-    return plan_gantt(made, flow, site, about)
-
-
-def _exporter(form: str) -> Callable[[Plan, Workflow, Cluster], str]:
-    from ..formats.plan import export_oar, export_slurm
-
-    return export_slurm if form == "slurm" else export_oar

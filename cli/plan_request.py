@@ -5,46 +5,61 @@ Rule: a wrong option is a usage error and is found before any file is read.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
-from .usage_errors import bad, bad_value, not_among
+from .usage_errors import bad, check_positive, not_among, value_of
 
 if TYPE_CHECKING:
     from ..simulate.model.objective import Objective
     from ..simulate.planning.stochastic import Replicated
 
 
-@dataclass(frozen=True)
+@dataclass
 class PlanRequest:
-    """How to plan.
+    """How to plan; the options are checked as it is made.
 
     Args:
-        policy: a mapping policy.
-        goal: the objective as it was written.
-        objective: what the search minimises.
+        policy: name of a mapping policy.
+        goal: what the search minimises, as it was written.
         seed: of all random choices.
         budget: simulations of the search; None = by the size of the workflow.
-        time_limit: seconds of the search; None = no limit.
+        time_limit: seconds of the search, above 0; None = no limit.
         engine: `fluid` or `interval`.
         replicates: draws of stochastic demands; None = one plan of the means.
+
+    Raises:
+        typer.BadParameter: an option has a wrong value.
     """
 
     policy: str
     goal: str
-    objective: Objective
     seed: int
     budget: int | None
     time_limit: float | None
     engine: str = "fluid"
     replicates: int | None = None
+    objective: Objective = field(init=False)
+
+    def __post_init__(self) -> None:
+        from ..formats.entry_points import register_mapping_policy
+        from ..simulate.model.objective import Objective
+        from ..simulate.planning.planner import ENGINES, POLICIES
+        from .options import mapping_policy_names
+
+        register_mapping_policy(self.policy)
+        if self.policy not in POLICIES:
+            raise _unknown_policy(self.policy, mapping_policy_names())
+        if self.engine not in ENGINES:
+            raise not_among("--engine", self.engine, "an engine", ENGINES)
+        check_positive("--time-limit", self.time_limit)
+        with value_of("--objective"):
+            self.objective = Objective.parse(self.goal)
 
     def scores(self, plans: Sequence[Plan]) -> list[float]:
         """Return the objective's value of each plan, lower is better; a mix is relative to the best of each part."""
@@ -78,48 +93,6 @@ class PlanRequest:
             "should_stop": _deadline(self.time_limit),
             "engine": self.engine,
         }
-
-
-def plan_request(
-    policy: str,
-    goal: str,
-    seed: int,
-    budget: int | None,
-    time_limit: float | None,
-    engine: str = "fluid",
-    replicates: int | None = None,
-) -> PlanRequest:
-    """Check the options of a plan.
-
-    Args:
-        policy: name of a mapping policy.
-        goal: the objective as it was written.
-        seed: of all random choices.
-        budget: simulations of the search; None = by the size of the workflow.
-        time_limit: seconds of the search, above 0; None = no limit.
-        engine: `fluid` or `interval`.
-        replicates: draws of stochastic demands; None = one plan of the means.
-
-    Raises:
-        typer.BadParameter: an option has a wrong value.
-    """
-    from ..formats.entry_points import register_mapping_policy
-    from ..simulate.model.objective import Objective
-    from ..simulate.planning.planner import ENGINES, POLICIES
-    from .options import mapping_policy_names
-
-    register_mapping_policy(policy)
-    if policy not in POLICIES:
-        raise _unknown_policy(policy, mapping_policy_names())
-    if engine not in ENGINES:
-        raise not_among("--engine", engine, "an engine", ENGINES)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise bad("--time-limit", f"{time_limit:g} (allowed: seconds, above 0)")
-    try:
-        objective = Objective.parse(goal)
-    except ConfigError as error:
-        raise bad_value("--objective", error) from None
-    return PlanRequest(policy, goal, objective, seed, budget, time_limit, engine, replicates)
 
 
 def _unknown_policy(policy: str, allowed: Sequence[str]) -> Exception:

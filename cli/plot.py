@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..formats.text import clean
 from . import options
 from .charts import picture_files
-from .streams import note
-from .usage_errors import bad, not_among
+from .options import argument, flag, option
+from .usage_errors import bad, check_period, not_among
 
 if TYPE_CHECKING:
     from .charts.figure import Figure
@@ -24,26 +23,17 @@ _MOST = 9
 
 
 def plot(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND", help="gantt, utilisation, queue, energy or compare.",
-            autocompletion=options.completing(_KINDS),
-        ),
-    ],
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Results of `simulate --out DIR`, or of Batsim.")
-    ],
+    kind: Annotated[str, argument("KIND", "gantt, utilisation, queue, energy or compare.", words=_KINDS)],
+    folders: Annotated[list[Path], argument("DIR", "Results of `simulate --out DIR`, or of Batsim.")],
     picture: picture_files.PlotFile = None,
     begin: options.Begin = None,
     end: options.End = None,
     labels: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="NAME", help="Name of a run, once for each DIR; default: its policy."),
+        list[str] | None, option("NAME", "Name of a run, once for each DIR; default: its policy.", "--label")
     ] = None,
-    labelled: Annotated[bool, typer.Option("--jobs", help="gantt: write the names of jobs where they fit.")] = False,
-    title: Annotated[str | None, typer.Option(metavar="T", help="Replace title, workload and machine by T.")] = None,
-) -> None:  # fmt: skip
+    labelled: Annotated[bool, flag("--jobs", "gantt: write the names of jobs where they fit.")] = False,
+    title: Annotated[str | None, option("T", "Replace title, workload and machine by T.")] = None,
+) -> None:
     """Draw one or several replays: in the terminal, or into a file.
 
     \b
@@ -70,12 +60,9 @@ def plot(
     seen = view(runs, folders, begin, end, picture_files.columns(picture, screen.cells), labels or ())
     figure = _figure(kind, seen, folders, labelled)
     if title is not None:
-        from ..formats.text import clean
-
         figure = replace(figure, title=clean(title), about="")
     if picture is not None:
         picture_files.save(figure, picture)
-        note(f"the picture is in {picture}")
     else:
         from .charts.terminal_backend import draw
 
@@ -95,11 +82,7 @@ def _check(
         raise bad("--label", f"{len(labels)} for {len(folders)} runs (allowed: one for each DIR)")
     if labelled and kind != "gantt":
         raise bad("--jobs", f"a {kind} picture shows no jobs (allowed: with gantt)")
-    for option, value in (("--from", begin), ("--until", end)):
-        if value is not None and not math.isfinite(value):
-            raise bad(option, f"{value:g} (allowed: seconds)")
-    if begin is not None and end is not None and begin >= end:
-        raise bad("--until", f"{end:g} (allowed: more than --from, {begin:g})")
+    check_period(begin, end, math.isfinite)
 
 
 def _figure(kind: str, seen: View, folders: list[Path], labelled: bool) -> Figure:

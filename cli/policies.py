@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from . import options
+from .options import argument
 from .output.documents import print_json
 from .output.policies import mapping_policies, queue_policies, show_policies, show_policy
 from .usage_errors import not_among
@@ -17,12 +16,7 @@ def _names() -> list[str]:
 
 
 def policies(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Show one policy, with its options.", autocompletion=options.completing(_names)
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Show one policy, with its options.", words=_names)] = None,
     as_json: options.Json = False,
 ) -> None:
     """List queue policies (`simulate`, `sweep`) and mapping policies (`plan`, `run`), with options and sources.

@@ -5,66 +5,41 @@ Rule: every predictor gets the same jobs in the same order, and knows only what 
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
-
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import Profiles, check_files
+from .inputs import Profiles, check_files, one_trace
 from .kernel_loading import load_kernels
-from .lazy import HELP_OPTIONS
+from .lazy import command_group
+from .options import argument, option
 from .output.documents import print_json
 from .streams import note
-from .usage_errors import bad, not_among
+from .usage_errors import bad, check_positive, not_among
 
-if TYPE_CHECKING:
-    from ..profiles.prediction.evaluate import Evaluation
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
-    help="Predict what jobs need from jobs that have ended; measure the errors.",
-)
-
-
-@app.callback()
-def predict() -> None:
-    """Predict what jobs need from jobs that have ended; measure the errors."""
+_PREDICTORS = ("estimate", "last-two", "history")
+app = command_group("Predict what jobs need from jobs that have ended; measure the errors.")
 
 
 @app.command()
 def evaluate(
-    trace: Annotated[
-        Path | None, typer.Argument(metavar="TRACE", help="Trace with users and estimates (.swf, .swf.gz).")
-    ] = None,
-    workload: Annotated[
-        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="The same as TRACE.", hidden=True)
-    ] = None,
+    trace: Annotated[Path | None, argument("TRACE", "Trace with users and estimates (.swf, .swf.gz).")] = None,
+    workload: options.SameTrace = None,
     need: Annotated[
-        str,
-        typer.Option(
-            metavar="NEED", help="What to predict: run-time or memory.",
-            autocompletion=options.completing(("run-time", "memory")),
-        ),
+        str, option("NEED", "What to predict: run-time or memory.", words=("run-time", "memory"))
     ] = "run-time",
     predictor: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Predictor: estimate, last-two or history; may be repeated.", show_default="all",
-            autocompletion=options.completing(("estimate", "last-two", "history")),
-        ),
+        option("NAME", "Predictor: estimate, last-two or history; may be repeated.", words=_PREDICTORS, default="all"),
     ] = None,
     quantile: Annotated[
-        float | None,
-        typer.Option(metavar="Q", help="Quantile that history predicts, such as 0.5 or 0.9.", show_default="0.5"),
+        float | None, option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", default="0.5")
     ] = None,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Predict the jobs of a trace and compare with what they needed.
 
     Each job is predicted at its submission from the jobs that had ended by then.
@@ -80,12 +55,7 @@ def evaluate(
     from ..profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
     from ..profiles.prediction.predictors import QUANTILE
 
-    path = trace or workload
-    if path is None or (trace and workload):
-        raise bad(
-            "TRACE",
-            "missing: the trace to predict (or --workload)" if path is None else "given twice, also by --workload",
-        )
+    path = one_trace(trace, workload, "the trace to predict")
     if need not in NEEDS:
         raise not_among("--need", need, "a need", NEEDS)
     names = list(dict.fromkeys(predictor or PREDICTORS))
@@ -102,7 +72,10 @@ def evaluate(
     found = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
     if not found.jobs:
         raise ConfigError(str(path), "", f"no job's {need} can be predicted by {', '.join(names)}")
-    _print_notes(found)
+    if found.silent:
+        note(f"this trace has no data for: {', '.join(found.silent)}")
+    if found.unknown_waits:
+        note(f"{count(found.unknown_waits, 'job')} without a waiting time: assumed to have started at submission")
     if as_json:
         print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
         return
@@ -115,11 +88,8 @@ def evaluate(
 @app.command(context_settings={"allow_interspersed_args": False})
 def command(
     words: options.Command,
-    nodes: Annotated[int, typer.Option(min=1, metavar="N", help="Number of nodes of the job.")] = 1,
-    walltime: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Limit of the job; no longer run is predicted."),
-    ] = None,
+    nodes: Annotated[int, option("N", "Number of nodes of the job.", min=1)] = 1,
+    walltime: Annotated[float | None, option("SECONDS", "Limit of the job; no longer run is predicted.")] = None,
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
@@ -136,17 +106,12 @@ def command(
     from ..profiles.classes import class_fields, classify_there
     from ..simulate.model.job import DEFAULT_PROFILE, Job
 
-    if walltime is not None and not 0 < walltime < inf:
-        raise bad("--walltime", f"{walltime:g} (allowed: seconds, above 0)")
+    check_positive("--walltime", walltime)
     keep = Profiles(store).store
     found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
     if found is None:
-        raise ConfigError(
-            str(keep.path),
-            "",
-            f"no run of a command like {words[0]!r} is recorded, as a job or by `profile run` without --name (a job "
-            "gets a named profile by its name)",
-        )
+        hint = "as a job or by `profile run` without --name (a job gets a named profile by its name)"
+        raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded, {hint}")
     if as_json:
         from ..profiles.profiles_file import dump_entry
 
@@ -156,14 +121,3 @@ def command(
     from .output.profiles import show_profile
 
     show_profile(found, keep.statistics(found.name), classify_there(found))
-
-
-def _print_notes(found: Evaluation) -> None:
-    """Print what the numbers do not rest on."""
-    from ..formats.text import count
-
-    if found.silent:
-        note(f"this trace has no data for: {', '.join(found.silent)}")
-    if found.unknown_waits:
-        jobs = count(found.unknown_waits, "job")
-        note(f"{jobs} without a waiting time: assumed to have started at submission")

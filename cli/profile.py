@@ -6,42 +6,34 @@ Rule: `profile run` exits with the exit code of the command that it measured. A 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from ..formats.atomic_write import write_whole
+from ..formats.document_errors import nearest
+from ..formats.quantities import parse_rate
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
 from .corun import corun, pairs
-from .inputs import Profiles, read_cluster
-from .lazy import HELP_OPTIONS
+from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
+from .lazy import command_group
+from .options import argument, flag, option
 from .output.documents import print_json
-from .profile_inputs import allowed_cpus, bandwidth, profile_name
 from .streams import note
-from .usage_errors import bad, not_among
+from .usage_errors import bad, not_among, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..profiles.classes import Classification
-    from ..profiles.measurement import Measurement
     from ..profiles.store import ProfileStore
     from ..simulate.model.job import Profile
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings=HELP_OPTIONS,
-    help="Measure what jobs need; list, show, import and export profiles.",
-)
-
-ProfileName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Its name.", autocompletion=options.completing(options.profile_names))
-]
+app = command_group("Measure what jobs need; list, show, import and export profiles.")
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -51,16 +43,12 @@ def run(
     store: options.Store = None,
     repeat: options.Repeat = 1,
     cpus: options.Cpus = None,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "--bandwidth", metavar="RATE", help="Memory traffic of each thread, such as 5GB/s.",
-            show_default="as measured",
-        ),
+    bandwidth: Annotated[
+        str | None, option("RATE", "Memory traffic of each thread, such as 5GB/s.", default="as measured")
     ] = None,
     node_type: options.NodeType = None,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> int:
     """Run COMMAND, measure what it needs, and keep that as a profile.
 
     Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. The exit code is
@@ -73,23 +61,23 @@ def run(
     """
     from ..profiles.measure.command import CommandError, measure
 
-    allowed, given = allowed_cpus(cpus), bandwidth(rate)
+    allowed = allowed_cpus(cpus)
+    with value_of("--bandwidth"):
+        rate = None if bandwidth is None else parse_rate(bandwidth)
     keep = Profiles(store).store
     chosen = profile_name(command, name)
     runs, code = [], 0
     for _ in range(repeat):
         try:
-            code, measured = measure(
-                command,
-                cpus=allowed,
-                node_type=node_type,
-                stdout=sys.stderr if as_json else None,
-                counters=True,
-            )
+            output = sys.stderr if as_json else None
+            code, measured = measure(command, cpus=allowed, node_type=node_type, stdout=output, counters=True)
         except CommandError as error:
             note(str(error))
-            raise typer.Exit(error.exit_code) from None
-        runs.append(measured if given is None else _with_bandwidth(measured, given))
+            return error.exit_code
+        if rate is not None:
+            sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
+            measured = replace(measured, bandwidth=rate, sources=sources)
+        runs.append(measured)
         profile = keep.record(chosen, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")
@@ -101,7 +89,7 @@ def run(
         from .output.profiles import show_run
 
         show_run(chosen, runs[-1], keep.statistics(chosen))
-    raise typer.Exit(code)
+    return code
 
 
 app.command(context_settings={"allow_interspersed_args": False})(corun)
@@ -116,26 +104,25 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     explains a class.
     """
     keep = Profiles(store).store
-    own = set(keep.own_names())
-    known = {name: profile for name in keep.names() if (profile := keep.get(name))}
-    classed = _classes(known.values(), cluster)
+    classify = _classifier(cluster)
+    known = {name: (profile, classify(profile)) for name in keep.names() if (profile := keep.get(name))}
     if as_json:
         from ..profiles.classes import class_fields
 
-        classes = {name: class_fields(one) for name, one in zip(known, classed, strict=True)}
-        print_json("profiles", {"profiles": {name: _entry(one) for name, one in known.items()}, "classes": classes})
+        classes = {name: class_fields(classed) for name, (_, classed) in known.items()}
+        profiles = {name: _entry(profile) for name, (profile, _) in known.items()}
+        print_json("profiles", {"profiles": profiles, "classes": classes})
         return
-    from ..formats.text import count
     from .output.profiles import show_list
 
-    show_list(dict(zip(known, zip(known.values(), classed, strict=True), strict=True)), own)
-    for gone in keep.dropped():
-        note(f"{count(gone.number, gone.what[:-1])} have been dropped for their age, the last on {gone.latest}")
+    show_list(known, set(keep.own_names()))
+    dropped = [(count(gone.number, gone.what[:-1]), gone.latest) for gone in keep.dropped()]
+    note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
 
 
 @app.command()
 def show(
-    name: ProfileName,
+    name: Annotated[str, argument("NAME", "Its name.", words=options.profile_names)],
     cluster: options.ClusterFile = None,
     store: options.Store = None,
     as_json: options.Json = False,
@@ -147,10 +134,8 @@ def show(
     keep = Profiles(store).store
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
-        from ..formats.document_errors import nearest
-
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
-    classed = _classes([profile], cluster)[0] if profile else None
+    classed = _classifier(cluster)(profile) if profile else None
     if as_json:
         from ..profiles.classes import class_fields
 
@@ -171,20 +156,17 @@ def show(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Profiles (YAML or JSON), or see --source.")],
+    file: Annotated[Path, argument("FILE", "Profiles (YAML or JSON), or see --source.")],
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source", "--from", metavar="TOOL", help="Tool that wrote the file: sacct, likwid, perf or jobstats.",
-            show_default="pilotfish", autocompletion=options.completing(("sacct", "likwid", "perf", "jobstats")),
+        option(
+            "TOOL", "Tool that wrote the file: sacct, likwid, perf or jobstats.", "--source", "--from",
+            words=("sacct", "likwid", "perf", "jobstats"), default="pilotfish",
         ),
     ] = None,
     name: options.ProfileOption = None,
     node_type: options.NodeType = None,
-    date: Annotated[
-        str | None,
-        typer.Option(metavar="YYYY-MM-DD", help="Date of the measurement.", show_default="as in the file"),
-    ] = None,
+    date: Annotated[str | None, option("YYYY-MM-DD", "Date of the measurement.", default="as in the file")] = None,
     store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -208,13 +190,12 @@ def import_(
     """
     keep = Profiles(store).store
     if source is None:
-        for option, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+        for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
-                raise bad(option, "only with --source")
+                raise bad(other, "only with --source")
         names = keep.import_file(file)
     else:
         names = keep.put_all(_imported(source, file, name, node_type, date))
-    from ..formats.text import count
     from .output.profiles import lines
 
     if as_json:
@@ -225,13 +206,8 @@ def import_(
 
 @app.command()
 def export(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="FILE.yaml, .json or .csv.", show_default="YAML on stdout"),
-    ] = None,
-    numbers: Annotated[
-        bool, typer.Option("--numbers", help="Write one row for each number, as in every FILE.csv.")
-    ] = False,
+    file: Annotated[Path | None, argument("FILE", "FILE.yaml, .json or .csv.", default="YAML on stdout")] = None,
+    numbers: Annotated[bool, flag("--numbers", "Write one row for each number, as in every FILE.csv.")] = False,
     store: options.Store = None,
 ) -> None:
     """Write the store's own profiles, to import or to plot.
@@ -254,8 +230,6 @@ def export(
     if file is None:
         print(text, end="")
         return
-    from ..formats.atomic_write import write_whole
-
     try:
         write_whole(file, text)
     except OSError as error:
@@ -275,12 +249,6 @@ def _numbers(keep: ProfileStore, kind: str) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _with_bandwidth(measured: Measurement, rate: float) -> Measurement:
-    """Replace the measured bandwidth by the user's, bytes/s."""
-    sources = {name: source for name, source in measured.sources.items() if name != "bandwidth"}
-    return replace(measured, bandwidth=rate, sources=sources)
-
-
 def _imported(origin: str, file: Path, name: str | None, node_type: str | None, date: str | None) -> dict[str, Profile]:
     """Return the profiles of another program's file. Raises ConfigError and typer.BadParameter."""
     from datetime import date as day
@@ -294,17 +262,14 @@ def _imported(origin: str, file: Path, name: str | None, node_type: str | None, 
             day.fromisoformat(date)
         except ValueError:
             raise bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
-    chosen = file.name.partition(".")[0] if name is None else profile_name([], name)
+    chosen = file.name.partition(".")[0] if name is None else checked_name(name)
     return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
 
 
-def _classes(profiles: Iterable[Profile], cluster: Path | None) -> list[Classification]:
+def _classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
     from ..profiles.classes import classify_on, classify_there
 
-    if cluster is None:
-        return [classify_there(profile) for profile in profiles]
-    site = read_cluster(cluster)
-    return [classify_on(profile, site) for profile in profiles]
+    return classify_there if cluster is None else partial(classify_on, cluster=read_cluster(cluster))
 
 
 def _entry(profile: Profile | None) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..formats.workloads import Format, format_of
@@ -21,37 +21,67 @@ from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .inputs import Profiles, check_files, read_machine
 from .kernel_loading import load_kernels, load_replay
-from .usage_errors import bad, not_among
+from .usage_errors import bad, check_period, not_among
 from .user_policy import NamedPolicy, load_policy, print_policy_traceback
 
 RESOURCES = ("core", "node")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReplayRequest:
-    """A replay.
+    """A replay; the options are checked as it is made.
 
     Args:
-        workloads: files, whose jobs are joined.
-        policy: the queue policy and its SPEC.
+        workloads: files, whose jobs are joined; at least one.
+        spec: SPEC of a queue policy.
         select: which jobs, and how much faster they arrive.
         seed: of random choices.
-        procs: processors; None = those of `cluster`, or as the workloads say.
-        cluster: file of the machine.
-        whole_nodes: jobs request nodes of the cluster, not cores.
-        decision_time: simulated seconds of each decision; None = as long as it really takes.
+        procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
+        cluster: file of the machine; None = no cluster. Excludes `procs`.
+        resource: what jobs request of a cluster, `core` or `node`.
+        deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         skip_invalid: leave out jobs that cannot be replayed.
+
+    `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
+
+    Raises:
+        typer.BadParameter: an option has a wrong value.
+        ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
     """
 
-    workloads: tuple[Path, ...]
-    policy: NamedPolicy
+    workloads: list[Path]
+    spec: str
     select: Select
     seed: int
     procs: int | None
     cluster: Path | None
-    whole_nodes: bool
-    decision_time: float | None
+    resource: str
+    deciding: str
     skip_invalid: bool
+    policy: NamedPolicy = field(init=False)
+    decision_time: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.workloads:
+            raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
+        self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
+        if self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
+            allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
+            raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
+        if self.procs is not None and self.cluster is not None:
+            raise bad("--procs", "not together with --cluster")
+        if self.procs is not None and not 1 <= self.procs <= LARGEST:
+            raise bad("--procs", f"{self.procs} (allowed: 1 to {LARGEST})")
+        if self.resource not in RESOURCES:
+            raise not_among("--resource", self.resource, "a kind of resource", RESOURCES)
+        select = self.select
+        if not 0.0 < select.load < math.inf:
+            raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
+        check_period(select.begin, select.end, lambda seconds: not math.isnan(seconds))
+        if select.least is not None and select.most is not None and select.least > select.most:
+            raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
+        if isinstance(self.policy.policy, Contending) and (self.cluster is None or self.resource == "node"):
+            raise bad("--policy", f"{self.spec} chooses among the cores of nodes (needed: --cluster, resource core)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,58 +99,6 @@ class ReplayInput:
     machine: Machine
     cluster: Cluster | None
     size_from: str
-
-
-def replay_request(
-    workloads: list[Path], policy: str, select: Select, *, seed: int, procs: int | None, cluster: Path | None,
-    resource: str, decision_time: str, skip_invalid: bool,
-) -> ReplayRequest:  # fmt: skip
-    """Check the options of a replay.
-
-    Args:
-        workloads: files, whose jobs are joined; at least one.
-        policy: SPEC of a queue policy.
-        select: which jobs, and how much faster they arrive.
-        seed: of random choices.
-        procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
-        cluster: file of the machine; None = no cluster. Excludes `procs`.
-        resource: what jobs request of a cluster, `core` or `node`.
-        decision_time: `ignore`, `measured`, or seconds.
-        skip_invalid: leave out jobs that cannot be replayed.
-
-    Raises:
-        typer.BadParameter: an option has a wrong value.
-        ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
-    """
-    if not workloads:
-        raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
-    seconds, chosen = _decision_seconds(decision_time), _policy(policy, seed)
-    if chosen.compiled and not takes_time(chosen.policy, seconds):
-        why = f"{chosen.text} (allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
-        raise bad("--decision-time", f"{decision_time}, with {why}")
-    if procs is not None and cluster is not None:
-        raise bad("--procs", "not together with --cluster")
-    if procs is not None and not 1 <= procs <= LARGEST:
-        raise bad("--procs", f"{procs} (allowed: 1 to {LARGEST})")
-    if resource not in RESOURCES:
-        raise not_among("--resource", resource, "a kind of resource", RESOURCES)
-    if not 0.0 < select.load < math.inf:
-        raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
-    _check_select(select)
-    whole_nodes = resource == "node"
-    if isinstance(chosen.policy, Contending) and (cluster is None or whole_nodes):
-        raise bad("--policy", f"{policy} chooses among the cores of nodes (needed: --cluster, resource core)")
-    return ReplayRequest(tuple(workloads), chosen, select, seed, procs, cluster, whole_nodes, seconds, skip_invalid)
-
-
-def _check_select(select: Select) -> None:
-    for option, value in (("--from", select.begin), ("--until", select.end)):
-        if value is not None and math.isnan(value):
-            raise bad(option, f"{value:g} (allowed: seconds)")
-    if select.begin is not None and select.end is not None and select.begin >= select.end:
-        raise bad("--until", f"{select.end:g} (allowed: more than --from, {select.begin:g})")
-    if select.least is not None and select.most is not None and select.least > select.most:
-        raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
 
 
 def _decision_seconds(text: str) -> float | None:
@@ -159,21 +137,19 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
     check_files(*request.workloads, request.cluster)
     kinds = [format_of(path) for path in request.workloads]
-    cluster = None if request.cluster is None else read_machine(request.cluster)
+    cluster = read_machine(request.cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
-    how = {
-        "speeds": speeds_of(cluster),
-        "storages": storages_of(cluster),
-        "skip_invalid": request.skip_invalid,
-        "profiles": Profiles(None),
-    }
+    of_machine = {"speeds": speeds_of(cluster), "storages": storages_of(cluster)}
+    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
     rich = bool(request.decision_time) or jobs.dependencies is not None
     load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
-        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{_left_out(jobs)}")
+        left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
+        why = f"; left out: {left_out}" if left_out else ""
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
     return ReplayInput(jobs, machine, cluster, size_from)
 
 
@@ -184,7 +160,7 @@ def _machine(
     if request.procs is not None:
         return Machine(request.procs), "--procs"
     if cluster is not None:
-        found = machine_of(cluster, whole_nodes=request.whole_nodes)
+        found = machine_of(cluster, whole_nodes=request.resource == "node")
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
     rows = list(zip(every, kinds, request.workloads, strict=True))
@@ -198,8 +174,3 @@ def _machine(
 
 def _names(paths: Iterable[object]) -> str:
     return ", ".join(map(str, paths))
-
-
-def _left_out(jobs: Workload) -> str:
-    words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
-    return f"; left out: {words}" if words else ""

@@ -11,13 +11,12 @@ import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..daemon.paths import state_dir as state_directory
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
@@ -25,8 +24,9 @@ from ..simulate.model.plan import Plan
 from . import options
 from .inputs import Profiles, read_cluster, this_machine, working_directory
 from .kernel_loading import load_simulator
+from .options import flag, option
 from .output.documents import print_json
-from .plan_request import plan_request
+from .plan_request import PlanRequest
 from .streams import ignore_closed_stdout, note, warn
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..daemon.report.accuracy import RunOutcome
     from ..daemon.report.cycle_report import CycleReport
     from ..daemon.state.queue import Submission
-    from ..simulate.model.snapshot import Snapshot
 
 #: Runs whose output is kept in the state directory.
 KEPT_RUNS = 20
@@ -49,17 +48,13 @@ def run(
     budget: options.Budget = None,
     time_limit: options.TimeLimit = None,
     state_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the jobs and their output.", show_default="a new one for each run"),
+        Path | None, option("DIR", "Folder of the jobs and their output.", default="a new one for each run")
     ] = None,
-    live: Annotated[bool, typer.Option("--live/--no-live", help="Draw the progress in place, on a terminal.")] = True,
+    live: Annotated[bool, flag("--live/--no-live", "Draw the progress in place, on a terminal.")] = True,
     as_json: options.Json = False,
     everything: options.All = False,
     metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Serve metrics on 127.0.0.1 during the run.", show_default="none"
-        ),
+        int | None, option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535, default="none")
     ] = None,
     store: options.Store = None,
 ) -> int:
@@ -78,53 +73,35 @@ def run(
       pilotfish run dag.yaml --no-live --json > run.json
       pilotfish run dag.yaml --metrics-port 9836
     """
-    request, profiles = plan_request(policy, objective, seed, budget, time_limit), Profiles(store)
+    request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
     flow = profiles.read_workflow(workflow)
-    _require_commands(flow)
+    if missing := [job.id for job in flow.jobs if job.command is None]:
+        where = flow.source or flow.name
+        raise InvalidJobError(f"{where}: job {missing[0]!r} has no command: it can be planned, but not run")
     working_directory()
     site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
     load_simulator()
     plan = request.plan(flow, site)
-    for warning in dict.fromkeys((*flow.warnings, *plan.warnings)):
-        warn(warning)
-    name = _run_id(flow.name)
-    home = (state_dir or _runs() / name).absolute()
-    result = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
+    warn(*flow.warnings, *plan.warnings)
+    name, runs = _run_id(flow.name), state_directory() / "runs"
+    home = (state_dir or runs / name).absolute()
+    outcome, outputs, ended_by, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
     with ignore_closed_stdout():
         if as_json:
             from ..daemon.learning.job_profiles import classes_of, with_classes
             from ..daemon.report.accuracy import outcome_to_dict
 
             classes = classes_of(plan, flow.jobs, site)
-            print_json("run", with_classes(outcome_to_dict(result.outcome, result.outputs), classes))
+            print_json("run", with_classes(outcome_to_dict(outcome, outputs), classes))
         else:
-            _show(result.outcome, flow, site, everything)
-    _print_notes(result, home)
+            _show(outcome, flow, site, everything)
+    from .output.tables import busy_hint, failures
+
+    hint = busy_hint(outcome, others)
+    note(*failures(outcome, outputs), f"the output of the jobs is in {home}", *([hint] if hint else ()))
     if state_dir is None:
-        _remove_old(_runs())
-    return 128 + result.signal if result.signal else result.outcome.exit_code
-
-
-class _Result(NamedTuple):
-    """The result of a run.
-
-    Args:
-        outcome: forecast and actual times of the jobs.
-        outputs: job -> files of its stdout and stderr.
-        signal: the signal that ended the run, or 0.
-        others: share of the CPUs' time that other processes used.
-    """
-
-    outcome: RunOutcome
-    outputs: dict[str, tuple[str, str]]
-    signal: int
-    others: float
-
-
-def _runs() -> Path:
-    from ..daemon.paths import state_dir
-
-    return state_dir() / "runs"
+        _remove_old(runs)
+    return 128 + ended_by if ended_by else outcome.exit_code
 
 
 def _remove_old(runs: Path) -> None:
@@ -136,13 +113,6 @@ def _remove_old(runs: Path) -> None:
             remove_ended(old)
 
 
-def _require_commands(flow: Workflow) -> None:
-    for job in flow.jobs:
-        if job.command is None:
-            where = flow.source or flow.name
-            raise InvalidJobError(f"{where}: job {job.id!r} has no command: it can be planned, but not run")
-
-
 def _run_id(name: str) -> str:
     """Return a unique name for this run: the workflow's name, the time, the process."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:40] or "run"
@@ -150,16 +120,14 @@ def _run_id(name: str) -> str:
 
 
 def _carry_out(
-    name: str,
-    flow: Workflow,
-    plan: Plan,
-    site: Cluster,
-    home: Path,
-    profiles: Profiles,
-    live: bool,
-    metrics_port: int | None,
-) -> _Result:
-    """Run the plan to its end."""
+    name: str, flow: Workflow, plan: Plan, site: Cluster, home: Path, profiles: Profiles, live: bool, port: int | None
+) -> tuple[RunOutcome, dict[str, tuple[str, str]], int, float]:
+    """Run the plan to its end; serve metrics at `port`, unless None.
+
+    Return forecast and actual times; job -> files of its stdout and stderr; the signal that ended the run, or 0; the
+    share of the CPUs' time that other processes used.
+    """
+    from ..adapters import registry
     from ..daemon.one_off import WorkflowRun
     from ..daemon.report.accuracy import outcome_of
     from ..daemon.report.exporter import Exporter, Health
@@ -168,19 +136,16 @@ def _carry_out(
     from .output.live import view
 
     with ExitStack() as stack:
-        adapter = _adapter(site, home)
-        stack.callback(adapter.close)
+        adapter = stack.enter_context(closing(registry.create("local", site, state_dir=home)))
+        note(*adapter.notes)
         metrics, health = Metrics(), Health(10.0, time.monotonic)
-        if metrics_port is not None:
-            exporter = Exporter(metrics, health, port=metrics_port)
-            stack.callback(exporter.close)
+        if port is not None:
+            exporter = stack.enter_context(closing(Exporter(metrics, health, port=port)))
             note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
-        dispatch = WorkflowRun(name, flow, plan, adapter, metrics, time.monotonic)
-        stack.callback(dispatch.close)
+        dispatch = stack.enter_context(closing(WorkflowRun(name, flow, plan, adapter, metrics, time.monotonic)))
         caught = stack.enter_context(collected_signals())
         stack.enter_context(cycle_warnings())
-        watcher = view(dispatch.submission, plan, site, time.monotonic, live=live)
-        stack.callback(watcher.close)
+        watcher = stack.enter_context(closing(view(dispatch.submission, plan, site, time.monotonic, live=live)))
 
         def show(report: CycleReport | None) -> None:
             if report is not None:
@@ -189,26 +154,12 @@ def _carry_out(
 
         others = OtherLoad(cpu for node in site.nodes for cpu in node.cpus)
         submission = dispatch.until_ended(show, lambda: bool(caught))
-        last = adapter.snapshot()
-        busy = others.share(_cpu_seconds(submission, last))
+        last, keys = adapter.snapshot(), {entry.key for entry in submission.entries.values()}
+        used = sum(dict(view.usage).get("cpu_seconds", 0.0) for view in last.jobs if view.key in keys)
+        busy = others.share(used)
         profiles.learn(submission, last)
         outputs = _outputs(adapter, submission)
-    return _Result(outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy)
-
-
-def _adapter(site: Cluster, home: Path) -> Adapter:
-    from ..adapters import registry
-
-    adapter = registry.create("local", site, state_dir=home)
-    for line in adapter.notes:
-        note(line)
-    return adapter
-
-
-def _cpu_seconds(submission: Submission, snapshot: Snapshot) -> float:
-    """Return the CPU seconds of all jobs together."""
-    keys = {entry.key for entry in submission.entries.values()}
-    return sum(dict(view.usage).get("cpu_seconds", 0.0) for view in snapshot.jobs if view.key in keys)
+    return outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy
 
 
 def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, str]]:
@@ -231,17 +182,6 @@ def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) 
     screen.put("", *outcome_summary(outcome), *class_lines(classes_of(outcome.plan, flow.jobs, site), screen.cells))
 
 
-def _print_notes(result: _Result, home: Path) -> None:
-    """Print which jobs failed, where the output is, and why forecasts may have missed."""
-    from .output.tables import busy_hint, failures
-
-    for line in failures(result.outcome, result.outputs):
-        note(line)
-    note(f"the output of the jobs is in {home}")
-    if hint := busy_hint(result.outcome, result.others):
-        note(hint)
-
-
 @contextmanager
 def collected_signals() -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a list; a second signal has its usual effect."""
@@ -253,12 +193,10 @@ def collected_signals() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         note("ending the running jobs; once more to leave them running")
 
-    before = {number: signal.signal(number, collect) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with ExitStack() as stack:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            stack.callback(signal.signal, number, signal.signal(number, collect))
         yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -270,13 +208,10 @@ def cycle_warnings() -> Iterator[None]:
             warn(record.getMessage())
 
     top, cycle = logging.getLogger("pilotfish"), logging.getLogger("pilotfish.cycle")
-    handler, silent, before = Printer(logging.WARNING), logging.NullHandler(), top.propagate
-    top.propagate = False
-    top.addHandler(silent)
-    cycle.addHandler(handler)
-    try:
+    with ExitStack() as stack:
+        stack.callback(setattr, top, "propagate", top.propagate)
+        top.propagate = False
+        for logger, handler in ((top, logging.NullHandler()), (cycle, Printer(logging.WARNING))):
+            logger.addHandler(handler)
+            stack.callback(logger.removeHandler, handler)
         yield
-    finally:
-        cycle.removeHandler(handler)
-        top.removeHandler(silent)
-        top.propagate = before

@@ -6,36 +6,37 @@ Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and
 from __future__ import annotations
 
 import time
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from . import options
-from .daemon_client import Client, DaemonClient, EndUnknownError, UnreachableError
+from .daemon_client import DaemonClient, EndUnknownError, UnreachableError
 from .inputs import config_file
+from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
 from .usage_errors import bad, not_among
+
+if TYPE_CHECKING:
+    from .slurm_client.client import SlurmClient
+
+    Client = DaemonClient | SlurmClient
 
 #: Exit code of a wait for an end that could not be learned (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
 END_UNKNOWN = 75
 
 Adapter = Annotated[
     str | None,
-    typer.Option(
-        "--adapter",
-        metavar="NAME",
-        help="Ask Slurm itself (slurm), or the service (daemon).",
-        show_default="daemon, or as in client.yaml",
-        autocompletion=options.completing(("daemon", "slurm")),
+    option(
+        "NAME",
+        "Ask Slurm itself (slurm), or the service (daemon).",
+        words=("daemon", "slurm"),
+        default="daemon, or as in client.yaml",
     ),
 ]
 
 
 def daemon(
-    config: options.ConfigFile = None,
-    dry_run: options.DryRun = False,
-    show_commands: options.ShowCommands = False,
+    config: options.ConfigFile = None, dry_run: options.DryRun = False, show_commands: options.ShowCommands = False
 ) -> int:
     """Start the service: it maps submitted workflows to nodes, starts their jobs, and compares forecast and outcome.
 
@@ -51,17 +52,10 @@ def daemon(
 
 def submit(
     workflow: options.WorkflowFile,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Submit the same workflow under a key only once.")
-    ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end; exit with the workflow's exit code.")] = False,
-    patience: Annotated[
-        float,
-        typer.Option("--patience", metavar="SECONDS", min=0.0, help="How long --wait asks an absent daemon again."),
-    ] = 300.0,
-    no_hold: Annotated[
-        bool, typer.Option("--no-hold", help="Over Slurm: let Slurm start jobs at once, without pilotfish.")
-    ] = False,
+    key: Annotated[str | None, option("KEY", "Submit the same workflow under a key only once.")] = None,
+    wait: Annotated[bool, flag("--wait", "Wait for the end; exit with the workflow's exit code.")] = False,
+    patience: Annotated[float, option("SECONDS", "How long --wait asks an absent daemon again.", min=0.0)] = 300.0,
+    no_hold: Annotated[bool, flag("--no-hold", "Over Slurm: let Slurm start jobs at once, without pilotfish.")] = False,
     store: options.Store = None,
     as_json: options.Json = False,
     adapter: Adapter = None,
@@ -97,17 +91,13 @@ def submit(
 
 def status(
     workflow: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WORKFLOW", help="Show only this workflow, with all its jobs.",
-            autocompletion=options.completing(options.workflow_ids),
-        ),
+        str | None, argument("WORKFLOW", "Show only this workflow, with all its jobs.", words=options.workflow_ids)
     ] = None,
     everything: options.All = False,
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> None:
     """Show workflows and jobs, with forecasts and actual times.
 
     Ended workflows (the latest 20) have one line each; the others list their jobs.
@@ -125,21 +115,14 @@ def status(
         from .output.status import show_status
 
         show_status(reply, everything=everything or workflow is not None)
-    return 0
 
 
 def cancel(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKFLOW[/JOB]", help="The workflow or job to cancel.",
-            autocompletion=options.completing(options.workflow_ids),
-        ),
-    ],
+    target: Annotated[str, argument("WORKFLOW[/JOB]", "The workflow or job to cancel.", words=options.workflow_ids)],
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> None:
     """Cancel a workflow or one job: waiting jobs never start, running jobs are ended.
 
     \b
@@ -154,21 +137,17 @@ def cancel(
         print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
     if reply["warning"]:
         warn(f"running jobs are ended later: {reply['warning']}")
-    return 0
 
 
 def explain(
     job: Annotated[
         str,
-        typer.Argument(
-            metavar="[WORKFLOW/]JOB", help="The job; without a workflow, the newest of that name.",
-            autocompletion=options.completing(options.job_names),
-        ),
+        argument("[WORKFLOW/]JOB", "The job; without a workflow, the newest of that name.", words=options.job_names),
     ],
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
-) -> int:  # fmt: skip
+) -> None:
     """Explain a job: the chosen nodes, the runner-up, the forecast and the outcome.
 
     \b
@@ -183,7 +162,6 @@ def explain(
         from .output.status import show_job_log
 
         show_job_log(reply)
-    return 0
 
 
 def _client(adapter: str | None, socket: str | None) -> Client:
@@ -216,18 +194,16 @@ def _wait(client: Client, workflow: str, patience_s: float) -> int:
                 since = now
                 note(f"{error}; asking again about {workflow} for {patience_s:g} s")
             if now - since >= patience_s:
-                return _give_up(workflow, f"no answer for {patience_s:g} s: {error}")
+                why = f"no answer for {patience_s:g} s: {error}"
+                break
         except EndUnknownError as error:
-            return _give_up(workflow, str(error))
+            why = str(error)
+            break
         else:
             if found["exit_code"] is not None:
-                for line in failure_lines(found):
-                    note(line)
+                note(*failure_lines(found))
                 return int(found["exit_code"])
         time.sleep(pause)
         pause = min(1.2 * pause, longest)
-
-
-def _give_up(workflow: str, why: str) -> int:
     note(f"error: the end of {workflow} is unknown: {why} (`pilotfish status {workflow}` asks again)")
     return END_UNKNOWN

@@ -5,15 +5,12 @@ Rule: a summary names its inputs and the command that made it.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 from .. import __version__
 from ..formats.results_write import write_results
@@ -26,10 +23,12 @@ from ..simulate.replay.policies import Contending
 from ..simulate.replay.replay import Replayed, replay
 from ..simulate.replay.select import Select
 from . import options
+from .inputs import file_hash
+from .options import option
 from .output.documents import print_json
 from .output.replay import Progress, show_replay
 from .output.text import Screen
-from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay, replay_request
+from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note
 from .user_policy import print_policy_traceback
 
@@ -39,40 +38,22 @@ def simulate(
     workload: options.MoreTraces = None,
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
-    resource: Annotated[
-        str,
-        typer.Option(
-            "--resource", metavar="KIND", help="What jobs request of a cluster: core or node.",
-            autocompletion=options.completing(RESOURCES),
-        ),
-    ] = "core",
+    resource: Annotated[str, option("KIND", "What jobs request of a cluster: core or node.", words=RESOURCES)] = "core",
     policy: options.QueuePolicy = "easy",
     decision_time: Annotated[
-        str,
-        typer.Option(
-            "--decision-time", metavar="TIME",
-            help="Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).",
-        ),
+        str, option("TIME", "Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).")
     ] = "ignore",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write jobs.csv, schedule.csv, summary.json.")
-    ] = None,
+    out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
     begin: options.Begin = None,
     end: options.End = None,
-    user: Annotated[
-        list[int] | None, typer.Option("--user", metavar="ID", help="Only jobs of this user; may be repeated.")
-    ] = None,
-    least: Annotated[
-        int | None, typer.Option("--min-size", metavar="N", help="Only jobs of N processors or more.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option("--max-size", metavar="N", help="Only jobs of N processors or fewer.")
-    ] = None,
-    load: Annotated[float, typer.Option("--load", metavar="X", help="Let jobs arrive X times as fast.")] = 1.0,
+    user: Annotated[list[int] | None, option("ID", "Only jobs of this user; may be repeated.")] = None,
+    least: Annotated[int | None, option("N", "Only jobs of N processors or more.", "--min-size")] = None,
+    most: Annotated[int | None, option("N", "Only jobs of N processors or fewer.", "--max-size")] = None,
+    load: Annotated[float, option("X", "Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Replay traces of jobs under a queue policy, and print waiting time, slowdown, utilisation and energy.
 
     Exact: at each instant all ends, then all submissions, then one pass of the policy; the processors with the lowest
@@ -84,10 +65,8 @@ def simulate(
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
-    request = replay_request(
-        [*(traces or ()), *(workload or ())], policy, select, seed=seed, procs=procs, cluster=cluster,
-        resource=resource, decision_time=decision_time, skip_invalid=skip_invalid,
-    )  # fmt: skip
+    files = [*(traces or ()), *(workload or ())]
+    request = ReplayRequest(files, policy, select, seed, procs, cluster, resource, decision_time, skip_invalid)
     found = read_replay(request)
     replayed = _replay(request, found)
     _report(request, found, replayed, _power(request, found, replayed), out, as_json=as_json)
@@ -109,60 +88,50 @@ def _replay(request: ReplayRequest, found: ReplayInput) -> Replayed:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Power:
-    """Power and energy of a replay, as far as known.
-
-    Args:
-        track: power of the machine over time.
-        joules: energy of each job.
-        limit: use of the policy's energy or power limit.
-    """
-
-    track: Track | None = None
-    joules: Array | None = None
-    limit: LimitOutcome | None = None
+#: Power of the machine over time, energy of each job, and use of the policy's energy or power limit, as far as known.
+_Power = tuple[Track | None, Array | None, LimitOutcome | None]
 
 
 def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _Power:
     """Return power and energy. O(n log n) for n changes of power."""
     if isinstance(replayed, Contended):
         track = contended_track(replayed)
-        return _Power(track, None if track is None else replayed.jobs_joules)
+        return track, None if track is None else replayed.jobs_joules, None
     if (powers := found.machine.powers) is None:
-        return _Power()
+        return None, None, None
     track = energy.track(replayed, powers)
     limit = energy.limited(replayed, request.policy.policy, powers, track)
-    return _Power(track, energy.jobs_joules(replayed, powers), limit)
+    return track, energy.jobs_joules(replayed, powers), limit
 
 
 def _report(
     request: ReplayRequest, found: ReplayInput, replayed: Replayed, power: _Power, out: Path | None, *, as_json: bool
 ) -> None:
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
-    summary, about = summarise(replayed, found.machine.powers), _about(request, found, power)
+    track, joules, limit = power
+    summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
     if out is not None:
-        write_results(out, replayed, summary, about, power.track, power.joules)
+        write_results(out, replayed, summary, about, track, joules)
     if as_json:
         print_json("replay", {**about, **asdict(summary)})
         return
     has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, found.cluster is None
     show_replay(
-        Screen(), replayed, summary, request.policy.text, found.size_from, power.limit, has_limit=has_limit,
+        Screen(), replayed, summary, request.policy.text, found.size_from, limit, has_limit=has_limit,
         assumed=assumed,
     )  # fmt: skip
     if out is not None:
         note(f"the results are in {out}")
 
 
-def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[str, Any]:
+def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | None) -> dict[str, Any]:
     """Return the origin of a summary's numbers."""
     files = [path for path in (*request.workloads, request.cluster, request.policy.file) if path]
     about = {
         "schema": "pilotfish/replay/v1",
         "version": __version__,
         "command": shlex.join(["pilotfish", *sys.argv[1:]]),
-        "inputs": {str(path): _digest(path) for path in files},
+        "inputs": {str(path): file_hash(path) if path.is_file() else None for path in files},  # None: a pipe
         "policy": request.policy.text,
         "seed": request.seed,
         "machine": found.machine.processors,
@@ -171,11 +140,6 @@ def _about(request: ReplayRequest, found: ReplayInput, power: _Power) -> dict[st
     }
     if not request.policy.compiled or request.decision_time:
         about["decision_time"] = "measured" if request.decision_time is None else request.decision_time
-    if power.limit:
-        about["limit"] = asdict(power.limit)
+    if limit:
+        about["limit"] = asdict(limit)
     return about
-
-
-def _digest(path: Path) -> str | None:
-    """Return the hash of a file; None for a pipe, whose content can be read only once."""
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" if path.is_file() else None

@@ -9,66 +9,33 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..daemon.paths import default_config_path, runtime_socket, state_dir
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import config_file, read_cluster
+from .inputs import config_file, configured_adapter, read_cluster
+from .options import flag, option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import adapter_errors, bad
 
 if TYPE_CHECKING:
-    from ..adapters.findings import Finding, Service
     from ..daemon.config import DaemonConfig
     from ..simulate.model.cluster import Cluster
-
-
-SETUP = """\
-# As root, in the folder of pilotfish's source; ACCOUNT is any account of Slurm's accounting.
-install -D -m 644 systemd/pilotfish.sysusers.conf /etc/sysusers.d/pilotfish.conf
-systemd-sysusers     # creates the Unix user, before Slurm hears of it
-sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator
-install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
-install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
-pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
-pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {user}
-systemctl daemon-reload
-systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
-# The rest is in docs/guides/slurm.md."""  # noqa: E501
-UNDO = """\
-# Jobs that wait for pilotfish start by themselves when their hold is over; nothing has to be released.
-# If job_submit.lua is in use: take lua out of JobSubmitPlugins in slurm.conf, and only then remove the file.
-scontrol reconfigure
-systemctl disable --now pilotfishd
-pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
-systemctl disable --now pilotfish-reap.timer
-sacctmgr modify user where name={user} set AdminLevel=None
-# Or, if the account was made for this: sacctmgr delete user name={user}
-rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
-systemctl daemon-reload"""
 
 
 def doctor(
     adapter: Annotated[
         str | None,
-        typer.Option(
-            "--adapter", metavar="NAME", help="Resource manager to examine: slurm, or local (this machine).",
-            autocompletion=options.completing(("slurm", "local")),
-        ),
+        option("NAME", "Resource manager to examine: slurm, or local (this machine).", words=("slurm", "local")),
     ] = None,
     config: options.ConfigFile = None,
-    user: Annotated[
-        str | None,
-        typer.Option("--user", metavar="NAME", help="Account of the service.", show_default="yours"),
-    ] = None,
-    trial: Annotated[
-        bool, typer.Option("--try", help="Also try your rights, with a job of yours that never starts.")
-    ] = False,
-    setup: Annotated[bool, typer.Option("--setup", help="Only print the commands that set pilotfish up.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Only print the commands that remove it.")] = False,
+    user: Annotated[str | None, option("NAME", "Account of the service.", default="yours")] = None,
+    trial: Annotated[bool, flag("--try", "Also try your rights, with a job of yours that never starts.")] = False,
+    setup: Annotated[bool, flag("--setup", "Only print the commands that set pilotfish up.")] = False,
+    undo: Annotated[bool, flag("--undo", "Only print the commands that remove it.")] = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Examine a site before and while pilotfish works there; change nothing (but see --try).
 
     Without options, examine the configuration if there is one, this machine, and Slurm if its commands are here.
@@ -110,9 +77,6 @@ def _me() -> str:
 
 def _examine_all(user: str, trial: bool) -> list[Finding]:
     """Examine what is here: the default configuration, this machine, Slurm."""
-    from ..adapters.findings import NOTE, OK, PROBLEM, Finding
-    from ..daemon.paths import default_config_path
-
     config, found = default_config_path(), []
     if config is None:
         found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
@@ -134,48 +98,39 @@ def _examine_all(user: str, trial: bool) -> list[Finding]:
 
 def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
     from ..adapters import registry
-    from ..adapters.findings import Service
-    from ..daemon.config import load_config
-    from ..daemon.paths import state_dir
-    from ..daemon.planning.problem import Options
-    from .plan_queue import queue_source
 
-    source = queue_source(adapter, config, None, Options(), None)
-    cluster = read_cluster(source.cluster) if source.cluster else None
-    loaded = load_config(config) if config else None
+    name, settings, loaded = configured_adapter(adapter, config)
+    cluster = read_cluster(Path(loaded.cluster)) if loaded else None
     service, found = _service(loaded) if loaded else (Service(), [])
-    settings = dict(source.options)
-    if source.adapter == "local":
+    if name == "local":
         settings.setdefault("state_dir", (loaded.journal.parent if loaded else state_dir()) / "local")
     with adapter_errors(config):
-        examined = registry.examine(source.adapter, cluster, user, service, trial=trial, **settings)
-    return [*examined, *found, *(_counters() if source.adapter == "local" else ())]
+        examined = registry.examine(name, cluster, user, service, trial=trial, **settings)
+    return [*examined, *found, *(_counters() if name == "local" else ())]
 
 
 def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
-    from ..adapters.findings import NOTE, OK, WARNING, Finding, Service
     from ..daemon.ipc import DaemonError, NoDaemonError, ask
-    from ..daemon.paths import runtime_socket
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)
     endpoint = config.endpoint if config else runtime_socket()
+    mode: str | None = ""
     try:
         mode = str(ask(endpoint, "status", timeout_s=5.0).get("mode", "unknown"))
+        found = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
     except NoDaemonError as error:
-        if config is None:
-            return Service("", dry, power), [Finding(NOTE, "service", str(error))]
-        level = NOTE if dry else WARNING
-        words = f"{error}: jobs that are held for it wait until their hold is over"
-        return Service("", dry, power), [Finding(level, "service", words, ("systemctl start pilotfishd",))]
+        found = Finding(NOTE, "service", str(error))
+        if config is not None:
+            words = f"{error}: jobs that are held for it wait until their hold is over"
+            found = Finding(NOTE if dry else WARNING, "service", words, ("systemctl start pilotfishd",))
     except DaemonError as error:
-        return Service(None, dry, power), [Finding(NOTE, "service", f"the state of the service is unknown: {error}")]
-    return Service(mode, dry, power), [Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")]
+        mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
+    return Service(mode, dry, power), [found]
 
 
 def _counters() -> list[Finding]:
     """Return which probes work on this machine."""
-    from ..adapters.findings import NOTE, OK, Finding
     from ..profiles.probes.catalogue import entries
 
     missing = {entry.name: entry.make().available() for entry in entries()}
@@ -189,14 +144,10 @@ def _counters() -> list[Finding]:
 
 def cluster(
     adapter: Annotated[
-        str,
-        typer.Option(
-            "--adapter", metavar="NAME", help="Resource manager to ask: slurm, or local (this machine).",
-            autocompletion=options.completing(("slurm", "local")),
-        ),
+        str, option("NAME", "Resource manager to ask: slurm, or local (this machine).", words=("slurm", "local"))
     ] = "local",
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
 
     This machine has a node for each CPU (cpu0, cpu1, ...), or one with the name of the host if it has one CPU.
@@ -219,8 +170,7 @@ def cluster(
 
         print(*(f"# {text}\n" for text in assumed), sep="", end="")
         print(yaml.safe_dump(document, sort_keys=False), end="")
-    for text in assumed:
-        note(text)
+    note(*assumed)
 
 
 def _whole_mebibytes(cluster: Cluster) -> Cluster:
@@ -252,9 +202,7 @@ def probes(as_json: options.Json = False) -> None:
 
 def reap(
     config: options.ConfigFile = None,
-    older_than: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Release pins that are at least this old.")
-    ] = 30.0,
+    older_than: Annotated[float, option("SECONDS", "Release pins that are at least this old.", min=0)] = 30.0,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> int:

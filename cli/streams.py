@@ -13,24 +13,25 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 
-def note(text: str) -> None:
-    """Print one line on stderr, after the output that stdout has so far."""
-    print_diagnostic(f"pilotfish: {text}")
+def note(*texts: str) -> None:
+    """Print lines on stderr, after the output that stdout has so far."""
+    print_diagnostic(*(f"pilotfish: {text}" for text in texts))
 
 
-def warn(text: str) -> None:
-    """Print one warning on stderr."""
-    note(f"warning: {text}")
+def warn(*texts: str) -> None:
+    """Print warnings on stderr, each different one once."""
+    note(*(f"warning: {text}" for text in dict.fromkeys(texts)))
 
 
-def print_diagnostic(line: str) -> None:
-    """Print one line on stderr with control characters escaped; ignore a stderr that cannot be written."""
+def print_diagnostic(*lines: str) -> None:
+    """Print lines on stderr with control characters escaped; ignore a stderr that cannot be written."""
     from ..formats.text import clean
 
     with suppress(OSError):
         sys.stdout.flush()
     try:
-        print(clean(line), file=sys.stderr, flush=True)
+        for line in lines:
+            print(clean(line), file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
 

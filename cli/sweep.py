@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ..simulate.errors import ConfigError
+from .. import __version__
+from ..formats.atomic_write import write_whole
 from . import options
 from .kernel_loading import load_kernels, load_replay
+from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
-from .usage_errors import bad, bad_value
+from .usage_errors import bad, value_of
 
 if TYPE_CHECKING:
     from .sweeps.prepare import Prepared
@@ -30,25 +30,16 @@ MOST_WHYS = 3
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What is varied (YAML).")],
+    file: Annotated[Path, argument("FILE", "What is varied (YAML).")],
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Write results.csv and sweep.json.", show_default="FILE.results"
-        ),
+        Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Processes that work.", show_default="one for each CPU"),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Replay on the Dask cluster at tcp://HOST:8786 instead."),
-    ] = None,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Also write results.parquet.")] = False,
+    workers: options.Workers = None,
+    dask: Annotated[str | None, option("ADDRESS", "Replay on the Dask cluster at tcp://HOST:8786 instead.")] = None,
+    parquet: Annotated[bool, flag("--parquet", "Also write results.parquet.")] = False,
     as_json: options.Json = False,
     dry_run: options.DryRun = False,
-) -> None:
+) -> int:
     """Replay every combination of workloads, machines, policies and seeds; write one row of numbers for each.
 
     The same command continues an interrupted sweep. With the same files, the results differ from one sweep to the next
@@ -80,13 +71,12 @@ def sweep(
         kinds = check(made, todo, crew)
         if dry_run:
             _show_runs(made, todo, as_json)
-            return
+            return 0
         for kind in kinds if here else ():
             load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich)
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
-    if any(row["status"] != "done" for row in rows):
-        raise typer.Exit(1)
+    return int(any(row["status"] != "done" for row in rows))
 
 
 def _workers(workers: int | None, dask: str | None) -> WorkerPool:
@@ -99,15 +89,12 @@ def _workers(workers: int | None, dask: str | None) -> WorkerPool:
         raise bad("--workers", "not together with --dask: the cluster has its own workers")
     from .sweeps.dask_workers import DaskWorkers
 
-    try:
+    with value_of("--dask"):
         return DaskWorkers(dask)
-    except ConfigError as error:
-        raise bad_value("--dask", error) from None
 
 
 def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
     """Replay the runs that are not done yet; return all rows."""
-    from ..formats.atomic_write import write_whole
     from .output.sweep import Progress
     from .sweeps.results import Journal, Table, conduct, known_rows, read_journal
 
@@ -135,8 +122,6 @@ def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) ->
 
 def _about(made: Prepared) -> dict[str, Any]:
     """Return the origin of the numbers."""
-    from .. import __version__
-
     return {
         "schema": "pilotfish/sweep-results/v1",
         "version": __version__,

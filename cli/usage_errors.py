@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import typer
 
+from ..formats.document_errors import nearest
 from ..simulate.errors import ConfigError
 
 
@@ -32,31 +33,37 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
         allowed: all words that the option takes.
     """
     words = list(allowed)
-    return bad(option, f"{found!r} is not {what}{did_you_mean(found, words)} (allowed: {', '.join(words)})")
+    return bad(option, f"{found!r} is not {what}{nearest(found, words)} (allowed: {', '.join(words)})")
 
 
-def did_you_mean(found: str, words: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return "; did you mean 'x'?" for the closest of `words`, or "" if none is close.
+def check_positive(option: str, seconds: float | None) -> None:
+    """Raise typer.BadParameter unless the value of `option` is above 0 and finite, or None."""
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise bad(option, f"{seconds:g} (allowed: seconds, above 0)")
 
-    Args:
-        found: the word given.
-        words: all that it could be.
-        cutoff: least similarity, 0 to 1; see `difflib.get_close_matches`.
-    """
-    near = difflib.get_close_matches(found, list(words), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else ""
+
+def check_period(begin: float | None, end: float | None, valid: Callable[[float], bool]) -> None:
+    """Raise typer.BadParameter unless --from is below --until, where given, and both are valid seconds."""
+    for name, value in (("--from", begin), ("--until", end)):
+        if value is not None and not valid(value):
+            raise bad(name, f"{value:g} (allowed: seconds)")
+    if begin is not None and end is not None and begin >= end:
+        raise bad("--until", f"{end:g} (allowed: more than --from, {begin:g})")
 
 
 @contextmanager
-def adapter_errors(config: Path | None) -> Iterator[None]:
-    """Name the origin of the adapter in its errors: the configuration, or `--adapter` (a usage error)."""
-    if config is not None:
-        from ..daemon.config import naming_config
-
-        with naming_config(config):
-            yield
-        return
+def value_of(option: str, *, source: str | None = None) -> Iterator[None]:
+    """Turn a ConfigError (only one from `source`, if given) into a usage error about the value of `option`."""
     try:
         yield
     except ConfigError as error:
-        raise (bad_value("--adapter", error) if error.source == "adapter" else error) from None
+        raise (bad_value(option, error) if source in (None, error.source) else error) from None
+
+
+def adapter_errors(config: Path | None) -> AbstractContextManager[None]:
+    """Name the origin of the adapter in its errors: the configuration, or `--adapter` (a usage error)."""
+    if config is None:
+        return value_of("--adapter", source="adapter")
+    from ..daemon.config import naming_config
+
+    return naming_config(config)

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,11 +22,10 @@ from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.replay import python_loop
 from ..simulate.replay.policies import FORMS, Contending, Own, Policy
 from ..simulate.replay.user_policy import QueuePolicy
-from .streams import print_diagnostic
+from .streams import note, print_diagnostic
 
 #: Files whose frames precede the user's code in a traceback.
 _OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
-_WORDS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +79,8 @@ def print_policy_traceback() -> Iterator[None]:
             place = cause.__traceback__
             while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_FRAMES):
                 place = place.tb_next
-            print_diagnostic(f"pilotfish: the user's code of policy {error.policy} raised an exception:")
-            for line in "".join(traceback.format_exception(type(cause), cause, place)).splitlines():
-                print_diagnostic(line)
+            note(f"the user's code of policy {error.policy} raised an exception:")
+            print_diagnostic(*"".join(traceback.format_exception(type(cause), cause, place)).splitlines())
         raise
 
 
@@ -150,29 +148,17 @@ def _parameters(kind: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def _value(where: str, text: str, wanted: inspect.Parameter) -> Any:
+    """Return the value of an option; without a known type: bool, int, float, else text. Raises ConfigError."""
     kind = wanted.annotation if wanted.annotation in _READERS else type(wanted.default)
-    if kind not in _READERS:
-        return _guessed(text)
-    read, allowed = _READERS[kind]
-    try:
-        return read(text)
-    except (ValueError, KeyError):
-        raise ConfigError("policy", where, f"{text!r}", allowed) from None
+    for read, _ in [_READERS[kind]] if kind in _READERS else _READERS.values():
+        with suppress(ValueError, KeyError):
+            return read(text)
+    raise ConfigError("policy", where, f"{text!r}", _READERS[kind][1])
 
 
 _READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
-    bool: (_WORDS.__getitem__, "true, false"),
+    bool: ({"true": True, "false": False}.__getitem__, "true, false"),
     int: (int, "a whole number"),
     float: (float, "a number"),
     str: (str, "a text"),
 }
-
-
-def _guessed(text: str) -> Any:
-    """Return the value of a text without a known type: bool, int, float, else text."""
-    for read, _ in _READERS.values():
-        try:
-            return read(text)
-        except (ValueError, KeyError):
-            continue
-    return text

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
+from ..formats.text import count
 from . import options
+from .options import flag, option
+from .output.documents import print_json
 from .streams import note, warn
 from .usage_errors import not_among
 
 
 def warm(
-    as_list: Annotated[bool, typer.Option("--list", help="Compile nothing; show which kernels are there.")] = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--kernel", "-k", metavar="NAME", help="Only this kernel; may be given again.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Processes that work.", show_default="one for each CPU"),
-    ] = None,
+    as_list: Annotated[bool, flag("--list", "Compile nothing; show which kernels are there.")] = False,
+    only: Annotated[list[str] | None, option("NAME", "Only this kernel; may be given again.", "--kernel", "-k")] = None,
+    workers: options.Workers = None,
     as_json: options.Json = False,
-) -> None:
+) -> int:
     """Compile all kernels that this machine has not compiled yet, for an image, a package or a service.
 
     Kernels are kept for the processor that compiles them, in the user's cache or below NUMBA_CACHE_DIR.
@@ -39,12 +35,11 @@ def warm(
         if name not in KERNELS:
             raise not_among("--kernel", name, "a kernel", KERNELS)
     wanted = [name for name in KERNELS if not only or name in only]
-    if not as_list:
-        _compile([name for name in wanted if not is_warm(name)], workers)
+    if not as_list and (missing := [name for name in wanted if not is_warm(name)]):
+        _compile(missing, workers)
     there = {name: is_warm(name) for name in wanted}
     _show(there, as_list=as_list, as_json=as_json)
-    if not all(there.values()):
-        raise typer.Exit(1)
+    return int(not all(there.values()))
 
 
 def _compile(missing: list[str], workers: int | None) -> None:
@@ -54,24 +49,19 @@ def _compile(missing: list[str], workers: int | None) -> None:
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    from ..formats.text import count
     from ..simulate.kernels import KERNELS
 
-    if not missing:
-        return
     most = min(workers or len(os.sched_getaffinity(0)), len(missing))
     seconds = sum(KERNELS[name].seconds for name in missing) / most
     note(f"compiling {count(len(missing), 'kernel')} for this machine, {most} at once (about {max(seconds, 1):.0f} s)")
-    said: set[str] = set()
+    printed: set[str] = set()
     began = time.monotonic()
     with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
         order = sorted(missing, key=lambda name: -KERNELS[name].seconds)
         for number, done in enumerate(as_completed([pool.submit(compiled, name) for name in order]), 1):
             name, lines = done.result()
-            for line in lines:
-                if line not in said:
-                    warn(line)
-                said.add(line)
+            warn(*(line for line in lines if line not in printed))
+            printed.update(lines)
             seconds = time.monotonic() - began
             note(f"{number} of {len(missing)}: {name}, {KERNELS[name].title} ({seconds:.0f} s)")
 
@@ -90,14 +80,11 @@ def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
 
     directory = cache_directory()
     if as_json:
-        import json
-
-        rows: list[dict[str, Any]] = [
+        rows = [
             {"kernel": name, "title": KERNELS[name].title, "compiled": done, "file": str(object_file(name) or "")}
             for name, done in there.items()
         ]
-        document = {"schema": "pilotfish/kernels/v1", "directory": str(directory or ""), "kernels": rows}
-        print(json.dumps(document, indent=2))
+        print_json("kernels", {"directory": str(directory or ""), "kernels": rows})
         return
     if as_list:
         width = max(map(len, there))

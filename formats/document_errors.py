@@ -104,9 +104,9 @@ class Collector:
             raise ConfigErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
 
 
-def nearest(wanted: object, names: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` if one of `names` is close to the text `wanted`, else an empty string."""
+def nearest(wanted: object, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `; did you mean 'x'?` if one of `names` is close (`cutoff`, 0 to 1) to the text `wanted`, else ""."""
     from difflib import get_close_matches
 
-    near = get_close_matches(wanted[:100], list(names), n=1) if isinstance(wanted, str) else ()
+    near = get_close_matches(wanted[:100], list(names), n=1, cutoff=cutoff) if isinstance(wanted, str) else ()
     return f"; did you mean {shown(near[0])!r}?" if near else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...simulate.errors import ConfigError, PilotfishError
+from ..streams import note
 
 if TYPE_CHECKING:
     from .figure import Figure
@@ -52,11 +53,12 @@ def columns(target: Path | None, cells: int) -> int:
 
 
 def save(figure: Figure, target: Path) -> None:
-    """Write a figure into a file, in the form of the file's ending, whole or not at all. Raises OSError."""
+    """Write a figure into a file, in the form of the file's ending, and say where it is. Raises OSError."""
     from ...formats.atomic_write import write_whole
 
     backend, form = _backend(target), target.suffix.lower().removeprefix(".")
     write_whole(target, backend.page(figure) if form == "html" else backend.picture(figure, form))
+    note(f"the picture is in {target}")
 
 
 def _backend(target: Path) -> Any:

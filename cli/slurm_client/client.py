@@ -6,22 +6,24 @@ Rule: it needs no daemon and asks Slurm as the user. The choices of a daemon app
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...adapters.base import AdapterError
-from ...adapters.slurm.user_client import OwnJobs, own_jobs
+from ...adapters.slurm.user_client import own_jobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
+from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
+from ...formats.document_errors import nearest
 from ...simulate.errors import InvalidJobError
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
 from ..daemon_client import EndUnknownError, UnreachableError
 from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
-from ..plan_request import plan_request
+from ..plan_request import PlanRequest
 from ..streams import note, warn
-from ..usage_errors import did_you_mean
 from . import records
 from .records import BEGUN, TAKEN_BACK, WHOLE, Record
 from .submit import Submitter, guessed, holds
@@ -34,52 +36,60 @@ if TYPE_CHECKING:
 RECENT, KEPT_S = 20, 30 * 86_400.0
 
 
+@dataclass(frozen=True)
 class SlurmClient:
-    """A Client (see `daemon_client`) of Slurm, with the settings of this login node."""
+    """A client of Slurm with the methods of `DaemonClient`, and with the settings of this login node."""
 
+    settings: Settings
     poll_s = (1.0, 15.0)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
     def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """See Client; without `hold` Slurm may start the jobs at once."""
+        """See DaemonClient; without `hold` Slurm may start the jobs at once."""
         directory = working_directory()
         flow = at_home(Profiles(store).read_workflow(path), str(directory))
-        own, state = own_jobs(self._settings.timeout_seconds), state_dir()
+        own, state = own_jobs(self.settings.timeout_seconds), state_dir()
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, time.time() - KEPT_S)
-            known = _known(state, id, flow)
-            if known is None or known.stage != WHOLE:
-                for warning in flow.warnings:
-                    warn(warning)
-                if key is None:
-                    _refuse_after_half(state, flow)
-                known = _submit(own, self._settings, state, known, flow, id, key or id, directory, hold=hold)
-        return known.id
+            made = _known(state, id, flow)
+            if made is not None and made.stage == WHOLE:
+                return id
+            warn(*flow.warnings)
+            if key is None:
+                _refuse_after_half(state, flow)
+            again = made is not None and made.stage == TAKEN_BACK
+            begun = None if again else made
+            made = begun or _intent(self.settings, flow, id, key or id, directory, hold=hold)
+            submitter = Submitter(own, made, self.settings, note, again=again)
+            if there := submitter.find_submitted():
+                note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
+            made.outputs.mkdir(parents=True, exist_ok=True)
+            if made is not begun:
+                made.create(records.folder(state))
+            submitter.submit()
+        return id
 
     def status(self, workflow: str | None) -> dict[str, Any]:
-        """See Client."""
-        found = _read_workflows(own_jobs(self._settings.timeout_seconds))
+        """See DaemonClient."""
+        found = read_workflows(own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn))
         chosen = [_find(found, workflow)] if workflow is not None else found
         replies = [workflow_reply(watched) for watched in chosen]
         if workflow is None:
             old = [reply["id"] for reply in replies if reply["finish_time"] is not None][:-RECENT]
             replies = [reply for reply in replies if reply["id"] not in old]
-        for watched in chosen:
-            if watched.record and watched.record.stage == BEGUN:
-                there, total = len(watched.record.ids), len(watched.names)
+        for record in (watched.record for watched in chosen):
+            if record and record.stage == BEGUN:
+                there = f"{len(record.ids)} of {len(record.workflow.jobs)} jobs"
                 warn(
-                    f"the submission of {watched.id} was interrupted ({there} of {total} jobs): the same command with "
-                    f"`--key {watched.record.key}` continues it, `pilotfish cancel {watched.id}` takes it back"
+                    f"the submission of {record.id} was interrupted ({there}): the same command with "
+                    f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"
                 )
         return {"cluster": "slurm", "time": time.time(), "blocked": "", "workflows": replies}
 
     def explain(self, job: str) -> dict[str, Any]:
-        """See Client."""
-        own = own_jobs(self._settings.timeout_seconds)
-        watched, name = _job(_read_workflows(own), job)
+        """See DaemonClient."""
+        own = own_jobs(self.settings.timeout_seconds)
+        watched, name = _job(read_workflows(own, records.known(state_dir(), warn)), job)
         try:
             now = own.time()
         except AdapterError:
@@ -87,25 +97,26 @@ class SlurmClient:
         return log_reply(watched, name, now)
 
     def cancel(self, target: str) -> dict[str, Any]:
-        """See Client."""
-        own = own_jobs(self._settings.timeout_seconds)
-        found = _read_workflows(own)
+        """See DaemonClient."""
+        own = own_jobs(self.settings.timeout_seconds)
+        found = read_workflows(own, records.known(state_dir(), warn))
         watched = _find(found, target.partition("/")[0])
         names = [_job(found, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
         if watched.record and watched.record.stage == BEGUN and "/" not in target:
             watched.record.reached(TAKEN_BACK)
         elif not alive:
-            raise InvalidJobError(f"{target} has ended already ({_state(watched, names)})")
+            reply = job_reply(watched, names[0]) if len(names) == 1 else workflow_reply(watched)
+            raise InvalidJobError(f"{target} has ended already ({reply['state']})")
         own.cancel([job.id for job in alive])
         waiting = sum(job.state is JobState.PENDING for job in alive)
         return {"cancelled": waiting, "ending": len(alive) - waiting, "warning": ""}
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
-        """See Client."""
+        """See DaemonClient."""
         try:
-            own, record = own_jobs(self._settings.timeout_seconds), records.folder(state_dir()) / f"{workflow}.jsonl"
-            reply = workflow_reply(_find(read_workflows(own, [records.read(record)], []), workflow))
+            own, record = own_jobs(self.settings.timeout_seconds), records.folder(state_dir()) / f"{workflow}.jsonl"
+            reply = workflow_reply(_find(read_workflows(own, [records.read(record)]), workflow))
         except AdapterError as error:
             raise UnreachableError(str(error)) from None
         if reply["exit_code"] is None and reply["state"] == JobState.UNKNOWN:
@@ -124,29 +135,12 @@ def _known(state: Path, id: str, flow: Workflow) -> Record | None:
 
 def _refuse_after_half(state: Path, flow: Workflow) -> None:
     """Refuse a workflow whose interrupted submission may have left jobs in the queue. Raises InvalidJobError."""
-    for known in records.known(state):
-        if isinstance(known, Record) and known.stage == BEGUN and asked_for(known.workflow) == asked_for(flow):
+    for known in records.known(state, lambda problem: None):
+        if known.stage == BEGUN and asked_for(known.workflow) == asked_for(flow):
             raise InvalidJobError(
                 f"an earlier submission of this workflow, {known.id}, was not finished: "
                 f"`pilotfish submit --key {known.id} ...` continues it, `pilotfish cancel {known.id}` takes it back"
             )
-
-
-def _submit(
-    own: OwnJobs, to: Settings, state: Path, known: Record | None, flow: Workflow, id: str, key: str, directory: Path,
-    *, hold: bool,
-) -> Record:  # fmt: skip
-    again = known is not None and known.stage == TAKEN_BACK
-    made = known if known is not None and not again else _intent(to, flow, id, key, directory, hold=hold)
-    submitter = Submitter(own, made, to, note, again=again)
-    there = submitter.find_submitted()
-    if there:
-        note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
-    made.outputs.mkdir(parents=True, exist_ok=True)
-    if made is not known:
-        made.create(records.folder(state))
-    submitter.submit()
-    return made
 
 
 def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool) -> Record:
@@ -155,11 +149,9 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
     made = Record(id, key, flow, time.time(), directory / outputs)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
-        from ...daemon.learning.job_profiles import classes_of
-
         load_simulator()
         site = read_cluster(Path(to.cluster))
-        plan = plan_request("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
+        plan = PlanRequest("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
         classes = classes_of(plan, flow.jobs, site)
         for job in (job for job in plan.jobs if job.id not in unknown):
             made.forecast[job.id] = {
@@ -172,24 +164,11 @@ def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *,
     return made
 
 
-def _state(watched: Watched, names: list[str]) -> str:
-    return str(job_reply(watched, names[0])["state"] if len(names) == 1 else workflow_reply(watched)["state"])
-
-
-def _read_workflows(own: OwnJobs) -> list[Watched]:
-    problems: list[str] = []
-    found = read_workflows(own, records.known(state_dir()), problems)
-    for problem in problems:
-        warn(problem)
-    return found
-
-
 def _find(found: list[Watched], workflow: str) -> Watched:
     """Return the workflow of this id, or the latest of this name; one that has not ended comes first."""
     named = [w for w in found if w.id == workflow] or [w for w in found if w.id.rpartition(".")[0] == workflow]
     if not named:
-        near = did_you_mean(workflow, [w.id for w in found], cutoff=0.5)
-        raise InvalidJobError(f"you have no workflow {workflow!r}{near}")
+        raise InvalidJobError(f"you have no workflow {workflow!r}{nearest(workflow, [w.id for w in found], 0.5)}")
     alive = [w for w in named if workflow_reply(w)["finish_time"] is None]
     return (alive or named)[-1]
 
@@ -205,5 +184,5 @@ def _job(found: list[Watched], target: str) -> tuple[Watched, str]:
         raise InvalidJobError(f"no workflow of yours has a job {target!r} (name it as WORKFLOW/JOB)")
     watched = _find(found, workflow)
     if name not in watched.names:
-        raise InvalidJobError(f"{watched.id} has no job {name!r}{did_you_mean(name, watched.names)}")
+        raise InvalidJobError(f"{watched.id} has no job {name!r}{nearest(name, watched.names)}")
     return watched, name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,11 +98,8 @@ class Record:
 
     def _add(self, line: dict[str, Any]) -> None:
         """Append a line; if it cannot be written, the same is later read from Slurm again."""
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError:
-            return
+        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def read(path: Path) -> Record:
@@ -148,16 +145,15 @@ def folder(state: Path) -> Path:
     return found
 
 
-def known(state: Path) -> Iterator[Record | ConfigError]:
-    """Yield every record, the oldest first; an error for each that cannot be read."""
-    found: list[tuple[float, Record | ConfigError]] = []
+def known(state: Path, report: Callable[[str], None]) -> list[Record]:
+    """Return every record in the state directory, the oldest first; report each that cannot be read."""
+    found = []
     for path in sorted((state / "workflows").glob("*.jsonl")):
         try:
-            record = read(path)
-            found.append((record.time, record))
+            found.append(read(path))
         except ConfigError as error:
-            found.append((0.0, error))
-    yield from (record for _, record in sorted(found, key=lambda pair: pair[0]))
+            report(str(error))
+    return sorted(found, key=lambda record: record.time)
 
 
 def forget(state: Path, before: float) -> None:
@@ -170,15 +166,7 @@ def forget(state: Path, before: float) -> None:
 
 @contextmanager
 def alone(state: Path, id: str) -> Iterator[None]:
-    """Lock a submission against other processes, on all machines that share the state directory.
-
-    Args:
-        state: the state directory.
-        id: of the workflow.
-
-    Raises:
-        PilotfishError: another process is submitting it.
-    """
+    """Lock a workflow's submission on all machines that share the state directory. Raises PilotfishError: locked."""
     path = folder(state) / f"{id}.lock"
     with path.open("a") as file:
         try:

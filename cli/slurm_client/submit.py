@@ -16,6 +16,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from hashlib import sha256
 from pathlib import Path
@@ -57,8 +58,7 @@ def earliest_starts(workflow: Workflow) -> dict[str, float]:
     end: dict[str, float] = {}
     for job in in_order(workflow):
         start[job.id] = max((end[before] for before in job.after), default=0.0)
-        known = 0.0 if has_default_profile(job) else job.profile.isolated_time
-        end[job.id] = start[job.id] + known
+        end[job.id] = start[job.id] + (0.0 if has_default_profile(job) else job.profile.isolated_time)
     return start
 
 
@@ -71,17 +71,12 @@ def holds(workflow: Workflow, expected: Mapping[str, float], key_of: Mapping[str
         key_of: job -> its key, which staggers the holds so that they do not end together.
         to: the settings.
     """
-    earliest = earliest_starts(workflow)
-    return {
-        job.id: _hold(max(expected.get(job.id, 0.0), earliest[job.id]), earliest[job.id], key_of[job.id], to)
-        for job in workflow.jobs
-    }
-
-
-def _hold(expected_s: float, earliest_s: float, key: str, to: Settings) -> int:
-    stagger = int.from_bytes(sha256(key.encode()).digest()[:4]) % (to.stagger_seconds + 1)
-    wanted = math.ceil(expected_s) + to.grace_seconds + stagger
-    return min(wanted, math.ceil(earliest_s) + to.max_defer_seconds, LONGEST_S)
+    earliest, found = earliest_starts(workflow), {}
+    for name in workflow.index:
+        stagger = int.from_bytes(sha256(key_of[name].encode()).digest()[:4]) % (to.stagger_seconds + 1)
+        wanted = math.ceil(max(expected.get(name, 0.0), earliest[name])) + to.grace_seconds + stagger
+        found[name] = min(wanted, math.ceil(earliest[name]) + to.max_defer_seconds, LONGEST_S)
+    return found
 
 
 #: Lock of jobs without dependencies, beyond their hold: seconds for all, and for each job.
@@ -98,6 +93,7 @@ class NotKnownError(EndUnknownError):
     """Whether a job was submitted cannot be learned now."""
 
 
+@dataclass
 class Submitter:
     """Submits one workflow: `find_submitted`, then `submit`.
 
@@ -111,27 +107,23 @@ class Submitter:
         clock, wall: seconds, monotonic; epoch seconds of this machine.
     """
 
-    def __init__(
-        self,
-        own: OwnJobs,
-        record: Record,
-        to: Settings,
-        say: Callable[[str], None],
-        *,
-        again: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._own, self._record, self._to, self._say, self._again = own, record, to, say, again
-        self._clock, self._sleep, self._wall = clock, sleep, wall
-        self._jobs = in_order(record.workflow)
+    own: OwnJobs
+    record: Record
+    to: Settings
+    say: Callable[[str], None]
+    again: bool = False
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    wall: Callable[[], float] = time.time
+    _skew_s: float = 0.0
+    _unsure: bool = False
+    _there: dict[str, SlurmJob] = field(default_factory=dict)
+    _locked: dict[str, float] = field(default_factory=dict)
+    _gone: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._jobs = in_order(self.record.workflow)
         self._lock_s = LOCK_S + math.ceil(LOCK_EACH_S * len(self._jobs))
-        self._skew_s = 0.0
-        self._there: dict[str, SlurmJob] = {}
-        self._locked: dict[str, float] = {}
-        self._gone: frozenset[str] = frozenset()
-        self._unsure = False
 
     def find_submitted(self) -> int:
         """Find the jobs that are submitted already; return their number. Changes nothing.
@@ -140,7 +132,7 @@ class Submitter:
             AdapterError: Slurm cannot be asked.
             InvalidJobError: the workflow cannot be submitted, or another one was under this key.
         """
-        name = self._record.workflow.name
+        name = self.record.workflow.name
         for job in self._jobs:
             if job.command is None:
                 raise InvalidJobError(f"{name}: job {job.id!r} has no command: it can only be planned")
@@ -148,13 +140,13 @@ class Submitter:
                 raise InvalidJobError(f"{name}: the name of job {job.id[:40]!r}... is too long for Slurm's comment")
         self._skew_s = self._skew()
         found = self._in_queue()
-        wanted = {self._record.key_of(job.id): job.id for job in self._jobs}
+        wanted = {self.record.key_of(job.id): job.id for job in self._jobs}
         if foreign := sorted(found.keys() - wanted.keys()):
             raise InvalidJobError(f"{foreign[0]} is in the queue, not in this workflow: the key was for another one")
         self._there = {wanted[key]: job for key, job in found.items()}
-        gone = {number: name for name, number in self._record.ids.items() if name not in self._there}
-        self._there |= {gone[job.id]: job for job in self._own.ended(gone)} if gone else {}
-        self._gone = frozenset(self._record.ids.keys() - self._there.keys())
+        gone = {number: name for name, number in self.record.ids.items() if name not in self._there}
+        self._there |= {gone[job.id]: job for job in self.own.ended(gone)} if gone else {}
+        self._gone = frozenset(self.record.ids.keys() - self._there.keys())
         return len(self._there)
 
     def submit(self) -> None:
@@ -168,43 +160,43 @@ class Submitter:
             for job in self._jobs:
                 if job.id in self._there:
                     self._record_submitted(job, self._there[job.id])
-                elif job.id not in self._record.ids:
-                    self._record.submitted(job.id, self._submit(job))
+                elif job.id not in self.record.ids:
+                    self.record.submitted(job.id, self._submit(job))
             if self._unsure:
                 self._drop_doubles()
             self._unlock()
         except (AdapterError, KeyboardInterrupt) as error:
             raise self._undone(error) from None
-        self._record.reached(WHOLE)
+        self.record.reached(WHOLE)
 
     def _in_queue(self) -> dict[str, SlurmJob]:
         """Return the jobs of this workflow in the queue by key, without cancelled ones if it was taken back."""
-        found = {key: job for key, job in by_key(self._own.jobs()).items() if key.startswith(f"{self._record.id}/")}
-        if not self._again:
+        found = {key: job for key, job in by_key(self.own.jobs()).items() if key.startswith(f"{self.record.id}/")}
+        if not self.again:
             return found
         return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
 
     def _record_submitted(self, job: Job, there: SlurmJob) -> None:
         """Record a submitted job; if it is still locked, unlock it with the others."""
-        self._record.submitted(job.id, there.id)
+        self.record.submitted(job.id, there.id)
         if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
             return
-        if there.begin - there.submit - self._record.hold.get(job.id, 0) > SKEW_S:
-            self._locked[job.id] = self._clock() - (self._wall() - self._skew_s - there.submit)
+        if there.begin - there.submit - self.record.hold.get(job.id, 0) > SKEW_S:
+            self._locked[job.id] = self.clock() - (self.wall() - self._skew_s - there.submit)
 
     def _submit(self, job: Job) -> int:
         """Submit one job; after a lost answer, look it up in the queue before the next try."""
         argv = self._argv(job)
         for attempt in range(1, TRIES + 1):
-            self._locked |= {} if job.after else {job.id: self._clock()}
+            self._locked |= {} if job.after else {job.id: self.clock()}
             try:
-                return self._own.submit(argv)
+                return self.own.submit(argv)
             except AdapterError as error:
                 if not error.transient and error.kind != "parse":
                     raise _refused(job, _NOISE.sub("", str(error))) from None
                 self._unsure = True
-                self._say(f"{error}; whether {job.id} is there is looked up")
-                if found := self._look_for(self._record.key_of(job.id)):
+                self.say(f"{error}; whether {job.id} is there is looked up")
+                if found := self._look_for(self.record.key_of(job.id)):
                     return found.id
                 if attempt == TRIES:
                     raise _refused(job, f"{error}, {TRIES} times") from None
@@ -212,38 +204,34 @@ class Submitter:
 
     def _look_for(self, key: str) -> SlurmJob | None:
         """Return the job once Slurm answers; None if it does not appear within SETTLE_S."""
-        asked, answered = self._clock(), math.inf
+        asked, answered = self.clock(), math.inf
         while True:
             try:
                 found = self._in_queue().get(key)
-                answered = min(answered, self._clock())
+                answered = min(answered, self.clock())
             except AdapterError as error:
                 found, answered = None, math.inf
-                if self._clock() - asked > self._to.patience_seconds:
-                    raise self._not_known(key, error) from None
-            if found or self._clock() - answered >= SETTLE_S:
+                if self.clock() - asked > self.to.patience_seconds:
+                    there = f"{len(self.record.ids)} of {count(len(self._jobs), 'job')} were"
+                    raise NotKnownError(
+                        f"whether {key} was submitted is not known; {there}: {error} (the same command with "
+                        f"`--key {self.record.key}` continues, `pilotfish cancel {self.record.id}` takes it back)"
+                    ) from None
+            if found or self.clock() - answered >= SETTLE_S:
                 return found
-            self._sleep(1.0)
-
-    def _not_known(self, key: str, error: AdapterError) -> NotKnownError:
-        record = self._record
-        there = f"{len(record.ids)} of {count(len(self._jobs), 'job')} were"
-        return NotKnownError(
-            f"whether {key} was submitted is not known; {there}: {error} "
-            f"(the same command with `--key {record.key}` continues, `pilotfish cancel {record.id}` takes it back)"
-        )
+            self.sleep(1.0)
 
     def _argv(self, job: Job) -> list[str]:
-        begin = self._record.hold.get(job.id, 0) + (0 if job.after else self._lock_s)
+        begin = self.record.hold.get(job.id, 0) + (0 if job.after else self._lock_s)
         begin = max(1, round(begin - self._skew_s)) if begin else 0
-        before = [self._record.ids[name] for name in job.after if not self._completed(name)]
-        files = output_files(self._record, job.id)
-        return submission.users_command(job, self._comment(job), begin, before, files, self._to.submit_options)
+        before = [self.record.ids[name] for name in job.after if not self._completed(name)]
+        files = output_files(self.record, job.id)
+        return submission.users_command(job, self._comment(job), begin, before, files, self.to.submit_options)
 
     def _completed(self, name: str) -> bool:
         """Return whether a submitted job has completed; Slurm itself takes a forgotten job as completed."""
         found = self._there.get(name)
-        ended = self._record.ended.get(name, {}).get("state")
+        ended = self.record.ended.get(name, {}).get("state")
         state = found.state if found else JobState(ended) if ended else None
         if state is None and name in self._gone:
             raise AdapterError(f"{name}, for which others wait, has left the queue: how it ended is not known")
@@ -253,36 +241,36 @@ class Submitter:
 
     def _comment(self, job: Job) -> str:
         named = "" if job.profile.name == "default" else job.profile.name
-        return submission.comment_for(self._record.key_of(job.id), hold=self._record.hold.get(job.id, 0), profile=named)
+        return submission.comment_for(self.record.key_of(job.id), hold=self.record.hold.get(job.id, 0), profile=named)
 
     def _drop_doubles(self) -> None:
         """Cancel duplicates of jobs that were submitted again after a lost answer."""
-        known, prefix = set(self._record.ids.values()), f"{self._record.id}/"
-        mine = [job for job in self._own.jobs() if (submission.key_in(job.comment) or "").startswith(prefix)]
-        self._own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
+        known, prefix = set(self.record.ids.values()), f"{self.record.id}/"
+        mine = [job for job in self.own.jobs() if (submission.key_in(job.comment) or "").startswith(prefix)]
+        self.own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
 
     def _unlock(self) -> None:
         """Set the begin time of every locked job to that in its comment."""
         begins = defaultdict[int, list[int]](list)
         for name, submitted in self._locked.items():
-            held = self._record.hold.get(name, 0)
-            left = max(1, round(held - (self._clock() - submitted) - self._skew_s)) if held else 0
-            begins[left].append(self._record.ids[name])
+            held = self.record.hold.get(name, 0)
+            left = max(1, round(held - (self.clock() - submitted) - self._skew_s)) if held else 0
+            begins[left].append(self.record.ids[name])
         try:
             for in_s, ids in sorted(begins.items()):
-                self._own.begin(ids, in_s)
+                self.own.begin(ids, in_s)
         except AdapterError as error:
-            self._say(f"warning: all is submitted, but may begin {self._lock_s} s later than it could: {error}")
+            self.say(f"warning: all is submitted, but may begin {self._lock_s} s later than it could: {error}")
 
     def _undone(self, error: AdapterError | KeyboardInterrupt) -> BaseException:
         """Cancel the submitted jobs; return the exception to raise."""
-        record = self._record
+        record = self.record
         record.reached(TAKEN_BACK)  # first, so that the next submission does not count them after a kill
         said = str(error) or "interrupted"
         try:
             ids = {*record.ids.values(), *(job.id for job in self._in_queue().values())}
-            self._own.cancel(ids, waiting=True)
-            left = [job.id for job in self._own.jobs() if job.id in ids and not job.state.ended]
+            self.own.cancel(ids, waiting=True)
+            left = [job.id for job in self.own.jobs() if job.id in ids and not job.state.ended]
         except AdapterError as problem:
             listed = " ".join(map(str, record.ids.values()))
             return NotKnownError(f"{said}; what is there could not be cancelled: {problem} (scancel {listed})")
@@ -290,14 +278,14 @@ class Submitter:
             said += f"; taken back: {count(len(ids) - len(left), 'job')}"
             said += f"; begun already: {', '.join(map(str, left))}" if left else "; none had begun"
         if isinstance(error, KeyboardInterrupt):
-            self._say(said)
+            self.say(said)
             return error
         return PilotfishError(said)
 
     def _skew(self) -> float:
         """Return the seconds by which this machine's clock is ahead of the controller's; 0 if small or unknown."""
         try:
-            ahead = self._wall() - self._own.time() - 0.5
+            ahead = self.wall() - self.own.time() - 0.5
         except AdapterError as error:
             if error.transient or error.kind == "missing":
                 raise

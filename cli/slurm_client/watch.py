@@ -17,8 +17,8 @@ from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, owne
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
 from ...daemon.report.accuracy import profile_of
+from ...daemon.state.queue import ending
 from ...profiles.classes import class_fields, classify_there
-from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from .records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
@@ -29,13 +29,7 @@ _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "
 
 @dataclass(slots=True)
 class Watched:
-    """A workflow.
-
-    Args:
-        id: of the workflow.
-        record: of its submission, if known.
-        jobs: jobs in the queue by name.
-    """
+    """A workflow: the record of its submission, if known, and its jobs in the queue by name."""
 
     id: str
     record: Record | None = None
@@ -64,46 +58,27 @@ class Watched:
         return [by_id.get(number, str(number)) for number in waits]
 
 
-def read_workflows(own: OwnJobs, records: Iterable[Record | ConfigError], problems: list[str]) -> list[Watched]:
-    """Return every workflow of the user, the oldest first.
-
-    Args:
-        own: the user's jobs in Slurm.
-        records: of submissions.
-        problems: errors of records are added here.
-
-    Raises:
-        AdapterError: the queue cannot be read.
-    """
-    found: dict[str, Watched] = {}
-    for record in records:
-        if isinstance(record, ConfigError):
-            problems.append(str(record))
-        else:
-            found[record.id] = Watched(record.id, record)
+def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
+    """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
+    found = {record.id: Watched(record.id, record) for record in records}
     for key, job in by_key(own.jobs()).items():
         workflow, _, name = key.partition("/")
         if name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
-    _ask_accounting(own, found.values())
+    unknown = {
+        number: (watched.jobs, name)
+        for watched in found.values()
+        if (record := watched.record)
+        for name, number in record.ids.items()
+        if name not in watched.jobs and name not in record.ended
+    }
+    for job in own.ended(unknown) if unknown else ():  # by one request to accounting
+        if job.id in unknown:
+            jobs, name = unknown[job.id]
+            jobs[name] = job
     for watched in found.values():
         _record_ended(watched)
     return sorted(found.values(), key=lambda watched: watched.submit_time)
-
-
-def _ask_accounting(own: OwnJobs, found: Iterable[Watched]) -> None:
-    """Add jobs that left the queue with an unknown end, by one request to accounting."""
-    unknown = {
-        number: (watched, name)
-        for watched in found
-        if watched.record
-        for name, number in watched.record.ids.items()
-        if name not in watched.jobs and name not in watched.record.ended
-    }
-    for job in own.ended(unknown) if unknown else ():
-        if job.id in unknown:
-            watched, name = unknown[job.id]
-            watched.jobs[name] = job
 
 
 def _record_ended(watched: Watched) -> None:
@@ -182,21 +157,18 @@ def _queued(job: SlurmJob) -> dict[str, Any]:
 
 def _not_queued(watched: Watched, name: str) -> dict[str, Any]:
     """Return what is known of a job that is not in the queue."""
-    record = watched.record
-    nothing = dict.fromkeys(_KEPT) | {"state": str(JobState.UNKNOWN), "nodes": [], "reason": LOST}
+    record, state, why = watched.record, JobState.UNKNOWN, LOST
     if record is None:
-        return nothing
-    if name in record.ended:
-        return nothing | record.ended[name]
-    if record.stage == TAKEN_BACK:
-        return nothing | {"state": str(JobState.CANCELLED), "reason": "its submission was taken back"}
-    if name not in record.ids:
-        why = "it is not submitted" if record.stage == BEGUN else LOST
-        return nothing | {"state": str(JobState.PENDING if record.stage == BEGUN else JobState.UNKNOWN), "reason": why}
-    followers = [job.id for job in record.workflow.jobs if name in job.after]
-    if any(_has_begun(watched, follower) for follower in followers):
-        return nothing | {"state": str(JobState.COMPLETED), "reason": ""}
-    return nothing
+        pass
+    elif record.stage == TAKEN_BACK:
+        state, why = JobState.CANCELLED, "its submission was taken back"
+    elif name not in record.ids:
+        if record.stage == BEGUN:
+            state, why = JobState.PENDING, "it is not submitted"
+    elif any(_has_begun(watched, job.id) for job in record.workflow.jobs if name in job.after):
+        state, why = JobState.COMPLETED, ""
+    known = record.ended.get(name, {}) if record else {}
+    return {**dict.fromkeys(_KEPT), "state": str(state), "nodes": [], "reason": why, **known}
 
 
 def _has_begun(watched: Watched, name: str) -> bool:
@@ -208,13 +180,7 @@ def _has_begun(watched: Watched, name: str) -> bool:
 
 
 def log_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
-    """Return the log of a job, for `explain`.
-
-    Args:
-        watched: its workflow.
-        name: of the job.
-        now: epoch seconds of the controller.
-    """
+    """Return the log of a job of a workflow, for `explain`; `now` is the controller's time, epoch seconds."""
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
     return {
@@ -250,8 +216,6 @@ def _log(
     if shown["start_time"] is not None:
         entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
     if shown["finish_time"] is not None:
-        from ...daemon.state.queue import ending
-
         how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
         entries.append((shown["finish_time"], "ended", how))
     return entries
