@@ -8,8 +8,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Most of the time tests wait for real services: four at once also where there are fewer CPUs.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 4 ? 4 : n)))
+# Most of the time tests wait for real services: six at once also where there are fewer CPUs.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 6 ? 6 : n)))
 PYTEST := $(BIN)/python -m pytest --dist loadgroup -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py

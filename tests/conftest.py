@@ -8,6 +8,7 @@ ones. What meets real servers, processes and clocks may be tried again, and what
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,29 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not. Count no lines in properties.
+    """Let tests of the real world try again; those of pure code may not. Count no lines in properties and in tests/real.
 
-    The many examples of a property reach the lines that the other tests reach, and counting slows them by two thirds.
+    The many examples of a property reach the lines that the other tests reach, and counting doubles their time. What
+    tests/real starts are other processes, in which no lines are counted.
     """
     for item in items:
-        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        if item.nodeid.startswith("tests/real/") or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.no_cover)
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Trace nothing in tests marked `no_cover`: pytest-cov starts two tracers in a worker of xdist, and pauses one."""
+    tracer = sys.gettrace()
+    if item.get_closest_marker("no_cover"):
+        sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
