@@ -7,6 +7,7 @@ which has steps of 10 ms and no waiting time.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator
 
 from ..measure.threads import ThreadRecord
@@ -59,9 +60,9 @@ class _ThreadTimes(Probe):
         """Return a record of every thread that used a core."""
         return [record for record in self._records if record.on_s > 0]
 
+    @abstractmethod
     def _read(self, tree: ProcessTree) -> Iterator[tuple[int, float, float]]:
         """Yield the id of each thread, its seconds on a core, and its seconds waiting for one."""
-        raise NotImplementedError
 
     def _add(self, tid: int, on_s: float, wait_s: float, now: float) -> float:
         """Add a thread that appeared since the last reading; return its time on or for a core."""

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,8 +181,9 @@ class ExternalCounterProbe(Probe):
             return EventCounts(problem=f"it did not end within {PATIENCE_S:g} s")
         return self._conclude(printed)
 
+    @abstractmethod
     def _conclude(self, printed: str) -> EventCounts:
-        raise NotImplementedError
+        """Return the counts in what the command printed."""
 
 
 def first_message(printed: str) -> str:

@@ -7,6 +7,7 @@ process that has ended; a value that it could not read is None. File probes take
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from .process_tree import ProcessTree, read_proc
 ROOT = Path("/")
 
 
-class Probe:
+class Probe(ABC):
     """A source of readings about a process tree."""
 
     _tree: ProcessTree
 
+    @abstractmethod
     def available(self) -> str | None:
         """Return the reason why this machine cannot be read this way, or None if it can."""
-        raise NotImplementedError
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin to observe a process tree.
@@ -33,7 +34,7 @@ class Probe:
         """
         self._tree = tree
 
-    def sample(self, now: float, *, last: bool = False) -> None:
+    def sample(self, now: float, *, last: bool = False) -> None:  # noqa: B027 (default: read at the end only)
         """Take one reading, if the source must be read before the end.
 
         Args:
@@ -41,9 +42,9 @@ class Probe:
             last: the root has ended and is kept as a zombie, so its counters are final.
         """
 
+    @abstractmethod
     def stop(self) -> Any:
         """Return the readings from `start` to the last `sample`."""
-        raise NotImplementedError
 
 
 def read_text(path: str | Path) -> str | None:
