@@ -39,6 +39,7 @@ class Kernel:
     integers: int = 2  # how many whole numbers or addresses its `call` takes first
     reals: int = 0  # how many reals it then takes
     module: str = ""  # the module below this package; "" if it is the kernel's name
+    lowered: bool = False  # see `compile.object_code`
 
 
 #: All kernels, by name.
@@ -46,7 +47,7 @@ KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 12, 6, 1),
     "deside.interval": Kernel("the interval engine", 4, 2, 1),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
-    "queue.easy": Kernel("the replay under EASY and strict order", 5),
+    "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6, module="queue.easy"),
     "queue.conservative": Kernel("the replay under conservative backfilling", 6),
     "queue.power.easy_power": Kernel("the replay with power policies", 12),
@@ -154,7 +155,7 @@ def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
     function = module.call, module.SIGNATURES[kernel]
     if problem := compiler.object_code_problem():
         return _fallback(kernel, function, problem, say, known=code is not None)
-    code = compiler.object_code(*function)
+    code = compiler.object_code(*function, lowered=KERNELS[kernel].lowered)
     _keep(path, code, say)
     return _linked(kernel, code)
 
