@@ -50,7 +50,7 @@ KERNELS = {
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6, module="queue.easy"),
     "queue.conservative": Kernel("the replay under conservative backfilling", 6),
-    "queue.power.easy_power": Kernel("the replay with power policies", 12),
+    "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),
     "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
     "queue.power_networked": Kernel("the replay on a network with power policies", 16, module="queue.power.easy_power"),
