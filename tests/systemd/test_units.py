@@ -83,16 +83,40 @@ def test_the_unit_is_clean(tmp_path, name):
     assert (done.returncode, said) == (0, [])
 
 
-def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
-    unit = dict(
-        line.split("=", 1)
-        for line in (FOLDER / "pilotfishd.service").read_text().splitlines()
-        if "=" in line and line[0] != "#"
+def _settings(name: str) -> dict[str, str]:
+    lines = (FOLDER / name).read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
+
+
+@pytest.mark.parametrize("name", ["pilotfishd.service", "pilotfish-reap.service"])
+def test_services_beside_slurm_are_shut_in(name):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed: what the unit may do was NOT rated")
+    done = subprocess.run([analyze, "security", "--offline=true", FOLDER / name], capture_output=True, text=True)
+    rating = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert rating and float(rating[1]) <= 1.5, done.stdout
+
+
+def test_local_jobs_get_back_all_that_jobs_inherit():
+    service, jobs = _settings("pilotfishd.service"), _settings("pilotfishd-local-jobs.conf")
+    kept = {  # none of these is open to an ordinary user anyway, but for new privileges, which the service must not get
+        "NoNewPrivileges", "CapabilityBoundingSet", "LockPersonality", "RestrictSUIDSGID", "SystemCallErrorNumber",
+        "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock", "ProtectHostname",
+    }  # fmt: skip
+    limits = {name for name in service if re.match("Protect|Private|Restrict|SystemCall|Limit|Lock|Remove|NoNew", name)}
+    assert (
+        limits | {"MemoryMax", "TasksMax", "CapabilityBoundingSet"} == (jobs.keys() - {"Delegate", "KillMode"}) | kept
     )
+
+
+def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
+    unit = _settings("pilotfishd.service")
     assert unit["Type"] == "notify" and unit["NotifyAccess"] == "main"
-    assert unit["KillMode"] == "process"
-    assert unit["Environment"] == "NUMBA_CACHE_DIR=%C/pilotfish"
-    assert unit["ExecStartPre"] == "-/usr/bin/pilotfish warm -k entry"
+    assert _settings("pilotfishd-local-jobs.conf")["KillMode"] == "process"
+    assert unit["CacheDirectory"] == "pilotfish"  # systemd sets CACHE_DIRECTORY, where kernels are kept
+    warm = unit["ExecStartPre"].split()
+    assert warm[:3] == ["-/usr/bin/pilotfish", "warm", "-k"] and warm[3] in KERNELS
     assert int(unit["TimeoutStartSec"]) >= 10 * KERNELS["mapping.entry"].seconds
     user = (FOLDER / "pilotfish.sysusers.conf").read_text()
     assert re.search(rf"^u {unit['User']} ", user, re.M)
