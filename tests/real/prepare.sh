@@ -31,8 +31,11 @@ missing systemd-analyze && install systemd
 # shellcheck disable=SC2086
 missing $site && install slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server $plugins
 missing faketime && install faketime
+missing bwrap && install bubblewrap python3-seccomp
 missing faketime &&
     echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
+missing bwrap &&
+    echo "WARNING: bubblewrap is not here: the test of the service under the restrictions of its unit is SKIPPED" >&2
 missing systemd-analyze &&
     echo "WARNING: systemd-analyze is not here (package systemd): tests/systemd/test_units.py SKIPS what needs it" >&2
 # shellcheck disable=SC2086
