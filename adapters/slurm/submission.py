@@ -20,6 +20,7 @@ from ...formats.hostlist import fold
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
 from . import dependency
+from .start_claim import guard
 
 #: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
@@ -86,7 +87,12 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
 
 
 def users_command(
-    job: Job, comment: str, begin_s: int, after: Iterable[int], files: tuple[Path, Path], options: Sequence[str]
+    job: Job,
+    comment: str,
+    begin_s: int,
+    after: Iterable[int],
+    files: tuple[Path, Path, Path],
+    options: Sequence[str],
 ) -> list[str]:
     """Return the argv by which a user hands over a job of a workflow, on any nodes; prints the job id.
 
@@ -95,7 +101,7 @@ def users_command(
         comment: Comment with its key; see `comment_for`.
         begin_s: Seconds from now until it may begin; 0: at once.
         after: Ids of the jobs that must have completed.
-        files: Files of stdout and stderr.
+        files: Files of stdout and stderr, and the link that names the job with this key (see `start_claim`).
         options: Options of the site or the user (partition, account).
     """
     return [
@@ -103,10 +109,11 @@ def users_command(
         *([f"--begin=now+{begin_s}"] if begin_s > 0 else []),
         *dependency.options(after),
         *_needs(job, job.nodes),
-        # Slurm replaces %x and the like in the names of files.
-        *(f"--{what}={str(file).replace('%', '%%')}" for what, file in zip(("output", "error"), files, strict=True)),
+        # Slurm replaces %x and the like in the names of files. A job that may not run must not empty another's.
+        *(f"--{what}={str(file).replace('%', '%%')}" for what, file in zip(("output", "error"), files, strict=False)),
+        "--open-mode=append",
         *options,
-        *_work(job, job.id[:LONGEST_NAME]),
+        *_work(job, job.id[:LONGEST_NAME], guard(files[2])),
     ]
 
 
@@ -120,18 +127,23 @@ def _needs(job: Job, nodes: int) -> list[str]:
     ]
 
 
-def _work(job: Job, name: str) -> list[str]:
+def _work(job: Job, name: str, *first: str) -> list[str]:
     where = [f"--chdir={job.directory}"] if job.directory else []
-    return ["--export=ALL", f"--job-name={name}", *where, f"--wrap={script(job)}"]
+    return ["--export=ALL", f"--job-name={name}", *where, f"--wrap={script(job, *first)}"]
 
 
-def script(job: Job) -> str:
-    """Return the shell line that runs the job's command on each of its nodes."""
+def script(job: Job, *first: str) -> str:
+    """Return the shell line that runs the job's command on each of its nodes.
+
+    Args:
+        job: The job.
+        first: Shell commands that run before.
+    """
     if not job.command:
         raise ValueError(f"job {job.id!r} has no command")
     line = shlex.join(job.command)
     setting = [f"export {name}={shlex.quote(value)}" for name, value in job.environment]
-    return "; ".join([*setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
+    return "; ".join([*first, *setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
 
 
 def file_name(key: str) -> str:

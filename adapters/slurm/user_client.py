@@ -66,9 +66,14 @@ def own_jobs(timeout_s: float) -> OwnJobs:
     return OwnJobs(CommandRunner(timeout_s), CommandRunner(timeout_s, as_user=True))
 
 
-def by_key(jobs: Iterable[SlurmJob]) -> dict[str, SlurmJob]:
-    """Return jobs by the key in their comment; of several under one key the last."""
-    keyed = ((key_in(job.comment), job) for job in sorted(jobs, key=lambda job: job.id))
+def by_key(jobs: Iterable[SlurmJob], known: Collection[int] = ()) -> dict[str, SlurmJob]:
+    """Return jobs by the key in their comment.
+
+    Args:
+        jobs: Jobs of one user.
+        known: Ids that are preferred where several jobs have one key; among others the last submitted is.
+    """
+    keyed = ((key_in(job.comment), job) for job in sorted(jobs, key=lambda job: (job.id in known, job.id)))
     return {key: job for key, job in keyed if key}
 
 

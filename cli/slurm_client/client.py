@@ -64,6 +64,7 @@ class SlurmClient:
             if there := submitter.find_submitted():
                 note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
             made.outputs.mkdir(parents=True, exist_ok=True)
+            made.claims.mkdir(exist_ok=True, mode=0o700)
             if made is not begun:
                 made.create(records.folder(state))
             submitter.submit()

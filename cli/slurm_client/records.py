@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...adapters.slurm.start_claim import NO_JOB, claim
+from ...adapters.slurm.submission import plain_name
 from ...daemon.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from ...simulate.model.job import Workflow
@@ -85,8 +87,20 @@ class Record:
             self.ids[job] = number
             self._add({"job": job, "id": number})
 
+    @property
+    def claims(self) -> Path:
+        """Return the folder of links that name the one job that may run under each key; each submission has its own."""
+        return self.outputs / f".jobs-{round(self.time * 1e3):x}"
+
+    def claim(self, job: str, number: int) -> int:
+        """Claim a job's key; see `start_claim.claim`."""
+        return claim(self.claims / plain_name(job), number)
+
     def reached(self, stage: str) -> None:
-        """Record the stage of the submission."""
+        """Record the stage of the submission. After TAKEN_BACK nothing that Slurm starts late does any work."""
+        if stage == TAKEN_BACK:
+            for job in self.workflow.jobs:
+                self.claim(job.id, NO_JOB)
         if self.stage != stage:
             self.stage = stage
             self._add({"stage": stage})

@@ -2,7 +2,8 @@
 
 Rule: no job can start before all are submitted: jobs without dependencies get a later begin time (a lock), and are
 unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up by its key; a refusal
-takes back the jobs submitted before. The jobs of a killed submission are found again by the same submission.
+takes back the jobs submitted before. The jobs of a killed submission are found again by the same submission. What Slurm
+carries out later all the same finds its key claimed by another job, and does nothing (see `start_claim`).
 
 Holds: a job may start by itself a grace time after its earliest possible start, so that without pilotfish a workflow
 is late by about one grace time, not by one for each step. No hold exceeds `max_defer_seconds` after the earliest start
@@ -161,7 +162,7 @@ class Submitter:
                 if job.id in self._there:
                     self._record_submitted(job, self._there[job.id])
                 elif job.id not in self.record.ids:
-                    self.record.submitted(job.id, self._submit(job))
+                    self.record.submitted(job.id, self._claimed(job, self._submit(job)))
             if self._unsure:
                 self._drop_doubles()
             self._unlock()
@@ -171,14 +172,15 @@ class Submitter:
 
     def _in_queue(self) -> dict[str, SlurmJob]:
         """Return the jobs of this workflow in the queue by key, without cancelled ones if it was taken back."""
-        found = {key: job for key, job in by_key(self.own.jobs()).items() if key.startswith(f"{self.record.id}/")}
+        keyed = by_key(self.own.jobs(), set(self.record.ids.values()))
+        found = {key: job for key, job in keyed.items() if key.startswith(f"{self.record.id}/")}
         if not self.again:
             return found
         return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
 
     def _record_submitted(self, job: Job, there: SlurmJob) -> None:
         """Record a submitted job; if it is still locked, unlock it with the others."""
-        self.record.submitted(job.id, there.id)
+        self.record.submitted(job.id, self._claimed(job, there.id))
         if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
             return
         if there.begin - there.submit - self.record.hold.get(job.id, 0) > SKEW_S:
@@ -201,6 +203,14 @@ class Submitter:
                 if attempt == TRIES:
                     raise _refused(job, f"{error}, {TRIES} times") from None
         raise AssertionError
+
+    def _claimed(self, job: Job, number: int) -> int:
+        """Return the id of the job that may run: this one, unless an earlier submission of it has begun to."""
+        winner = self.record.claim(job.id, number)
+        if winner != number:
+            self._unsure = True  # the other is a double, which is cancelled before anything is unlocked
+            self.say(f"{job.id} was submitted before, as job {winner}; job {number} is cancelled")
+        return winner
 
     def _look_for(self, key: str) -> SlurmJob | None:
         """Return the job once Slurm answers; None if it does not appear within SETTLE_S."""
@@ -225,7 +235,7 @@ class Submitter:
         begin = self.record.hold.get(job.id, 0) + (0 if job.after else self._lock_s)
         begin = max(1, round(begin - self._skew_s)) if begin else 0
         before = [self.record.ids[name] for name in job.after if not self._completed(name)]
-        files = output_files(self.record, job.id)
+        files = *output_files(self.record, job.id), self.record.claims / submission.plain_name(job.id)
         return submission.users_command(job, self._comment(job), begin, before, files, self.to.submit_options)
 
     def _completed(self, name: str) -> bool:

@@ -61,7 +61,8 @@ class Watched:
 def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
     """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
     found = {record.id: Watched(record.id, record) for record in records}
-    for key, job in by_key(own.jobs()).items():
+    recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}
+    for key, job in by_key(own.jobs(), recorded).items():
         workflow, _, name = key.partition("/")
         if name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job

@@ -1,8 +1,8 @@
 """A Slurm for one user in memory, behind the commands that the user's `pilotfish` runs;
 tests/real/slurm/test_slurm_login.py uses the real one.
 
-`faults` sets what happens at the n-th sbatch: refused, lost (not executed), answer (executed, not answered), late
-(executed some time after the client gave up), killed.
+`faults` sets what happens at the n-th sbatch: refused, lost (not executed), answer (executed, not answered), late or
+`late:SECONDS` (executed some time after the client gave up), killed.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ class FakeSlurm:
             raise AdapterError(f"sbatch: {said}", kind="refused", argv=argv, exit_code=1, stderr_tail=said)
         if fault == "killed before":
             raise Killed
-        if fault == "late":
-            self.late.append((self.now + LATE_S, argv, self.wall()))
+        if fault.startswith("late"):
+            self.late.append((self.now + float(fault.partition(":")[2] or LATE_S), argv, self.wall()))
+            self.late.sort(key=lambda late: late[0])
         elif fault != "lost":
             number = self._submit(argv, self.wall())
         if fault == "killed after":
@@ -95,7 +96,8 @@ class FakeSlurm:
         number = len(self.jobs) + 1
         begin = asked + int(said.get("begin", "now+0").removeprefix("now+"))
         self.jobs[number] = {"State": "PENDING", "Comment": said["comment"], "submit": self.now, "begin": begin,
-                             "Dependency": said.get("dependency", ""), "Name": said["job-name"]}  # fmt: skip
+                             "Dependency": said.get("dependency", ""), "Name": said["job-name"],
+                             "wrap": said["wrap"]}  # fmt: skip
         return number
 
     def _squeue(self, argv: Sequence[str]) -> str:

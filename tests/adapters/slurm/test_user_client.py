@@ -16,6 +16,7 @@ from pilotfish.adapters.slurm import dependency
 from pilotfish.adapters.slurm.job_views import key_of
 from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of, precursors
 from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.start_claim import NO_JOB, claim, guard
 from pilotfish.adapters.slurm.submission import command, comment_for, key_in, plain_name, profile_in, users_command
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.user_client import OwnJobs, by_key, too_long
@@ -24,7 +25,7 @@ from pilotfish.simulate.model.snapshot import JobState
 
 PROFILE = Profile((ThreadGroup(2, 10.0),), name="align")
 JOB = Job("align", PROFILE, ("prepare",), memory=2.0**30, walltime=90.0, command=("./align", "a b"), directory="/w")
-FILES = (Path("/o/100%.out"), Path("/o/100%.err"))
+FILES = Path("/o/100%.out"), Path("/o/100%.err"), Path("/o/.jobs/align")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,8 @@ def test_the_sbatch_of_a_users_job() -> None:
         "sbatch", "--parsable", "--comment=pilotfish:hold=70;key=w.a/align;profile=align", "--begin=now+70",
         "--dependency=afterok:4:5", "--kill-on-invalid-dep=yes", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1",
         "--cpus-per-task=2", "--time=2", "--mem=1024M", "--output=/o/100%%.out", "--error=/o/100%%.err",
-        "--partition=x", "--export=ALL", "--job-name=align", "--chdir=/w", "--wrap=exec ./align 'a b'",
+        "--open-mode=append", "--partition=x", "--export=ALL", "--job-name=align", "--chdir=/w",
+        f"--wrap={guard(FILES[2])}; exec ./align 'a b'",
     ]  # fmt: skip
     plain = users_command(JOB, comment_for("w.a/align"), 0, [], FILES, [])
     assert not [word for word in plain if word.startswith(("--begin", "--dep", "--kill", "--nodelist", "--no-req"))]
@@ -158,3 +160,28 @@ def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")
     printed = subprocess.run(["sh", "-c", line], capture_output=True, text=True).stdout
     assert printed == "a'b|$HOME|x;y|" and shlex.split(line)
+
+
+def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "it's 100 %"
+
+    def runs(job: int) -> bool:
+        line = f"{guard(file)}; echo worked"
+        done = subprocess.run(["sh", "-c", line], env={"SLURM_JOB_ID": str(job)}, capture_output=True, text=True)
+        assert done.returncode == 0 and bool(done.stdout) != bool(done.stderr), done
+        return bool(done.stdout)
+
+    assert [runs(7), runs(7), runs(8), claim(file, 8), claim(file, 7)] == [True, True, False, 7, 7]
+    file.unlink()
+    assert [claim(file, 8), runs(7), runs(8)] == [8, False, True]
+    file.unlink()
+    assert [claim(file, NO_JOB), runs(7)] == [NO_JOB, False]
+
+
+def test_a_job_runs_where_no_claim_can_be_made_or_read(tmp_path: Path) -> None:
+    for file in (tmp_path / "gone" / "x", tmp_path / "file"):
+        tmp_path.joinpath("file").touch()
+        done = subprocess.run(
+            ["sh", "-c", f"{guard(file)}; echo worked"], env={"SLURM_JOB_ID": "7"}, capture_output=True
+        )
+        assert (done.returncode, done.stdout, claim(file, 7)) == (0, b"worked\n", 7)

@@ -3,7 +3,10 @@ said."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,7 +28,12 @@ FAULTS = st.sampled_from(["", "refused", "lost", "answer", "late", "killed befor
 
 
 def intent(folder: Path) -> Record:
-    record = Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "out", hold=dict(HOLD))
+    return begun(Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "out", hold=dict(HOLD)), folder)
+
+
+def begun(record: Record, folder: Path) -> Record:
+    """Write the intent and make the folders, as the client does."""
+    record.claims.mkdir(parents=True, exist_ok=True)
     record.create(folder)
     return record
 
@@ -40,9 +48,8 @@ def attempt(slurm: FakeSlurm, record: Record) -> str:
     """One run of the command; what came of it."""
     again = record.stage == TAKEN_BACK
     if again:
-        fresh = Record(record.id, record.key, record.workflow, record.time, record.outputs, hold=dict(HOLD))
-        fresh.create(record.path.parent)
-        record = fresh
+        fresh = Record(record.id, record.key, record.workflow, slurm.now, record.outputs, hold=dict(HOLD))
+        record = begun(fresh, record.path.parent)
     made = submitter(slurm, record, again=again)
     made.find_submitted()
     try:
@@ -78,6 +85,31 @@ def test_every_job_is_there_once_or_none_is(
     assert came == "whole"
     held = [job["begin"] - job["submit"] for job in slurm.jobs.values() if job["State"] == "PENDING"]
     assert all(600 - LATE_S - 1 <= hold <= 601 for hold in held)  # late: counted from when it was asked for
+
+
+LATE = st.integers(1, 300).map("late:{}".format)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.integers(1, 10), FAULTS | LATE, max_size=6), st.randoms(use_true_random=False))
+def test_however_late_slurm_carries_a_submission_out_each_job_runs_once(
+    tmp_path_factory: pytest.TempPathFactory, faults: dict[int, str], random: Random
+) -> None:
+    slurm, folder = FakeSlurm(faults), tmp_path_factory.mktemp("s")
+    trail = folder / "trail"
+    jobs = (Job(n, DEFAULT_PROFILE, command=("sh", "-c", f"echo {n} >> {trail}")) for n in NAMES)
+    record = begun(Record("w.a", "k", Workflow("w", tuple(jobs)), slurm.now, folder / "out", hold=dict(HOLD)), folder)
+    while attempt(slurm, record) != "whole":
+        record = read(record.path)
+        slurm.sleep(20.0)
+    slurm.sleep(600.0)  # what was given up is there now, too
+    waiting = [number for number, job in slurm.jobs.items() if job["State"] == "PENDING"]
+    started = random.sample(waiting, len(waiting)) + random.sample(waiting, 2)  # two are requeued
+    for number in started:
+        environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": str(number)}
+        subprocess.run(["sh", "-c", slurm.jobs[number]["wrap"]], env=environment, check=True, capture_output=True)
+    requeued = [key for number in started[-2:] for key, job in read(record.path).ids.items() if job == number]
+    assert sorted(trail.read_text().split()) == sorted([*NAMES, *requeued])
 
 
 def test_nothing_can_begin_before_all_is_there(tmp_path: Path) -> None:

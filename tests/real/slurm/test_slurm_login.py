@@ -288,6 +288,24 @@ def test_a_frozen_controller_duplicates_no_job(user: User, site: SlurmSite) -> N
     assert keys(site, out.strip()) == {f"{out.strip()}/{name}": 1 for name in SMALL}
 
 
+@pytest.mark.parametrize("call", [1, 3])
+def test_a_submission_that_slurm_carries_out_late_does_nothing(user: User, site: SlurmSite, call: int) -> None:
+    """Later than the client waits for it (`SETTLE_S`), so that the job is there twice."""
+    user.set(grace_seconds=1, stagger_seconds=0)
+    user.write(SMALL)
+    late = f'(sleep 14; exec {shutil.which("sbatch")} "$@") >/dev/null 2>&1 </dev/null &'
+    path = user.shim(call, before=f"{late} echo 'Socket timed out on send/recv operation' >&2; exit 1")
+    workflow = user.submit(path=path)
+    twice = eventually(lambda: [key for key, often in keys(site, workflow).items() if often == 2], "the double")
+    for number in ids(site, workflow):  # the double is still locked for two minutes
+        if site.jobs()[number][0] == "PENDING" and site.show(number)["Dependency"] == "(null)":
+            site.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    eventually(lambda: not site.run("squeue", "--noheader"), "the end of all jobs")
+    assert in_order(user.trail(), SMALL)
+    shown = {job["id"]: job for job in user.shown()["jobs"]}
+    assert {job["state"] for job in shown.values()} == {"completed"} and len(twice) == 1
+
+
 def test_unknown_jobs_are_reported_and_found_again(user: User, site: SlurmSite) -> None:
     user.set(timeout_seconds=1.0, patience_seconds=1.0, grace_seconds=60)
     user.write(SMALL)
