@@ -7,6 +7,7 @@ the user's environment. A missing answer is never a refusal.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable
 
 from ..base import AdapterError
@@ -40,6 +41,18 @@ class OwnJobs:
     def jobs(self) -> list[SlurmJob]:
         """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
         return [job for job in queue().ask(self._run, f"--user={self.uid}") if job.uid == self.uid]
+
+    def named(self, job: str) -> SlurmJob | None:
+        """Return the user's job with this id, as users write it (`7`, `7_2`, `7+1`), if the queue shows it."""
+        if not re.fullmatch(r"\d{1,10}(?:[_+]\d{1,7})?", job):
+            return None
+        try:
+            shown = queue().ask(self._run, f"--user={self.uid}", f"--jobs={job}")
+        except AdapterError as error:
+            if error.transient:
+                raise
+            return None  # "Invalid job id specified": it has left the queue
+        return next((found for found in shown if found.uid == self.uid), None)
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""

@@ -90,7 +90,13 @@ class SlurmClient:
     def explain(self, job: str) -> dict[str, Any]:
         """See DaemonClient."""
         own = own_jobs(self.settings.timeout_seconds)
-        watched, name = _job(read_workflows(own, records.known(state_dir(), warn)), job)
+        found = read_workflows(own, records.known(state_dir(), warn))
+        try:
+            watched, name = _job(found, job)
+        except InvalidJobError:  # no job of a workflow; perhaps a job that the user gave to sbatch
+            if (single := own.named(job)) is None:
+                raise
+            watched, name = Watched("slurm", jobs={job: single}), job
         try:
             now = own.time()
         except AdapterError:

@@ -232,4 +232,6 @@ def _waits(job: SlurmJob, now: float) -> str:
         return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
     if what is Ownership.FREE:
         return f"Slurm says {job.reason}; pilotfish may still choose its nodes"
-    return why or f"Slurm says {job.reason}"
+    if what is Ownership.NEIGHBOUR and not why:
+        why = "it is left to Slurm, unless the site hands it over by partition, QOS, account or feature"
+    return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"

@@ -340,6 +340,18 @@ def test_others_see_and_cancel_nothing(user: User, make_user: Any, site: SlurmSi
     assert user("cancel", workflow).stdout == "4 cancelled, 0 being ended\n"
 
 
+def test_a_user_asks_why_any_job_of_theirs_waits(user: User, make_user: Any, site: SlurmSite) -> None:
+    held = ["--begin=now+600", "--comment=pilotfish:hold=600"]
+    plain, array, asked = (site.submit("true", *options) for options in (["--hold"], [*held, "--array=1-2"], held))
+    said = {number: user("explain", str(number)).stdout for number in (plain, array, asked)}
+    assert "left to Slurm, unless the site hands it over" in said[plain] and "JobHeld" in said[plain]
+    assert "members of arrays" in said[array] and "members of arrays" in user("explain", f"{array}_2").stdout
+    assert "pilotfish may choose its nodes" in said[asked] and f"as job {asked} of Slurm, held" in said[asked]
+    done = make_user("news")("explain", str(asked))
+    assert done.returncode == 1 and "no workflow of yours has a job" in done.stderr
+    site.run("scancel", *map(str, (plain, array, asked)))
+
+
 def test_without_its_record_a_workflow_is_found_by_its_jobs(user: User, site: SlurmSite) -> None:
     user.set(grace_seconds=600)
     user.write(SMALL)
