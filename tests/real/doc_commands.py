@@ -54,6 +54,7 @@ RULES = (
         r"^(sacct|sbatch|squeue|scontrol|sudo|systemctl|journalctl|man) ",
         skip="tests/real/slurm types it on a real site",
     ),
+    Rule(r"^sh measure\.sh", once=True),
     Rule(r"^(cd|sh|cat|ls|head) "),
     Rule(r"^pilotfish( \S+)* (--help|-h|--version)\b"),
     Rule(r"> */etc/", skip="tests/real/slurm types it on a real site"),
