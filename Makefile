@@ -16,22 +16,27 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check pure lint $(LINTERS) bench docs clean
+.PHONY: run test test-numba check packages kernels pure lint $(LINTERS) bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
 
-test: $(READY) lint
-	@sh tests/real/prepare.sh
-	@$(GUARDED) $(BIN)/pilotfish warm
+# Four jobs at a time: the packages come and the kernels are compiled while the types are checked.
+test: $(READY)
+	@$(MAKE) --no-print-directory --output-sync=line -j 4 lint packages kernels
 	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
 
 # Two jobs at a time: the types are checked while the tests run.
 check: $(READY)
 	@$(MAKE) --no-print-directory --output-sync -j 2 lint pure
 
-pure: $(READY)
+packages:
+	@sh tests/real/prepare.sh
+
+kernels: $(READY)
 	@$(GUARDED) $(BIN)/pilotfish warm
+
+pure: kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
 
 lint: $(LINTERS)

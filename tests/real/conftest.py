@@ -32,7 +32,9 @@ def marked(mark: str) -> dict[int, str]:
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             with suppress(OSError):
-                if wanted in Path(f"/proc/{name}/environ").read_bytes():
+                with open(f"/proc/{name}/environ", "rb") as file:  # a path of pathlib takes twice as long
+                    ours = wanted in file.read()
+                if ours:
                     words = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ")
                     found[int(name)] = words.decode(errors="replace")
     return found
@@ -53,6 +55,8 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     deadline = time.monotonic() + PATIENCE_S
     while (left := marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.02)
+    if not left:
+        return
     for number in (signal.SIGTERM, signal.SIGKILL):  # keepers obey TERM: they end their job
         for pid in marked(mark):
             with suppress(ProcessLookupError):
@@ -60,4 +64,4 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         end = time.monotonic() + 3.0
         while marked(mark) and time.monotonic() < end:
             time.sleep(0.02)
-    assert not left, f"left behind: {left}"
+    pytest.fail(f"left behind: {left}")

@@ -54,6 +54,7 @@ RULES = (
         r"^(sacct|sbatch|squeue|scontrol|sudo|systemctl|journalctl|man) ",
         skip="tests/real/slurm types it on a real site",
     ),
+    Rule(r"^sh measure\.sh", once=True),
     Rule(r"^(cd|sh|cat|ls|head) "),
     Rule(r"^pilotfish( \S+)* (--help|-h|--version)\b"),
     Rule(r"> */etc/", skip="tests/real/slurm types it on a real site"),
@@ -123,6 +124,25 @@ WALKS = {
     for path in DOCUMENTS
     if "how-to" not in path.parts and (found := lines(path))
 }
+
+
+def first_uses() -> dict[str, list[Line]]:
+    """Return the first line that does something of each command, as `profile list`, and what its block needs for it."""
+    found: dict[str, list[Line]] = {}
+    used: set[str] = set()
+    for document, walk in WALKS.items():
+        new = []
+        for line in walk:
+            command = re.match(r"pilotfish [a-z]+(?: [a-z]+(?= |$))?", line.text)
+            if line.rule is None or line.rule.skip or line.rule.once or "--dry-run" in line.text:
+                continue
+            if command and command[0] in used:
+                continue
+            used |= {command[0]} if command else set()
+            new.append(line)
+        blocks = {line.block for line in new if line.text.startswith("pilotfish ")}
+        found[document] = [line for line in new if line.block in blocks]
+    return {document: lines for document, lines in found.items() if lines}
 
 
 #: Files whose content is the first YAML block with that schema, in the document or else in the first that has one.

@@ -69,7 +69,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root, so no other user can run a command")
 def test_a_home_that_cannot_be_used_is_no_error(open_folder: Path) -> None:
     """Another user's home, a file, a read-only one, and none: results are whole, and one line names the directory."""
-    for name, text in (("c.yaml", CLUSTER), ("w.yaml", WORKFLOW), ("t.swf", TRACE), ("file", "")):
+    for name, text in (("t.swf", TRACE), ("file", "")):
         (open_folder / name).write_text(text)
         (open_folder / name).chmod(0o644)
     for name, mode in (("denied", 0o700), ("readonly", 0o555)):
@@ -78,17 +78,19 @@ def test_a_home_that_cannot_be_used_is_no_error(open_folder: Path) -> None:
     denied = str(open_folder / "denied")
     if as_nobody("--version", home=denied).returncode:
         pytest.skip("this installation cannot be read by an ordinary user")
-    planned = as_nobody("plan", open_folder / "w.yaml", "--cluster", open_folder / "c.yaml", home=denied)
-    assert (planned.returncode, "Traceback" in planned.stderr) == (0, False), planned.stderr
-    assert planned.stderr.count("kernels cannot be kept in") == 1 and "makespan" in planned.stdout
     for home in (denied, str(open_folder / "readonly"), str(open_folder / "file"), None):
         listed = as_nobody("profile", "list", home=home)
         assert (listed.returncode, "Traceback" in listed.stderr) == (0, False), listed.stderr
         assert "bt.C" in listed.stdout and listed.stderr.count("\n") == (home == denied)
         asked = as_nobody("status", home=home)
         assert asked.returncode == 1 and asked.stderr.count("\n") == 1 and "client.yaml" not in asked.stderr
-    for home in (str(open_folder / "file"), None):
-        replayed = as_nobody("simulate", "-w", open_folder / "t.swf", "--json", home=home)
-        assert (replayed.returncode, "Traceback" in replayed.stderr) == (0, False), replayed.stderr
-        lines = [line.removeprefix("pilotfish: compiling the ").split()[0] for line in replayed.stderr.splitlines()]
-        assert lines[0] == "reader" and "replay" in lines, replayed.stderr
+    (open_folder / "out").mkdir()
+    (open_folder / "out").chmod(0o777)
+    for home in (denied, str(open_folder / "file")):
+        converted = as_nobody("convert", open_folder / "t.swf", open_folder / "out" / "t.json", home=home)
+        assert (converted.returncode, "Traceback" in converted.stderr) == (0, False), converted.stderr
+        assert converted.stderr.count("kernels cannot be kept in") == 1 and "2 jobs" in converted.stderr
+    replayed = as_nobody("simulate", "-w", open_folder / "t.swf", "--json", home=None)
+    assert (replayed.returncode, "Traceback" in replayed.stderr) == (0, False), replayed.stderr
+    lines = [line.removeprefix("pilotfish: compiling the ").split()[0] for line in replayed.stderr.splitlines()]
+    assert lines[0] == "reader" and "replay" in lines, replayed.stderr
