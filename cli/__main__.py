@@ -8,6 +8,7 @@ reader of stdout closed it.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,9 +16,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ..formats.text import clean
 from ..simulate.errors import ConfigErrors, InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
-from .streams import discard, note, open_closed_streams
+from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 64, 130, 141
 #: Errors of the operating system about a full disk.
@@ -81,7 +83,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from .. import __version__
 
-        print(f"pilotfish {__version__}")
+        show(f"pilotfish {__version__}")
         raise typer.Exit
 
 
@@ -124,7 +126,10 @@ def _run(argv: Sequence[str] | None) -> int:
         command = typer.main.get_command(app)
         result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
     except _UsageError as error:
-        error.show()
+        error.message = clean(error.message)
+        shown = io.StringIO()
+        error.show(shown)
+        print_diagnostic(*shown.getvalue().splitlines())
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -162,7 +167,7 @@ def _internal_error(error: Exception) -> int:
     if os.environ.get("PILOTFISH_DEBUG") == "1":
         import traceback
 
-        traceback.print_exception(error)
+        print_diagnostic(*"".join(traceback.format_exception(error)).split("\n"))
     what = f"{type(error).__name__}: {error}"
     return _fail(f"unexpected {what} (please report this; PILOTFISH_DEBUG=1 shows where it happened)")
 

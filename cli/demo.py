@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
-from ..formats.text import clean
+from ..formats.text import shell_words
 from .options import argument, flag
-from .streams import note
+from .streams import note, show
 
 
 def demo(
@@ -30,11 +29,10 @@ def demo(
     names = write_demo(directory, force=force)
     if len(choose_cpus()) == 1:
         note("only one CPU is usable, so the demo has one node; its jobs share it")
-    print(f"Wrote {', '.join(names)} into {clean(str(directory))}. Now type:\n")
-    print(f"  cd {clean(shlex.quote(str(directory)))}")
+    show(f"Wrote {', '.join(names)} into {directory}. Now type:", "", f"  cd {shell_words([str(directory)])}")
     for line, purpose in (
         ("sh measure.sh", "measure them"),
         ("pilotfish plan workflow.yaml --cluster cluster.yaml --compare", "simulate"),
         ("pilotfish run workflow.yaml --cluster cluster.yaml", "run, compare"),
     ):
-        print(f"  {line:<61}  # {purpose}")
+        show(f"  {line:<61}  # {purpose}")

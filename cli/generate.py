@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from .kernel_loading import load_kernels
 from .lazy import command_group
 from .options import argument, flag, option
 from .output.documents import print_json
-from .streams import note
+from .streams import note, show_document
 from .usage_errors import bad, bad_value, not_among, value_of
 
 if TYPE_CHECKING:
@@ -278,7 +277,7 @@ def _option(name: str, value: Any) -> str:
 def _write(out: Path, as_json: bool, text: str, content: str) -> None:
     """Write the text to a file or to stdout, and report its content."""
     if str(out) == "-":
-        sys.stdout.write(text)
+        show_document(text)
         note(content)
         return
     write_whole(out, text)

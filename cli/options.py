@@ -57,15 +57,20 @@ Words = Callable[[], Iterable[str]] | Iterable[str] | None
 
 
 def completing(words: Words) -> Callable[[str], list[str]] | None:
-    """Return a completion function for some words; it completes nothing where they cannot be read."""
+    """Return a completion function for some words, without those that could control a terminal.
+
+    It completes nothing where the words cannot be read.
+    """
     if words is None:
         return None
 
     def complete(incomplete: str) -> list[str]:
+        from ..formats.text import clean
         from ..simulate.errors import PilotfishError
 
         try:
-            return [word for word in (words() if callable(words) else words) if word.startswith(incomplete)]
+            found = words() if callable(words) else words
+            return [word for word in found if word.startswith(incomplete) and clean(word) == word]
         except (PilotfishError, OSError, SystemExit):
             return []
 

@@ -15,7 +15,7 @@ from .kernel_loading import load_simulator
 from .options import flag, option
 from .output.documents import print_json
 from .plan_request import PlanRequest
-from .streams import warn
+from .streams import show_document, warn
 from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def plan(
     if export in ("slurm", "oar"):
         from ..formats.plan import export_oar, export_slurm
 
-        print((export_slurm if export == "slurm" else export_oar)(made, flow, site), end="")
+        show_document((export_slurm if export == "slurm" else export_oar)(made, flow, site))
     elif as_json or export:
         print_json("plan", _document(made, flow, site))
     else:

@@ -17,7 +17,7 @@ from ..daemon.paths import profile_store_path
 from ..daemon.planning.problem import Options
 from ..daemon.state.journal_db import copy_database
 from ..formats.plan import plan_to_dict
-from ..formats.text import clean, count
+from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .inputs import configured_adapter, read_cluster
@@ -25,7 +25,7 @@ from .kernel_loading import load_simulator
 from .output import tables
 from .output.documents import print_json
 from .output.text import Screen, class_lines
-from .streams import note, warn
+from .streams import note, show, warn
 from .usage_errors import adapter_errors
 
 _MOST_WAITS = 15
@@ -97,12 +97,12 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
         if not everything and (hidden := tables.left_out(len(plan.jobs))):
             screen.put(hidden, "")
     if lines := seen.commands if commands else seen.actions:
-        print(*map(clean, lines), "", sep="\n")  # not wrapped: they are meant to be copied
-    waits = [f"{key} waits: {clean(why)}" for key, why in seen.waits.items()]
+        show(*lines, "")  # not wrapped: they are meant to be copied
+    waits = [f"{key} waits: {why}" for key, why in seen.waits.items()]
     if not everything and len(waits) > _MOST_WAITS:
         waits[_MOST_WAITS:] = [f"{len(waits) - _MOST_WAITS} more wait: --all shows them"]
     screen.put(*waits)
-    screen.put(*(f"dropped   {rejection.action.key}: {clean(rejection.reason)}" for rejection in seen.rejected))
+    screen.put(*(f"dropped   {rejection.action.key}: {rejection.reason}" for rejection in seen.rejected))
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))

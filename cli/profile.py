@@ -17,13 +17,13 @@ from ..formats.document_errors import nearest
 from ..formats.quantities import parse_rate
 from ..formats.text import count
 from ..simulate.errors import ConfigError
-from . import options
+from . import options, streams
 from .corun import corun, pairs
 from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
 from .lazy import command_group
 from .options import argument, flag, option
 from .output.documents import print_json
-from .streams import note
+from .streams import note, show_document
 from .usage_errors import bad, not_among, value_of
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ def show(
         about |= {"runs": runs, "scores": [one.to_dict() for one in scores]}
         print_json("profiles", {"profiles": {name: _entry(profile)} if profile else {}, **about})
         return
-    from .output.profiles import lines, show_profile, show_recorded_scores
+    from .output.profiles import show_profile, show_recorded_scores
 
     if profile and classed:
         show_profile(profile, keep.statistics(name), classed)
     else:
-        lines(f"{name} has scores, but no measurement: `pilotfish profile run` measures it")
+        streams.show(f"{name} has scores, but no measurement: `pilotfish profile run` measures it")
     for one in scores:
         show_recorded_scores(one)
 
@@ -196,12 +196,10 @@ def import_(
         names = keep.import_file(file)
     else:
         names = keep.put_all(_imported(source, file, name, node_type, date))
-    from .output.profiles import lines
-
     if as_json:
         print_json("profile-import", {"profiles": list(names)})
         return
-    lines(f"{count(len(names), 'profile')}: {', '.join(names)}")
+    streams.show(f"{count(len(names), 'profile')}: {', '.join(names)}")
 
 
 @app.command()
@@ -228,7 +226,7 @@ def export(
     keep = Profiles(store).store
     text = _numbers(keep, kind) if numbers or kind == ".csv" else keep.export_text(as_json=kind == ".json")
     if file is None:
-        print(text, end="")
+        show_document(text)
         return
     try:
         write_whole(file, text)

@@ -13,7 +13,7 @@ from .daemon_client import DaemonClient, EndUnknownError, UnreachableError
 from .inputs import config_file
 from .options import argument, flag, option
 from .output.documents import print_json
-from .streams import note, warn
+from .streams import note, show, warn
 from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def daemon(
     """
     from ..daemon.service import Service
 
-    return Service(config_file(config), dry_run=dry_run, show_commands=show_commands).run()
+    return Service(config_file(config), dry_run=dry_run, show_commands=show_commands, show=show).run()
 
 
 def submit(
@@ -82,7 +82,7 @@ def submit(
         note(f"error: {error}")
         return END_UNKNOWN
     if not as_json:
-        print(id, flush=True)
+        show(id)
     code = _wait(client, id, patience) if wait else 0
     if as_json:
         print_json("submitted", {"id": id, **({"exit_code": code} if wait else {})})
@@ -134,7 +134,7 @@ def cancel(
     if as_json:
         print_json("cancelled", reply)
     else:
-        print(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
+        show(f"{reply['cancelled']} cancelled, {reply['ending']} being ended")
     if reply["warning"]:
         warn(f"running jobs are ended later: {reply['warning']}")
 

@@ -16,7 +16,7 @@ from . import options
 from .inputs import config_file, configured_adapter, read_cluster
 from .options import flag, option
 from .output.documents import print_json
-from .streams import note
+from .streams import note, show, show_document
 from .usage_errors import adapter_errors, bad
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def doctor(
         from ..adapters.slurm.doctor.setup import SETUP, UNDO
 
         for text in [SETUP] * setup + [UNDO] * undo:
-            print(text.format(user=user or "pilotfish"))
+            show_document(text.format(user=user or "pilotfish") + "\n")
         return 0
     if trial and user not in (None, _me()):
         raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
@@ -168,8 +168,8 @@ def cluster(
     else:
         import yaml
 
-        print(*(f"# {text}\n" for text in assumed), sep="", end="")
-        print(yaml.safe_dump(document, sort_keys=False), end="")
+        show(*(f"# {text}" for text in assumed))
+        show_document(yaml.safe_dump(document, sort_keys=False))
     note(*assumed)
 
 
@@ -227,7 +227,7 @@ def reap(
         adapter = registry.create(found.adapter.name, read_cluster(Path(found.cluster)), **found.adapter.options)
     lines: list[str] = []
     try:
-        failed = release_overdue(adapter, older_than, lines.append if as_json else print, dry=dry_run)
+        failed = release_overdue(adapter, older_than, lines.append if as_json else show, dry=dry_run)
     finally:
         adapter.close()
     if as_json:

@@ -1,7 +1,8 @@
 """Standard output and standard error, including readers that close a pipe early (`pilotfish plan ... | head`).
 
-Rule: a closed pipe is no error: the remaining output is discarded. Diagnostics that cannot be written change nothing; a
-result that cannot be written is an error.
+Rule: all text reaches the terminal through these functions (and `Screen.put`, for colours), which escape what could
+control a terminal or forge a line: the linter allows `print` nowhere else. A closed pipe is no error: the remaining
+output is discarded. Diagnostics that cannot be written change nothing; a result that cannot be written is an error.
 """
 
 from __future__ import annotations
@@ -11,6 +12,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
+
+
+def show(*lines: str) -> None:
+    """Print lines on stdout, control characters escaped: each text is one line, whatever it contains."""
+    from ..formats.text import clean
+
+    for line in lines:
+        print(clean(line), flush=True)
+
+
+def show_document(text: str) -> None:
+    """Print a text of several lines on stdout as it is, but escape control characters other than newline and tab."""
+    from ..formats.text import clean_lines
+
+    print(clean_lines(text), end="", flush=True)
 
 
 def note(*texts: str) -> None:

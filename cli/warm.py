@@ -8,7 +8,7 @@ from ..formats.text import count
 from . import options
 from .options import flag, option
 from .output.documents import print_json
-from .streams import note, warn
+from .streams import note, show, warn
 from .usage_errors import not_among
 
 
@@ -89,8 +89,8 @@ def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
     if as_list:
         width = max(map(len, there))
         for name, done in there.items():
-            print(f"{'compiled' if done else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
+            show(f"{'compiled' if done else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
     if directory is not None:
-        print(f"{sum(there.values())} of {len(there)} kernels are in {directory}")
+        show(f"{sum(there.values())} of {len(there)} kernels are in {directory}")
     else:
-        print("kernels cannot be kept: this user has no home directory; set NUMBA_CACHE_DIR")
+        show("kernels cannot be kept: this user has no home directory; set NUMBA_CACHE_DIR")

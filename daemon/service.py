@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -61,22 +60,22 @@ class Service:
 
     Args:
         config: the file; read again by a reload.
+        show: prints a line of a dry run.
         dry_run: forces a dry run, whatever the file says.
         show_commands: a dry run also prints the commands of each action.
         planner: makes a plan; the simulator by default.
         make_adapter: makes an adapter from name, cluster and options; the registry by default.
-        show: prints a line of a dry run.
     """
 
     def __init__(
         self,
         config: Path,
         *,
+        show: Callable[[str], None],
         dry_run: bool = False,
         show_commands: bool = False,
         planner: Planner = simulate_plan,
         make_adapter: Callable[..., Adapter] | None = None,
-        show: Callable[[str], None] = partial(print, flush=True),
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter, self._show_commands = make_adapter, show_commands

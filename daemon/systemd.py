@@ -1,4 +1,7 @@
-"""The daemon under systemd: the log on stderr as plain text or JSON lines, and notifications (sd_notify(3))."""
+"""The daemon under systemd: the log on stderr as plain text or JSON lines, and notifications (sd_notify(3)).
+
+Rule: no text of a job, a user or a file can control a terminal or forge a line of the log: the formatter escapes it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,21 @@ import os
 import socket
 import sys
 import time
+from typing import Any
+
+from ..formats.text import clean
 
 _EXTRA = ("cycle", "job")
+
+
+class _Plain(logging.Formatter):
+    """One line for each record; the lines of a traceback are indented, so that none can pass for a record."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return clean(super().formatMessage(record))
+
+    def formatException(self, error: Any) -> str:
+        return "\n".join(f"    {clean(line)}" for line in super().formatException(error).split("\n"))
 
 
 class _Json(logging.Formatter):
@@ -26,7 +42,7 @@ class _Json(logging.Formatter):
 
 
 def set_up_logging(level: str, style: str) -> None:
-    """Log to stderr.
+    """Log to stderr; also what libraries and Python warn of.
 
     Args:
         level: the least level: debug, info, warning or error.
@@ -34,11 +50,14 @@ def set_up_logging(level: str, style: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     moment = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
-    handler.setFormatter(_Json() if style == "json" else logging.Formatter(f"{moment}%(levelname)s %(message)s"))
-    logger = logging.getLogger("pilotfish")
-    logger.handlers[:] = [handler]
-    logger.propagate = False
-    logger.setLevel(level.upper())
+    handler.setFormatter(_Json() if style == "json" else _Plain(f"{moment}%(levelname)s %(message)s"))
+    for name in ("pilotfish", "py.warnings"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.propagate = False
+    logging.getLogger("pilotfish").setLevel(level.upper())
+    logging.lastResort = handler
+    logging.captureWarnings(True)
 
 
 def notify(*lines: str) -> bool:

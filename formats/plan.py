@@ -17,6 +17,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, PlannedJob
 from .quantities import clock
+from .text import shell_words
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -46,10 +47,10 @@ def export_slurm(plan: Plan, workflow: Workflow, cluster: Cluster | None = None)
             words.append(f"--time={clock(job.walltime)}")
         if job.directory is not None:
             words.append(f"--chdir={job.directory}")
-        line = shlex.join(words)
+        line = shell_words(words)
         if ids:
             line += f' --kill-on-invalid-dep=yes --dependency="afterok:{":".join(ids)}"'
-        return f"$({line} {shlex.quote('--wrap=' + _command(job))})"
+        return f"$({line} {shell_words(['--wrap=' + _command(job)])})"
 
     steps = [
         line
@@ -73,7 +74,7 @@ def export_oar(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -
         if job.directory is not None:
             words += ["-d", job.directory]
         after = "".join(f' -a "{before}"' for before in ids)
-        return f"$({shlex.join(words)}{after} {shlex.quote(_command(job))})"
+        return f"$({shell_words(words)}{after} {shell_words([_command(job)])})"
 
     steps = ["submit() {", "    oarsub \"$@\" | sed -n 's/^OAR_JOB_ID=\\([0-9][0-9]*\\)$/\\1/p' | grep .", "}"]
     steps += [

@@ -1,13 +1,16 @@
 """Text for terminals: escape names, fit text to terminal cells, and format numbers with units.
 
-Rule: a name that a user chose reaches a terminal or a file only through `clean`.
+Rule: text of others reaches a terminal, a log or a file for people only through `clean`.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import shlex
 import unicodedata
+from collections.abc import Iterable
+from itertools import groupby
 
 # Control, format (bidirectional overrides), surrogate, private, and line or paragraph separators.
 _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -25,6 +28,27 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
     return "".join(
         _escape(c) if unicodedata.category(c) in _HARMFUL or (ascii_only and not c.isascii()) else c for c in text
     )
+
+
+def clean_lines(text: str) -> str:
+    """Return `text` with its newlines and tabs, all else as `clean` does."""
+    return "\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n"))
+
+
+def shell_words(words: Iterable[str]) -> str:
+    r"""Return words as a line for a POSIX shell, in which no character but a newline can control a terminal.
+
+    As shlex.join, but a harmful character is written as `"$(printf '\033')"`, so that the line is safe to read and
+    the shell still sees the character.
+    """
+    runs = groupby(shlex.join(words), lambda character: character != "\n" and clean(character) != character)
+    return "".join(_printf("".join(run)) if harmful else "".join(run) for harmful, run in runs)
+
+
+def _printf(harmful: str) -> str:
+    """Return shell text that ends single quotes, makes these characters, and begins single quotes."""
+    octal = "".join(f"\\{byte:03o}" for byte in harmful.encode(errors="surrogateescape"))
+    return f"""'"$(printf '{octal}')"'"""
 
 
 def _escape(character: str) -> str:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import logging
 import math
 import os
-import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...formats.text import shell_words
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
@@ -240,7 +240,7 @@ class SlurmAdapter(Adapter):
             return [f"# not done: {error}"]
         finally:
             self._recorder, self._submitted, self._changed_keys = None, submitted, changed
-        return [shlex.join(argv) for argv in argvs]
+        return [shell_words(argv) for argv in argvs]
 
     @property
     def _changes(self) -> Transport:

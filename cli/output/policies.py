@@ -12,6 +12,7 @@ from typing import Any
 
 from ...simulate.replay.policies import PARTS, POLICIES
 from ..options import mapping_policy_names
+from ..streams import show
 from .text import Screen, hanging
 
 _MAPPING = {
@@ -61,7 +62,7 @@ def show_policies() -> None:
             if policy["part"] is is_part:
                 _put_policy(name, policy)
     _title("Your own queue policy, a class")
-    print("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
+    show("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
     words: dict[str, dict[str, str]] = {}
     for name in every:
         for option, meanings in _words(name).items():
@@ -83,7 +84,7 @@ def show_policy(name: str) -> None:
 
 
 def _title(text: str) -> None:
-    print()
+    show("")
     _put(f"{text}:")
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from ...formats.quantities import format_size
 from ...formats.text import clean, count, percent
 from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
+from ..streams import show, show_document
 from .text import Column, Screen, hanging, numbers
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
     if measured.read_bytes is not None:
         storage = f"{_size(measured.read_bytes)} read, {_size(measured.written_bytes)} written"
     alone = f"; {measured.isolated_s:.3f} s without the waiting" if (measured.waiting or 0.0) >= 0.01 else ""
-    lines(
+    show(
         f"waiting for a core: {waiting}",
         f"other jobs on the other cores: {others}",
         f"memory: {_size(measured.memory_bytes or None) or 'not known'}",
@@ -98,7 +99,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     cells = Screen().cells
     for key, value in facts.items():
         if value:
-            lines(*hanging("", f"{key}: {value}", cells, 2))
+            show(*hanging("", f"{key}: {value}", cells, 2))
 
 
 def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[str]) -> None:
@@ -119,12 +120,6 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[s
         rows.append((name, demand, utilisation, rate, memory, classed.name, origin))
     heads = numbers("demand", "used", "bandwidth", "memory")
     Screen().table([Column("profile"), *heads, Column("class"), Column("from")], rows)
-
-
-def lines(*texts: str) -> None:
-    """Print lines, control characters escaped."""
-    for text in texts:
-        print(clean(text))
 
 
 def _size(value: float | None, *, rate: bool = False) -> str:
@@ -177,7 +172,7 @@ def _print_groups(profile: Profile) -> None:
             for phase in group.phases
         ]
         if parts:
-            lines(f"phases{of}: {', '.join(parts)}")
+            show(f"phases{of}: {', '.join(parts)}")
 
 
 def show_calibration(found: Calibration) -> None:
@@ -187,7 +182,7 @@ def show_calibration(found: Calibration) -> None:
     size = f"{count(len(found.cpus), 'core')}, {count(found.sockets, 'socket')}"
     screen = _show_numbers(f"{clean(found.host)}: {size}, {clean(found.model)}", rows(found))
     if found.notes:
-        screen.put("", *(f"note: {clean(text)}" for text in found.notes))
+        screen.put("", *(f"note: {text}" for text in found.notes))
 
 
 def show_switching(found: Switching) -> None:
@@ -217,7 +212,7 @@ def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) ->
         bound: relative change that is reported.
     """
     screen, differs = Screen(), "differs" if changes else "does not differ"
-    screen.put("", f"{clean(new)} {differs} from {clean(old)} by more than {bound:.0%}{':' if changes else ''}")
+    screen.put("", f"{new} {differs} from {old} by more than {bound:.0%}{':' if changes else ''}")
     for change in changes:
         noise = "" if change.sure or change.noise is None else f", within noise: known to {change.noise:.0%}"
         by = "" if change.ratio is None else f" ({change.ratio - 1:+.0%}{noise})"
@@ -246,14 +241,14 @@ def show_scores(scores: Scores) -> None:
         for level in scores.levels
     ]
     Screen().table(numbers("streamer", "moves alone", "program needs", "range", "streamer needs"), rows)
-    lines(*_score_lines(scores), "")
+    show(*_score_lines(scores), "")
     show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
 
 
 def show_recorded_scores(scores: Scores) -> None:
     """Print the recorded scores of a program."""
     where = f" on {scores.cpu_model}" if scores.cpu_model else ""
-    lines(*_score_lines(scores), f"scored: {scores.rounds} x each, {scores.date[:10] or 'date not known'}{where}")
+    show(*_score_lines(scores), f"scored: {scores.rounds} x each, {scores.date[:10] or 'date not known'}{where}")
 
 
 def _score_lines(scores: Scores) -> tuple[str, str]:
@@ -276,12 +271,11 @@ def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:
     """
     import yaml
 
-    lines(f"# Relative scores, {about}. The memory model")
-    lines("# also counts the bandwidth of a profile: give one or the other.")
-    print("co_run_inflation:" if pairs else "co_run_inflation: {}")
+    show(f"# Relative scores, {about}. The memory model")
+    show("# also counts the bandwidth of a profile: give one or the other.")
+    show("co_run_inflation:" if pairs else "co_run_inflation: {}")
     for job, neighbours in pairs.items():
-        line = yaml.safe_dump({job: dict(neighbours)}, default_flow_style=None, width=1000, allow_unicode=True)
-        print(f"  {line}", end="")
+        show_document("  " + yaml.safe_dump({job: dict(neighbours)}, default_flow_style=None, width=1000))
 
 
 #: The users of a probe, in a narrow column.
@@ -297,7 +291,7 @@ def show_probes(found: Sequence[Finding]) -> None:
     screen, form = Screen(), "{:<10}{:<5}{:>7} {:>10} {:<8}"
 
     def put(head: str, text: str) -> None:
-        screen.put(*hanging(head, clean(text, ascii_only=screen.ascii_only), screen.cells))
+        screen.put(*hanging(head, text, screen.cells))
 
     screen.put(Text(form.format("PROBE", "OF", "SAMPLE", "START+STOP", "USED BY") + "GIVES", style="bold"))
     missing = [(finding, finding.missing) for finding in found if finding.missing is not None]

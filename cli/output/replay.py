@@ -48,7 +48,7 @@ def show_replay(
     """
     jobs = replayed.workload
     machine = f"{replayed.machine:,} processors ({size_from})"
-    screen.title(f"{clean(jobs.name)}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
+    screen.title(f"{jobs.name}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
     waiting = (summary.median_waiting_time, summary.p95_waiting_time, summary.p99_waiting_time)
     slowdown = (summary.median_bounded_slowdown, summary.p95_bounded_slowdown, summary.p99_bounded_slowdown)
     lines = [
@@ -75,7 +75,7 @@ def show_replay(
     lines.append(("simulated", f"in {duration(spent)}{rate}"))
     for name, text in lines:
         if text:
-            screen.put(*hanging(f"{name:<12}", clean(text), screen.cells))
+            screen.put(*hanging(f"{name:<12}", text, screen.cells))
 
 
 def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:

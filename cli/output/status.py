@@ -15,8 +15,9 @@ from ...daemon.planning.guard import Forecaster
 from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
-from ...formats.text import clean, count, percent, seconds
+from ...formats.text import count, percent, seconds
 from ...simulate.model.plan import LEVEL
+from ..streams import show
 from .tables import failure, known_to, magnitude, signed
 from .text import Column, Screen, class_lines, hanging, numbers
 
@@ -39,9 +40,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen, workflows = Screen(), reply["workflows"]
     total = count(len(workflows), "workflow")
     how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
-    screen.put(Text(f"{clean(reply['cluster'])}: {how}{total}"))
+    screen.put(Text(f"{reply['cluster']}: {how}{total}"))
     if reply["blocked"]:
-        screen.put(Text(f"blocked: {clean(reply['blocked'])}"))
+        screen.put(Text(f"blocked: {reply['blocked']}"))
     if reply.get("mode") == "fallback":
         screen.put(_why_fallback(**reply["guard"]))
     ended = [flow for flow in workflows if flow["finish_time"] is not None]
@@ -74,7 +75,7 @@ def _why_fallback(median_error: float, bound: float, model: str, source: str = "
 def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
     total = len(workflow["jobs"])
     done = sum(job["state"] == "completed" for job in workflow["jobs"])
-    head = f"{clean(workflow['id'])}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
+    head = f"{workflow['id']}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
     screen.put(Text(head, style="bold"))
     if jobs:
         rows = [_row(job, now) for job in jobs]
@@ -118,7 +119,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
     """Print the reply to `explain`: the job, and its log with the seconds since its submission."""
     screen, job, begin = Screen(), reply["job"], reply["submit_time"]
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
-    screen.put(Text(f"{clean(job['key'])}: {_state(job)}; submitted {at}", style="bold"))
+    screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
@@ -135,13 +136,13 @@ def show_job_log(reply: dict[str, Any]) -> None:
         if within := job.get("forecast_run_within"):
             where = "inside" if inside(actual, within) else "outside"
             lines.append(("", f"{where} of {seconds(within[0])} to {seconds(within[1])}, where {percent(LEVEL)} end"))
-    lines = [(f"  {label}", clean(text)) for label, text in lines if text]
+    lines = [(f"  {label}", text) for label, text in lines if text]
     margin = max([10, *(len(label) for label, _ in lines)]) + 2
     for label, text in lines:
         screen.put(*map(Text, hanging(label.ljust(margin), text, screen.cells)))
     for name in ("stdout", "stderr"):  # not wrapped: a path is meant to be copied
         if job[name]:
-            print(f"  {name:<{margin - 2}}{clean(job[name])}")
+            show(f"  {name:<{margin - 2}}{job[name]}")
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:

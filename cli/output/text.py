@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ...adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ...formats.text import clean, count, fit, width
 from ...profiles.classes import UNKNOWN
+from ..streams import show
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -49,7 +50,10 @@ def numbers(*headings: str) -> list[Column]:
 
 
 class Screen:
-    """stdout for people."""
+    """stdout for people.
+
+    Rule: whatever a text contains, it takes its own lines: `put` and `grid` escape control characters.
+    """
 
     def __init__(self) -> None:
         self._console = Console(markup=False, highlight=False, emoji=False)
@@ -59,13 +63,13 @@ class Screen:
         #: The terminal shows colours.
         self.colour: bool = self._console.color_system is not None and not self._console.no_color
 
-    def put(self, *renderables: RenderableType) -> None:
-        """Print each renderable on its own lines."""
-        for renderable in renderables:
+    def put(self, *lines: str | Text | Table) -> None:
+        """Print each text and table (see `grid`) on its own lines."""
+        for line in lines:
             with self._console.capture() as capture:
-                self._console.print(renderable, width=self.cells)
-            for line in capture.get().splitlines():
-                print(line.rstrip())
+                self._console.print(line if isinstance(line, Table) else _cleaned(line), width=self.cells)
+            for printed in capture.get().split("\n")[:-1]:
+                print(printed.rstrip())
 
     def title(self, text: str) -> None:
         """Print a heading and an empty line."""
@@ -74,6 +78,12 @@ class Screen:
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Print a table, see `grid`."""
         self.put(grid(columns, rows, self))
+
+
+def _cleaned(line: str | Text) -> Text:
+    text = Text(line) if isinstance(line, str) else line
+    text.plain = clean(text.plain)
+    return text
 
 
 def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], screen: Screen) -> Table:
@@ -96,7 +106,7 @@ def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], screen: Scree
         sizes[max(flexible, key=sizes.__getitem__)] -= 1
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column.heading, justify="right" if column.right else "left", no_wrap=True)
+        table.add_column(clean(column.heading), justify="right" if column.right else "left", no_wrap=True)
     for row in texts:
         table.add_row(*(Text(fit(*cell, ascii_only=screen.ascii_only)) for cell in zip(row, sizes, strict=True)))
     return table
@@ -119,13 +129,13 @@ def hanging(head: str, text: str, cells: int, indent: int | None = None) -> list
 
     Args:
         head: begins the first line.
-        text: without control characters.
+        text: its control characters are escaped.
         cells: width of the lines; a very narrow terminal has longer ones.
         indent: blanks before the other lines; None = as long as `head`.
     """
     after = " " * (len(head) if indent is None else indent)
     most = max(cells, len(after) + _LEAST_TEXT)
-    return textwrap.wrap(text, most, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
+    return textwrap.wrap(clean(text), most, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
 
 
 def progress_bar(total: float, *columns: str | ProgressColumn, **fields: Any) -> Progress | None:
@@ -188,13 +198,12 @@ def show_findings(found: Sequence[Finding]) -> None:
     """Print all findings, and the number of each level."""
     screen = Screen()
     for finding in found:
-        head = f"{finding.level:<{_LEVEL}}{clean(finding.topic):<{_TOPIC}}"
-        text = clean(finding.says, ascii_only=screen.ascii_only)
-        first, *others = map(Text, hanging(head, text, screen.cells, _LEVEL + _TOPIC) or [head])
+        head = f"{finding.level:<{_LEVEL}}{finding.topic:<{_TOPIC}}"
+        first, *others = map(Text, hanging(head, finding.says, screen.cells, _LEVEL + _TOPIC) or [head])
         first.stylize(_STYLE[finding.level], 0, _LEVEL)
         screen.put(first, *others)
         for line in finding.mend:  # not wrapped: it is meant to be copied
-            print(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else '$ '}{line}")
+            show(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else '$ '}{line}")
     many = Counter(finding.level for finding in found)
     words = (count(many[level], level) for level in (PROBLEM, WARNING, NOTE) if many[level])
     screen.put("", ", ".join(words) or "all is well")

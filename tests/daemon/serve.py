@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from pilotfish.cli.streams import show
 from pilotfish.daemon.service import Service
 from pilotfish.simulate.errors import PilotfishError
 
@@ -13,6 +14,6 @@ spec.loader.exec_module(kit)
 
 if __name__ == "__main__":
     try:
-        sys.exit(Service(Path(sys.argv[1]), dry_run="--dry-run" in sys.argv, planner=kit.first_fit).run())
+        sys.exit(Service(Path(sys.argv[1]), show=show, dry_run="--dry-run" in sys.argv, planner=kit.first_fit).run())
     except PilotfishError as error:
         sys.exit(f"pilotfish: error: {error}")

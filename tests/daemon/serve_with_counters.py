@@ -5,6 +5,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from pilotfish.cli.streams import show
 from pilotfish.daemon import service
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.probes import external_counter
@@ -16,4 +17,4 @@ spec.loader.exec_module(kit)
 if __name__ == "__main__":
     external_counter.TOOLS = frozenset()  # other tests may count at the same time
     service.NeighbourCounters = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
-    sys.exit(service.Service(Path(sys.argv[1]), planner=kit.first_fit).run())
+    sys.exit(service.Service(Path(sys.argv[1]), show=show, planner=kit.first_fit).run())

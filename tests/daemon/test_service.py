@@ -19,6 +19,7 @@ import pytest
 import requests
 
 from pilotfish.cli.__main__ import main
+from pilotfish.cli.streams import show
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.ipc import DaemonError, ask
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
@@ -314,5 +315,5 @@ def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(service, "prepare", prepare)
-    assert service.Service(served.config).run() == 0
+    assert service.Service(served.config, show=show).run() == 0
     assert loaded == [(["mapping.entry"], False)]

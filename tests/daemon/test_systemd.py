@@ -1,10 +1,83 @@
-"""sd_notify: datagrams reach the named socket, and a missing listener is no error."""
+"""The log: no text forges a line. sd_notify: datagrams reach the socket, and a missing listener is no error."""
 
+import contextlib
+import io
+import json
+import logging
 import socket
+import warnings
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from pilotfish.daemon.systemd import notify, notify_reloading
+from pilotfish.daemon.systemd import notify, notify_reloading, set_up_logging
+from pilotfish.formats.text import clean
+
+EVIL = "x\x1b[2J\nERROR forged\r\u2028ERROR forged\x85\u202e\x07"
+
+
+@contextlib.contextmanager
+def logged(style):
+    """Collect what a daemon logs, and leave the logging of this process as it was."""
+    loggers, last, out = (
+        [logging.getLogger(name) for name in ("pilotfish", "py.warnings")],
+        logging.lastResort,
+        io.StringIO(),
+    )
+    before = [(logger.handlers[:], logger.propagate, logger.level) for logger in loggers]
+    logging.captureWarnings(False)  # a service of another test may have left it on
+    with contextlib.redirect_stderr(out):
+        set_up_logging("debug", style)
+    try:
+        yield out
+    finally:
+        for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
+            logger.handlers[:], logger.propagate = handlers, propagate
+            logger.setLevel(level)
+        logging.lastResort = last
+        logging.captureWarnings(False)
+
+
+@pytest.mark.parametrize("style", ["plain", "json"])
+@given(text=st.text(st.characters(codec=None)))
+@example(EVIL)
+@settings(max_examples=50, deadline=None)
+def test_a_record_is_one_line_whatever_it_contains(style, text):
+    with logged(style) as out:
+        logging.getLogger("pilotfish.job").warning("%s failed", text, extra={"job": text, "cycle": 1})
+    line, end = out.getvalue().split("\n")
+    assert clean(line) == line and end == ""
+    if style == "json":
+        assert json.loads(line)["job"] == text
+
+
+@pytest.mark.parametrize("style", ["plain", "json"])
+@given(text=st.text(st.characters(codec=None)))
+@example(EVIL)
+@settings(max_examples=50, deadline=None)
+def test_no_line_of_a_traceback_passes_for_a_record(style, text):
+    with logged(style) as out:
+        try:
+            raise ValueError(text)
+        except ValueError:
+            logging.getLogger("pilotfish.job").exception("it broke")
+    first, *others, end = out.getvalue().split("\n")
+    assert "it broke" in first and end == ""
+    assert all(clean(line) == line for line in (first, *others))
+    assert all(line.startswith("    ") for line in others) if style == "plain" else not others
+
+
+def test_libraries_log_through_the_same_formatter(monkeypatch):
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    with logged("plain") as out:
+        logging.getLogger("a_library").warning("%s", EVIL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn(EVIL, stacklevel=1)
+    lines = out.getvalue().split("\n")
+    assert len(lines) == 3 and all(clean(line) == line for line in lines)
 
 
 @pytest.mark.parametrize("abstract", [False, True])

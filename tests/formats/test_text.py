@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.text import clean, count, duration, fit, joules, pad, percent, seconds, width
+from pilotfish.formats.text import clean, count, duration, fit, joules, pad, percent, seconds, shell_words, width
 
 anything = st.text(st.characters(codec=None), max_size=40)
 
@@ -77,3 +78,17 @@ def test_fit_keeps_both_ends():
 )
 def test_numbers(shown, expected):
     assert shown == expected
+
+
+@given(st.lists(st.text(st.characters(codec=None, exclude_characters="\0"), max_size=20), min_size=1, max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_a_shell_reads_back_the_words_of_a_line_that_is_harmless(words):
+    line = shell_words(words)
+    assert all(clean(part) == part for part in line.split("\n"))
+    script = f"printf '%s\\0' {line}"
+    try:
+        expected = [word.encode(errors="surrogateescape") for word in words]
+    except UnicodeEncodeError:  # a surrogate that is no byte of a file name
+        return
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout
+    assert printed.split(b"\0")[:-1] == expected
