@@ -3,7 +3,8 @@
 Without a command it is made from the job's name, owner and size.
 
 Rule: words that define the amount of work stay (words, options, numbers); places and serial numbers are dropped
-(folders, file names, long numbers and dates). The same command on more nodes is another job.
+(folders, file names, long numbers and dates), and variables that are set in front of a program, because they hold
+secrets. The same command on more nodes is another job.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ COMMAND, KIND = "cmd: ", "job: "
 _INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
 _IDENTIFIER = re.compile(r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+#: A variable that is set, words that a program may follow, and options of `env` with an argument.
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
+_BEFORE_PROGRAM = frozenset(("env", "export", "exec", "nohup", "time", "then", "else", "do", "{", "(", "!"))
+_WITH_ARGUMENT = frozenset(("-u", "--unset", "-C", "--chdir"))
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -34,9 +39,9 @@ def signature(job: Job) -> str | None:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
         return _valid_name(f"{KIND}{_IDENTIFIER.sub('#', job.known_as)}{extent}") if job.known_as else None
-    words = [_shape(word) for word in _program(job.command)]
-    words[0] = PurePosixPath(_program(job.command)[0]).name or words[0]
-    words += [f"{key}={value}" for key, value in job.environment if key in _THREADS]
+    program, variables = _program(job.command)
+    words = [PurePosixPath(program[0]).name or _shape(program[0]), *map(_shape, program[1:])]
+    words += [f"{key}={value}" for key, value in (*job.environment, *variables) if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     return _valid_name(COMMAND + " ".join(words))
@@ -51,20 +56,45 @@ def _valid_name(text: str) -> str:
     return f"{name[: LONGEST - 10]} #{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _program(command: Sequence[str]) -> list[str]:
-    """Return the command's words without the interpreter or shell in front."""
-    words = list(command)
+def _program(command: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the command's words without the interpreter or shell in front, and the variables that it sets."""
+    words, variables = _parted(command)
     while len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name):
         if words[1] == "-c" and len(words) > 2:
-            try:
-                words = shlex.split(words[2]) or words[2:]
-            except ValueError:
-                words = words[2:]
+            lines = [_parted(line) for line in _split(words[2])]
+            words = [word for line, _ in lines for word in line]
+            variables += [variable for _, more in lines for variable in more]
         elif words[1].startswith("-"):
             break
         else:
             words = words[1:]
-    return words
+    return words or ["variables"], variables
+
+
+def _split(script: str) -> list[list[str]]:
+    """Return the words of a script, by line if no quotation spans lines."""
+    try:
+        return [shlex.split(line) for line in script.split("\n")]
+    except ValueError:
+        pass
+    try:
+        return [shlex.split(script)]
+    except ValueError:
+        return [line.split() for line in script.split("\n")]
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the words without the variables that are set in front of a program, and these variables."""
+    kept, variables, begins, takes = list[str](), list[tuple[str, str]](), True, False
+    for word in words:
+        found = _ASSIGNMENT.fullmatch(word) if begins else None
+        if found:
+            variables.append((found[1], found[2]))
+            continue
+        kept.append(word)
+        begins = takes or word in _BEFORE_PROGRAM or word.endswith((";", "&", "|")) or (begins and word[:1] == "-")
+        takes = begins and word in _WITH_ARGUMENT
+    return kept, variables
 
 
 def _shape(word: str) -> str:

@@ -1,14 +1,16 @@
 """The metrics of the daemon.
 
 Rule: no label names a job or a user, so that the number of time series depends on nodes and configuration alone. The
-first MOST_PROFILES profiles have a label each, all others share one. Arguments of a command and names of jobs are in no
-label, because they show which user runs what; a program's name and a checksum stand for them.
+first MOST_PROFILES profiles have a label each, all others share one. Any local user may read the labels, so none has a
+word of a command, of a job's name or of a comment, nor a checksum that would confirm a guess: a profile that its owner
+named has its name, if it is a plain one, every other profile a number.
 """
 
 from __future__ import annotations
 
-import zlib
+import re
 from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
@@ -25,6 +27,8 @@ from .accuracy import NOT_RECORDED, SOURCES
 
 MOST_PROFILES = 50
 OTHERS = "others"
+#: Names of profiles that are labels. The others may be text of a command.
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
 
 class ErrorMetrics:
@@ -53,6 +57,7 @@ class ErrorMetrics:
         self._by_profile = make(Summary, "profile_forecast_error_ratio", text.format("profile"), ("profile",))
         self.relearned = make(Counter, "profiles_relearned_total", "Profiles learned again because they had drifted.")
         self._labels: dict[str, str] = {}
+        self._numbered: Counts[str] = Counts()
 
     def observe(self, forecaster: Forecaster, profile: str, error: float) -> None:
         """Count an error, a ratio, under its forecaster and its profile's name."""
@@ -65,15 +70,13 @@ class ErrorMetrics:
 
     def _label(self, profile: str) -> str:
         if profile not in self._labels and len(self._labels) < MOST_PROFILES:
-            self._labels[profile] = _anonymous(profile)
+            self._labels[profile] = profile if _PLAIN.fullmatch(profile) else self._number(profile)
         return self._labels.get(profile, OTHERS)
 
-
-def _anonymous(profile: str) -> str:
-    if not profile.startswith((COMMAND, KIND)):
-        return profile
-    public = profile.split(" ", 2)[:2] if profile.startswith(COMMAND) else [KIND.strip()]
-    return f"{' '.join(public)} #{zlib.crc32(profile.encode(errors='surrogateescape')):08x}"
+    def _number(self, profile: str) -> str:
+        kind = next((kind for kind in (COMMAND, KIND) if profile.startswith(kind)), "profile: ")
+        self._numbered[kind] += 1
+        return f"{kind}#{self._numbered[kind]}"
 
 
 class LoadMetrics:

@@ -80,3 +80,27 @@ def test_any_command_gives_a_printable_name(words):
     assert 0 < len(found) <= LONGEST
     assert found == found.strip()
     assert name(*words) == found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("API_TOKEN=s3cret", "sim", "-n", "8"),
+        ("env", "API_TOKEN=s3cret", "B=s3cret", "sim", "-n", "8"),
+        ("env", "-i", "-u", "HOME", "API_TOKEN=s3cret", "sim", "-n", "8"),
+        ("sh", "-c", "API_TOKEN='s3cret x' sim -n 8"),
+        ("sh", "-c", "cd /tmp; API_TOKEN=s3cret sim -n 8"),
+        ("sh", "-c", "cd /tmp && export API_TOKEN=s3cret; sim -n 8"),
+        ("sh", "-c", "cd /tmp\nAPI_TOKEN=s3cret\nsim -n 8"),
+        ("sh", "-c", "API_TOKEN=s3cret sim 'never closed"),
+        ("API_TOKEN=s3cret",),
+    ],
+)
+def test_variables_in_front_of_a_program_are_dropped(command):
+    assert "s3cret" not in name(*command) and "API_TOKEN" not in name(*command)
+
+
+def test_arguments_and_threads_count_as_before():
+    assert name("A=b", "sim", "-n", "8") == name("sim", "-n", "8")
+    assert name("dd", "bs=1M", "count=8") == "cmd: dd bs=1M count=8"
+    assert name("OMP_NUM_THREADS=4", "sim") == name("sim", environment=(("OMP_NUM_THREADS", "4"),)) != name("sim")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
@@ -174,19 +174,35 @@ def test_each_forecaster_is_judged_by_its_own_jobs():
     assert guard.add(0.0, other) and not guard.tripped, "a model without jobs is forgotten"
 
 
+def labels(metrics):
+    """Return the number of errors by the label of their profile."""
+    return {
+        sample.labels["profile"]: sample.value
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "pilotfish_profile_forecast_error_ratio_count"
+    }
+
+
 def test_few_profiles_have_a_label_and_none_shows_arguments(monkeypatch):
     monkeypatch.setattr(error_metrics, "MOST_PROFILES", 3)
     metrics = Metrics()
     names = ("align", "cmd: login --password=secret", "job: secret of secret/5, 1 core", "third", "fourth", "align")
     for name in names:
         metrics.errors.observe(Forecaster("max-min", "measured"), name, 0.5)
-    found = {
-        sample.labels["profile"]: sample.value
-        for family in metrics.registry.collect()
-        for sample in family.samples
-        if sample.name == "pilotfish_profile_forecast_error_ratio_count"
-    }
+    found = labels(metrics)
     assert len(found) == 4 and (found["align"], found["others"]) == (2, 2)
     assert not any("secret" in label for label in found)
     name = "pilotfish_model_forecast_error_ratio_count"
     assert metrics.registry.get_sample_value(name, {"model": "max-min", "source": "measured"}) == 6
+
+
+@given(st.lists(st.tuples(st.sampled_from(["cmd: ", "job: ", ""]), st.text(min_size=1), st.sampled_from(" =/:\n#"))))
+@settings(max_examples=50, deadline=None)
+def test_no_label_contains_what_a_user_wrote_or_a_checksum_of_it(texts):
+    """Two daemons that meet other commands show the same labels: a label says nothing of a command."""
+    one, other = Metrics(), Metrics()
+    for number, (kind, text, sign) in enumerate(texts):
+        one.errors.observe(Forecaster("max-min", "measured"), f"{kind}{text}{sign}{number}", 0.5)
+        other.errors.observe(Forecaster("max-min", "measured"), f"{kind}x{sign}{number}", 0.5)
+    assert labels(one) == labels(other) and len(labels(one)) <= error_metrics.MOST_PROFILES + 1
