@@ -1,20 +1,24 @@
 """The metrics server: metrics and health over HTTP, read from memory.
 
-Rule: a scrape never reaches the resource manager.
+Rule: a scrape never reaches the resource manager. No client can shut others out: a request must be complete, and its
+answer taken, within REQUEST_S, and if all places are taken, a new connection gets the place of the oldest.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ...simulate.errors import ConfigError
 from .metrics import Metrics
 
-#: A connection without a request is closed after the handler's `timeout`, seconds.
-MOST_CONNECTIONS = 32
+#: Connections at a time, and seconds for a whole request with its answer, however slowly its bytes come.
+MOST_CONNECTIONS, REQUEST_S = 32, 5.0
 
 
 class Health:
@@ -88,29 +92,50 @@ class Exporter:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread for each connection, at most MOST_CONNECTIONS, so that clients cannot use up the file descriptors."""
+    """A thread for each connection: at most MOST_CONNECTIONS, and as many of closed ones whose threads still run."""
 
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._free = threading.Semaphore(MOST_CONNECTIONS)
+        self._places = threading.Semaphore(2 * MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, float] = {}  # when each was accepted, the oldest first
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
+        if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._open[request] = time.monotonic()
+        self.service_actions()
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be started
-            self._free.release()
+            self._ended(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._ended(request)
+
+    def service_actions(self) -> None:
+        """Close what is over its time, or one too many; the server calls this at least twice a second."""
+        with self._lock:
+            late = time.monotonic() - REQUEST_S
+            excess = len(self._open) - MOST_CONNECTIONS
+            for place, (connection, since) in enumerate(list(self._open.items())):
+                if place < excess or since < late:
+                    del self._open[connection]
+                    with suppress(OSError):
+                        connection.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
+
+    def _ended(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing when a client goes away."""
@@ -121,7 +146,7 @@ _Page = Callable[[str], tuple[int, str, bytes]]
 
 class _Handler(BaseHTTPRequestHandler):
     pages: dict[str, _Page]
-    timeout = 10
+    timeout = REQUEST_S
 
     def do_GET(self) -> None:
         page = self.pages.get(self.path.partition("?")[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -162,18 +163,72 @@ def test_a_port_that_cannot_be_used_is_one_clear_error(address):
             Exporter(Metrics(), Health(1.0, Clock()), address, port)
 
 
-def test_silent_connections_are_bounded(monkeypatch, capfd):
+@pytest.fixture
+def small(monkeypatch):
+    """An exporter with few places."""
     monkeypatch.setattr(exporter, "MOST_CONNECTIONS", 3)
-    made = Exporter(Metrics(), Health(1.0, Clock()), port=0)
-    url = f"http://127.0.0.1:{made.port}/healthz"
+    made = Exporter(Metrics(), Health(1e9, Clock()), port=0)
+    yield made, f"http://127.0.0.1:{made.port}/healthz"
+    made.close()
+
+
+def test_the_oldest_connection_gives_way(small, capfd):
+    made, url = small
     with ExitStack() as silent:
         clients = [silent.enter_context(socket.create_connection(("127.0.0.1", made.port))) for _ in range(5)]
-        assert [client.recv(1) for client in clients[3:]] == [b"", b""]
-        for client in clients[:3]:
+        assert [client.recv(1) for client in clients[:2]] == [b"", b""]
+        for client in clients[2:]:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     eventually_answers(url)
-    made.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_clients_that_drip_shut_nobody_out(small):
+    made, url = small
+    stop, sent = threading.Event(), Counter()
+
+    def drip(number):
+        while not stop.is_set():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", made.port)) as client:
+                for byte in b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 1000:
+                    client.send(bytes([byte]))
+                    sent[number] += 1
+                    if stop.wait(0.02):
+                        break
+
+    threads = [threading.Thread(target=drip, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        while min(sent[number] for number in range(6)) < 5:
+            time.sleep(0.01)
+        for _ in range(20):
+            eventually_answers(url)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_request_has_a_deadline_however_slowly_it_comes(small, monkeypatch):
+    monkeypatch.setattr(exporter, "REQUEST_S", 0.2)
+    with socket.create_connection(("127.0.0.1", small[0].port)) as client, pytest.raises(OSError):
+        for _ in range(3000):  # a byte each 10 ms would last 30 s
+            client.send(b"x")
+            time.sleep(0.01)
+    eventually_answers(small[1])
+
+
+def test_nobody_has_to_take_an_answer(small, monkeypatch):
+    """A client that asks and never reads is closed as well."""
+    monkeypatch.setattr(exporter, "REQUEST_S", 0.2)
+    made, url = small
+    made._server.RequestHandlerClass.pages["/big"] = lambda _: (200, "text/plain", b"x" * 50_000_000)
+    with socket.create_connection(("127.0.0.1", made.port)) as client:
+        client.send(b"GET /big HTTP/1.0\r\n\r\n")
+        while made._server._open or made._server._places._value < 6:
+            time.sleep(0.01)
+    eventually_answers(url)
 
 
 def eventually_answers(url):
