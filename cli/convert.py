@@ -80,7 +80,8 @@ def convert(
 
 def _kind(source: Path) -> str:
     """Return the kind of a file, by its name and its content."""
-    from ..formats.files import read_bytes, unpacked
+    from ..formats.files import read_bytes
+    from ..formats.unpack import unpacked
     from ..formats.workloads import format_of, json_kind
 
     name, source_name = format_of(source).name, str(source)

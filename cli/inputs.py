@@ -187,7 +187,8 @@ def refuse_trace(path: Path) -> None:
     if name.endswith(".swf") and path.exists():
         kind = "SWF"
     elif name.endswith(".json") and path.is_file():
-        from ..formats.files import read_bytes, unpacked
+        from ..formats.files import read_bytes
+        from ..formats.unpack import unpacked
         from ..formats.workloads import json_kind
 
         kind = json_kind(unpacked(read_bytes(path), str(path)), str(path))

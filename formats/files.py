@@ -9,11 +9,8 @@ bombs are refused), and nothing recurses.
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
 import json
 import re
-import zlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -25,7 +22,8 @@ if TYPE_CHECKING:
     import pydantic
 
 
-MOST_VALUES = 5_000_000
+#: Most values of a YAML document, and most values and keys of a JSON one: about 1 GB in memory at the worst.
+MOST_VALUES, MOST_JSON_VALUES = 5_000_000, 10_000_000
 DEEPEST = 64
 _CONSTANTS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
 _CONSTANTS |= {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
@@ -189,6 +187,14 @@ def parse_yaml(text: str, source: str) -> Any:
     return builder.open[0].value[0] if builder.open[0].value else None
 
 
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+
+
+def count_values(text: str) -> int:
+    """Return an upper bound of the values and keys in a JSON text. O(text), and without memory for them."""
+    return 1 + sum(map(text.count, ",:[{"))
+
+
 def parse_json(text: str, source: str) -> Any:
     """Return the value of a JSON document. O(text).
 
@@ -197,8 +203,10 @@ def parse_json(text: str, source: str) -> Any:
         source: the file's name, for messages.
 
     Raises:
-        ConfigError: not JSON (with the line), a duplicate key, nested too deep, or a number of thousands of digits.
+        ConfigError: not JSON (with the line), a duplicate key, nested too deep, too many values, or too many digits.
     """
+    if count_values(text) > MOST_JSON_VALUES and count_values(_STRING.sub("", text)) > MOST_JSON_VALUES:
+        raise ConfigError(source, "", "too large", f"at most {MOST_JSON_VALUES:,} values and keys")
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)
@@ -218,8 +226,6 @@ def parse_json(text: str, source: str) -> Any:
 
 
 LARGEST_FILE = 256 * 2**20
-#: First bytes of a gzip file.
-GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
@@ -254,32 +260,6 @@ def is_file(path: Path) -> bool:
 def is_xml(data: bytes) -> bool:
     """Return whether the first bytes are those of XML."""
     return data.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<")
-
-
-def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
-    """Return the bytes that gzip packed; other bytes are returned as they are.
-
-    Args:
-        data: the content of the file.
-        source: the file's name, for messages.
-        most: the largest size after unpacking, bytes.
-
-    Raises:
-        ConfigError: the data is damaged or unpacks to more than `most` bytes.
-    """
-    if not data.startswith(GZIP):
-        return data
-    pieces, size = list[bytes](), 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while size <= most and (piece := file.read(2**20)):
-                pieces.append(piece)
-                size += len(piece)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
-    if size > most:
-        raise ConfigError(source, "", "too large, unpacked", f"at most {most // 2**20} MiB")
-    return b"".join(pieces)
 
 
 def decode(data: bytes, source: str) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from ..simulate.errors import ConfigError
 from .batsim.profiles import parse_profile, rank_names
-from .files import decode, is_file, is_xml, parse_document, parse_json, read_bytes, unpacked
+from .files import decode, is_file, is_xml, parse_document, parse_json, read_bytes
 from .irmasim import LIBRARY, is_irmasim_platform
+from .unpack import unpacked
 from .workloads import format_of
 
 

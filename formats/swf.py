@@ -20,7 +20,7 @@ from ..simulate.errors import ConfigError
 from ..simulate.kernels import load
 from ..simulate.kernels.swf import tables as layout
 from ..simulate.model.workload import LONGEST, Workload, in_order
-from .files import unpacked
+from .unpack import unpacked
 
 Array = npt.NDArray[Any]
 #: Columns in the file's order.

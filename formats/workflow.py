@@ -16,11 +16,12 @@ from typing import Any
 from ..simulate.errors import ConfigError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
 from .document_errors import bad, found, from_source, nearest
-from .files import check_schema, decode, is_xml, parse_document, read_bytes, unpacked
+from .files import check_schema, decode, is_xml, parse_document, read_bytes
 from .plausible import job_doubts
 from .profile import dump_profile
 from .quantities import Convert, above_zero, parse_duration, parse_size, whole
 from .schema import build, choice, entries, keyed, listed, name, text, word
+from .unpack import unpacked
 from .workflow_tasks import ProfilePool, Tasks, check_graph, checked_tasks, default_warning, tasks_of, workflow_of
 
 Profiles = Callable[[str], Profile | None]

@@ -24,9 +24,10 @@ from . import entry_points
 from .batsim.workload import parse_batsim, workload_of
 from .document_errors import from_source
 from .entry_points import load_plug_in, plug_ins
-from .files import GZIP, decode, parse_json, read_bytes, unpacked
+from .files import decode, parse_json, read_bytes
 from .irmasim import is_irmasim_workload, parse_irmasim
 from .swf import read_swf
+from .unpack import GZIP, unpacked
 from .workflow import Profiles, document_tasks, read_tasks
 from .workflow_tasks import Tasks
 

@@ -23,10 +23,11 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
 from ..document_errors import bad, found, from_source, inside, shown
-from ..files import decode, parse_json, read_bytes, unpacked
+from ..files import decode, parse_json, read_bytes
 from ..quantities import checked_number, is_number, number, whole
 from ..schema import entries, mapping, one_of, require, text
 from ..swf import COLUMNS
+from ..unpack import unpacked
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs
 

@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 from ...formats.document_errors import from_source
-from ...formats.files import decode, read_bytes, unpacked
+from ...formats.files import decode, read_bytes
+from ...formats.unpack import unpacked
 from ...simulate.model.job import Profile
 from .imported import Imported, profiles_of
 

@@ -15,9 +15,9 @@ from statistics import fmean
 from typing import Any
 
 from ...formats.document_errors import bad, inside, shown
-from ...formats.files import unpacked
 from ...formats.quantities import above_zero, number, whole
 from ...formats.schema import mapping
+from ...formats.unpack import unpacked
 from ..measurement import Measurement
 from .imported import Imported, group_by_cpu_time
 

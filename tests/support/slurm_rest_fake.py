@@ -36,6 +36,7 @@ class FakeRest:
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.answers: dict[str, Answer | Callable[[str], Answer]] = {}
         self.slow_s = 0.0
+        self.headers: dict[str, str] = {}  # more headers of each answer
         self.connections: list[socket.socket] = []
         handler = type("Handler", (_Handler,), {"fake": self})
         kind = _UnixServer if path else _Server
@@ -84,6 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         given = self.fake.answers.get(path, (404, b"Unable find requested URL."))
         status, answer = given(query) if callable(given) else given
         self.send_response(status)
+        for name, value in self.fake.headers.items():
+            self.send_header(name, value)
         if status != 304:
             self.send_header("Content-Length", str(len(answer)))
         self.end_headers()

@@ -22,7 +22,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
 from ....simulate.errors import ConfigError
-from ...base import AdapterError
+from ...base import AdapterError, ParseError
 from . import errors
 from .token import TokenSource
 
@@ -30,6 +30,8 @@ CONNECT_S = 3.0
 #: An answer that took longer than this was not delayed by the token, seconds.
 FAST_S = 2.0
 CHUNK = 1 << 16
+#: Largest answer, bytes; the 22,000 jobs of a large queue are about 100 MiB.
+LARGEST = 256 * 2**20
 
 
 class _UnixConnection(HTTPConnection):
@@ -138,6 +140,7 @@ class Client:
     def _send(self, method: str, path: str, what: str, **options: Any) -> dict[str, Any]:
         token = self._token.get()
         headers = {"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": token.text, "Accept": "application/json"}
+        headers["Accept-Encoding"] = "identity"  # what is not packed needs no more memory than was received
         options |= {
             "headers": headers,
             "timeout": (CONNECT_S, self.timeout_s),
@@ -147,15 +150,20 @@ class Client:
         deadline = self._clock() + self.timeout_s
         try:
             with closing(self._session.request(method, f"{self._base}{path}", **options)) as answer:
-                return errors.read(what, answer.status_code, self._whole(answer, deadline, what))
+                return errors.read(what, answer.status_code, token.hidden_in(self._whole(answer, deadline, what)))
         except (requests.RequestException, HTTPError, OSError) as error:
             raise _problem(what, self.url, error) from None
 
     def _whole(self, answer: requests.Response, deadline: float, what: str) -> bytes:
-        """Return the body; it is read as it arrives, so that a slow answer is given up too."""
-        parts = []
-        while part := answer.raw.read1(CHUNK, decode_content=True):
+        """Return the body; it is read as it arrives, so that one that is slow or without end is given up too."""
+        if (packed := answer.headers.get("Content-Encoding", "identity")) != "identity":
+            raise ParseError(f"{what}: slurmrestd's answer is packed ({packed[:40]}), which was not asked for")
+        parts, size = list[bytes](), 0
+        while part := answer.raw.read1(CHUNK, decode_content=False):
             parts.append(part)
+            size += len(part)
+            if size > LARGEST:
+                raise ParseError(f"{what}: slurmrestd's answer is larger than {LARGEST // 2**20} MiB")
             if self._clock() > deadline:
                 message = f"{what}: slurmrestd's answer took longer than {self.timeout_s:g} s"
                 raise AdapterError(message, transient=True, kind="timeout")

@@ -11,8 +11,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ....formats.files import count_values
 from ...base import AdapterError, ParseError
 
+#: Most values and keys of an answer: about 2 GB in memory at the worst.
+MOST_VALUES = 20_000_000
 INVALID_JOB_ID = 2017
 UNCHANGED = 1900
 #: Error numbers of a controller, or of accounting, that did not answer or cannot identify the caller.
@@ -60,7 +63,10 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
     if status in (401, 403):
         raise Unauthorised(f"{what}: slurmrestd does not accept the token (HTTP {status})")
     try:
-        answer = json.loads(body)
+        text = body.decode()
+        if count_values(text) > MOST_VALUES:
+            raise ParseError(f"{what}: slurmrestd's answer has more than {MOST_VALUES:,} values")
+        answer = json.loads(text)
     except (ValueError, RecursionError):
         raise _not_json(what, status, body) from None
     if not isinstance(answer, dict):

@@ -25,6 +25,8 @@ from .errors import Unauthorised
 
 #: Part of a token's life after which the next one is requested, and the latest time before its end, seconds.
 USED_UP, LAST_S = 0.8, 60.0
+#: Words in which a token may be, and the length of a piece that gives it away.
+_WORD, _PIECE = re.compile(rb"[\w.-]{8,}"), 12
 _SECRET = re.compile(r"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
 
 
@@ -40,6 +42,15 @@ class Token:
     def life_s(self) -> float:
         """Seconds from its creation to its end."""
         return float("inf") if self.exp is None or self.iat is None else self.exp - self.iat
+
+    def hidden_in(self, answer: bytes) -> bytes:
+        """Return an answer without this token, or a piece of its signature, which a server may repeat. O(answer)."""
+        secret = self.text.rpartition(".")[2].encode()
+        pieces = {secret[at : at + _PIECE] for at in range(0, len(secret), _PIECE) if at + _PIECE <= len(secret)}
+        pieces.add(secret[-_PIECE:])
+        if not any(piece in answer for piece in pieces):
+            return answer
+        return _WORD.sub(lambda word: b"[token]" if any(piece in word[0] for piece in pieces) else word[0], answer)
 
 
 def parse(text: str) -> Token:

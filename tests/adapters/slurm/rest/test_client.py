@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.doctor import check_rest
 from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.rest import client, errors
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
 from pilotfish.adapters.slurm.rest.token import Token, parse
@@ -297,6 +300,67 @@ def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
     with pytest.raises(Unauthorised) as caught:
         way.jobs()
     assert fake.paths().count(f"{V}/jobs") == 2 and token() not in str(caught.value)
+
+
+SIGNATURE = token().rpartition(".")[2]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, b"{" + token().encode()),
+        (500, b"<html>" + token().encode() + b"</html>"),
+        (500, b"x" * 190 + token().encode()),
+        (500, token().encode() + b"x" * 190),
+        (400, body(errors=[{"error": f"X-SLURM-USER-TOKEN: {token()} is no good"}])[1]),
+        (400, body(errors=[{"error": "y" * 280 + token()}])[1]),
+        (200, body(errors=[token()])[1]),
+        (200, body(errors=token())[1]),
+        (200, body(jobs=[{"job_id": token()}])[1]),
+        (200, body(jobs=token())[1]),
+        (200, body(**{token(): 1})[1]),
+        (400, body(errors=[{"error": f"the signature {SIGNATURE} is no good"}])[1]),
+        (400, body(errors=[{"error": f"...{SIGNATURE[:14]}"}])[1]),
+    ],
+)
+def test_a_token_that_the_server_repeats_is_never_shown(
+    fake: FakeRest, answer: tuple[int, bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.answers[f"{V}/jobs"] = answer
+    caplog.set_level("DEBUG")
+    with pytest.raises(AdapterError) as caught:
+        rest(fake).jobs()
+    error = caught.value
+    shown = f"{error} {error!r} {error.stderr_tail} {error.argv} {''.join(traceback.format_exception(error))}"
+    assert SIGNATURE[:12] not in shown + caplog.text
+
+
+def test_a_packed_answer_is_refused_and_none_is_asked_for(fake: FakeRest) -> None:
+    way = rest(fake)
+    way.jobs()
+    assert all(headers["Accept-Encoding"] == "identity" for _, _, headers, _ in fake.asked)
+    fake.headers["Content-Encoding"] = "gzip"
+    fake.answers[f"{V}/jobs"] = (200, gzip.compress(b" " * 1_000_000))
+    with pytest.raises(AdapterError, match=r"answer is packed \(gzip\), which was not asked for"):
+        rest(fake).jobs()
+
+
+def test_an_answer_without_end_is_given_up(fake: FakeRest, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = rest(fake)
+    assert way.jobs()
+    monkeypatch.setattr(client, "LARGEST", 2**20)
+    fake.answers[f"{V}/jobs"] = (200, b" " * 3_000_000)
+    with pytest.raises(AdapterError, match="answer is larger than 1 MiB"):
+        way.jobs()
+
+
+def test_an_answer_of_many_values_is_not_parsed(fake: FakeRest, monkeypatch: pytest.MonkeyPatch) -> None:
+    way = rest(fake)
+    assert way.jobs()
+    monkeypatch.setattr(errors, "MOST_VALUES", 1000)
+    fake.answers[f"{V}/jobs"] = (200, b"[" + b"{}," * 1000 + b"{}]")
+    with pytest.raises(AdapterError, match="more than 1,000 values"):
+        way.jobs()
 
 
 @pytest.mark.parametrize(("takes_s", "renewed"), [(0.1, 1), (9.5, 0)])
