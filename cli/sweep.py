@@ -35,7 +35,9 @@ def sweep(
         Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
     ] = None,
     workers: options.Workers = None,
-    dask: Annotated[str | None, option("ADDRESS", "Replay on the Dask cluster at tcp://HOST:8786 instead.")] = None,
+    dask: Annotated[
+        str | None, option("ADDRESS", "Replay on the Dask cluster at tls://HOST:8786 instead; it can run code as you.")
+    ] = None,
     parquet: Annotated[bool, flag("--parquet", "Also write results.parquet.")] = False,
     as_json: options.Json = False,
     dry_run: options.DryRun = False,
@@ -43,13 +45,14 @@ def sweep(
     """Replay every combination of workloads, machines, policies and seeds; write one row of numbers for each.
 
     The same command continues an interrupted sweep. With the same files, the results differ from one sweep to the next
-    only in the column simulation_time, with any number of workers. --dry-run checks all files and lists the runs.
+    only in the column simulation_time, with any number of workers. --dry-run checks all files and lists the runs; it
+    executes no policy of yours, and so does not check its options.
 
     \b
     Examples:
       pilotfish sweep study.yaml --dry-run
       pilotfish sweep study.yaml --workers 8 --out study
-      pilotfish sweep study.yaml --dask tcp://head:8786
+      pilotfish sweep study.yaml --dask tls://head:8786
     """
     found = _workers(workers, dask)
     if parquet:
@@ -61,7 +64,7 @@ def sweep(
     from .user_policy import print_policy_traceback
 
     with print_policy_traceback():
-        made = prepare(file)
+        made = prepare(file, execute=not dry_run)
     folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
     here = bool(todo) and dask is None  # compile once, before the processes need the kernels
@@ -177,4 +180,6 @@ def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
     show_runs(Screen(), rows)
     left = {task.identity for task in todo}
     done = sum(task.identity not in left for task in made.tasks)
-    note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run")
+    own = sorted({task.policy for task in made.tasks if task.source is not None})
+    unread = f"; not loaded, and so not checked: {', '.join(own)}" if own else ""
+    note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run{unread}")

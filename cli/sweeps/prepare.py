@@ -131,15 +131,28 @@ class Prepared:
         return grid.described(run, self.varied) | ended
 
 
-def prepare(path: Path) -> Prepared:
-    """Read a sweep's file and the files it names. Raises ConfigError, OSError."""
+def prepare(path: Path, *, execute: bool = True) -> Prepared:
+    """Read a sweep's file and the files it names.
+
+    Args:
+        path: the sweep's file.
+        execute: load each user's policy once, to check its class and options. False executes nothing that the file
+            names, and checks only that it is Python.
+
+    Raises:
+        ConfigError: a file is wrong.
+        PolicyError: the user's code raised an exception.
+        OSError: a file cannot be read.
+    """
     sweep = read_sweep(path)
     folder, runs = path.parent, tuple(grid.runs(sweep))
     places = machines_of(sweep, folder)
     forms = {trace.file: format_of(folder / trace.file) for trace in sweep.traces}
     traces = {trace: _trace(trace, folder, forms[trace.file]) for trace in sweep.traces}
     sites = {one.file: hashes(folder / one.file, files_of_machine) for one in sweep.machines if isinstance(one, Site)}
-    own = {policy: _source(policy, folder, sweep) for policy in sweep.policies if isinstance(policy, Own)}
+    own = {
+        policy: _source(policy, folder, sweep, execute=execute) for policy in sweep.policies if isinstance(policy, Own)
+    }
     files = {trace.file: one.hashes for trace, one in traces.items()} | sites
     contents = {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
     contents |= {policy.where: digest_of(source) for policy, source in own.items()}
@@ -168,11 +181,17 @@ def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:
     return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(others))
 
 
-def _source(policy: Own, folder: Path, sweep: Sweep) -> bytes:
-    """Return the file of a user's policy after loading it once. Raises ConfigError, PolicyError."""
+def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
+    """Return the file of a user's policy after checking it. Raises ConfigError, PolicyError."""
     path = folder / policy.where
     try:
-        load_policy(replace(policy, where=str(path)), sweep.seeds[0])
+        if execute:
+            load_policy(replace(policy, where=str(path)), sweep.seeds[0])
+        else:
+            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        what = f"{policy}: {policy.where}: not Python: {str(error)[:200]}"
+        raise ConfigError(sweep.source, "policies", what) from None
     except ConfigError as error:
         where = f"{error.source}: {error.key}" if error.source != "policy" else error.key
         raise ConfigError(sweep.source, "policies", f"{policy}: {where}: {error.problem}", error.allowed) from None

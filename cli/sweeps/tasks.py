@@ -215,7 +215,8 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
     if not len(jobs):
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
-    refuse_jobs(_policy(task), jobs, _machine(task, jobs))
+    policy = parse(task.policy) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
+    refuse_jobs(policy, jobs, _machine(task, jobs))
     return Kind(jobs.programs is not None, jobs.dependencies is not None)
 
 

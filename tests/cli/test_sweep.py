@@ -363,6 +363,28 @@ def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pyte
     assert tasks.carry_out(other.tasks[1])["nb_jobs"] == 40
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_dry_run_executes_nothing_that_the_study_names(
+    folder: Path, workers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trap = f"open({str(folder / 'ran')!r}, 'a').close()\n"
+    (folder / "mine.py").write_text(trap + OWN + f"    def __init__(self):\n        {trap}")
+    write(folder, policies=["strict", "./mine.py:Strict", {"policy": "./mine.py:Strict", "least": [1, 2]}])
+    assert main(["sweep", "s.yaml", "--dry-run", "--workers", workers]) == 0
+    said = capsys.readouterr().err
+    assert "not loaded, and so not checked: ./mine.py:Strict, ./mine.py:Strict:least=1, " in said
+    assert not (folder / "ran").exists() and not (folder / "s.results").exists()
+    assert main(["sweep", "s.yaml"]) == 1 and (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("text", ["x = (", "\0", "(" * 10000])
+def test_a_dry_run_refuses_what_is_not_python(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mine.py").write_text(text)
+    write(folder, policies=["./mine.py:Strict"])
+    assert main(["sweep", "s.yaml", "--dry-run"]) == 1
+    assert "s.yaml: policies: ./mine.py:Strict: ./mine.py: not Python" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("policy", "why"),
     [
