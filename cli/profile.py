@@ -100,8 +100,9 @@ app.command()(pairs)
 def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_json: options.Json = False) -> None:
     """List the profiles of the store and the library, with classes.
 
-    The classes hold for the nodes of --cluster, else for the type of node where each was measured; `profile show`
-    explains a class.
+    A profile belongs to the user who owns the store; runs of other users who name it are learned apart, under a name
+    such as `align of uid 1005`. The classes hold for the nodes of --cluster, else for the type of node where each was
+    measured; `profile show` explains a class.
     """
     keep = Profiles(store).store
     classify = _classifier(cluster)
@@ -111,11 +112,12 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
 
         classes = {name: class_fields(classed) for name, (_, classed) in known.items()}
         profiles = {name: _entry(profile) for name, (profile, _) in known.items()}
-        print_json("profiles", {"profiles": profiles, "classes": classes})
+        owners = {name: keep.owner_of(name) for name in known}
+        print_json("profiles", {"profiles": profiles, "classes": classes, "owners": owners})
         return
     from .output.profiles import show_list
 
-    show_list(known, set(keep.own_names()))
+    show_list(known, {name: owner for name in known if (owner := keep.owner_of(name)) is not None})
     dropped = [(count(gone.number, gone.what[:-1]), gone.latest) for gone in keep.dropped()]
     note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
 
@@ -141,13 +143,13 @@ def show(
 
         runs = [run.to_dict() for run in keep.history(name)]
         about: dict[str, Any] = dict(class_fields(classed)) if classed else {}
-        about |= {"runs": runs, "scores": [one.to_dict() for one in scores]}
+        about |= {"owner": keep.owner_of(name), "runs": runs, "scores": [one.to_dict() for one in scores]}
         print_json("profiles", {"profiles": {name: _entry(profile)} if profile else {}, **about})
         return
-    from .output.profiles import show_profile, show_recorded_scores
+    from .output.profiles import owner_name, show_profile, show_recorded_scores
 
     if profile and classed:
-        show_profile(profile, keep.statistics(name), classed)
+        show_profile(profile, keep.statistics(name), classed, owner_name(keep.owner_of(name)))
     else:
         streams.show(f"{name} has scores, but no measurement: `pilotfish profile run` measures it")
     for one in scores:

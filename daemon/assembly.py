@@ -56,8 +56,9 @@ def assemble(
     """
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
-    forecasts = ForecastErrors(metrics, guard, drift, unsaved)
-    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles or GivenProfiles())
+    profiles = profiles or GivenProfiles()
+    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as)
+    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
     guarded = GuardedPlanner(forecasts, options, trigger, metrics, clock, make_plan=planner, stopping=stopping)
     watching = (*observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)

@@ -1,7 +1,7 @@
 """Workflows as JSON text for the journal and the socket, and the ids of submitted workflows.
 
-Rule: pure; decoding what was encoded gives an equal workflow. Text from outside is checked here for types and ranges,
-and nowhere else. The daemon and the client on a login node form ids in the same way.
+Rule: pure; decoding what was encoded gives an equal workflow, but no text can say who owns a job. Text from outside is
+checked here for types and ranges, and nowhere else. The daemon and the client on a login node form ids in the same way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def decode(text: str | bytes) -> Workflow:
         if problem:
             raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {problem}")
     interned = ProfilePool()
-    jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile)) for job in workflow.jobs)
+    jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile), owner=None) for job in workflow.jobs)
     return check_graph(dataclasses.replace(workflow, jobs=jobs))
 
 

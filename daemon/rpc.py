@@ -21,9 +21,9 @@ from ..simulate.model.capacity import never_fits
 from ..simulate.model.cluster import Cluster
 from .codec import asked_for, at_home, decode, new_id
 from .ipc import refusal
-from .learning.job_profiles import GivenProfiles
+from .learning.job_profiles import GivenProfiles, profile_of
 from .loop import Cycle
-from .report.accuracy import LATEST, profile_of
+from .report.accuracy import LATEST
 from .state.journal import Journal
 from .state.queue import Entry, Submission
 

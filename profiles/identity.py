@@ -27,6 +27,7 @@ _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _BEFORE_PROGRAM = frozenset(("env", "export", "exec", "nohup", "time", "then", "else", "do", "{", "(", "!"))
 _WITH_ARGUMENT = frozenset(("-u", "--unset", "-C", "--chdir"))
+_APART = re.compile(r"(?: of uid (-?[0-9]{1,10}))+$")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -38,13 +39,31 @@ def signature(job: Job) -> str | None:
     if not job.command:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
-        return _valid_name(f"{KIND}{_IDENTIFIER.sub('#', job.known_as)}{extent}") if job.known_as else None
+        what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
+        known_as = f"{_IDENTIFIER.sub('#', what)}{of}{owner}" if of else _IDENTIFIER.sub("#", owner)
+        return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     program, variables = _program(job.command)
     words = [PurePosixPath(program[0]).name or _shape(program[0]), *map(_shape, program[1:])]
     words += [f"{key}={value}" for key, value in (*job.environment, *variables) if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     return _valid_name(COMMAND + " ".join(words))
+
+
+def name_apart(name: str, owner: int) -> str:
+    """Return the name under which a user's runs of another user's named profile are kept: `align of uid 1005`.
+
+    Args:
+        name: of the profile, also of one that is kept apart for whomever.
+        owner: uid of the user.
+    """
+    return f"{_APART.sub('', name)} of uid {owner}"
+
+
+def owner_apart(name: str) -> int | None:
+    """Return the uid in a name from `name_apart`, else None."""
+    found = _APART.search(name)
+    return int(found[1]) if found else None
 
 
 def _valid_name(text: str) -> str:

@@ -8,6 +8,7 @@ than count. Profiles that a user named or gave stay.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, statistics
-from .identity import signature
+from .identity import owner_apart, signature
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands
@@ -117,7 +118,22 @@ class ProfileStore:
         with self._file.writing() as connection:
             return self._record(connection, name, [measurement])
 
-    def relearn(self, name: str, latest: int, date: str, runs: Sequence[Measurement] = ()) -> Profile | None:
+    @property
+    def owner(self) -> int:
+        """The uid of the user whose store this is: of the file, or of this process while there is none."""
+        try:
+            return self.path.stat().st_uid
+        except OSError:
+            return os.geteuid()
+
+    def owner_of(self, name: str) -> int | None:
+        """Return the uid of the user whose runs change a profile; None for one of the shipped library."""
+        apart = owner_apart(name)
+        return apart if apart is not None else self.owner if name in self.own_names() else None
+
+    def relearn(
+        self, name: str, latest: int, date: str, runs: Sequence[Measurement] = (), like: str = ""
+    ) -> Profile | None:
         """Age all runs but the latest, and return the profile of those; None if none succeeded.
 
         Args:
@@ -125,9 +141,10 @@ class ProfileStore:
             latest: number of runs that still count, >= 1.
             date: today, ISO 8601.
             runs: further runs to add first, oldest first.
+            like: the profile that gives what no run measured, if there is none of that name yet.
         """
         check_name(name)
-        known = self.get(name)
+        known = self.get(name) or (self.get(like) if like else None)
         with self._file.writing() as connection:
             given = self._add(connection, name, runs)
             old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"

@@ -44,7 +44,8 @@ def job_of(job: SlurmJob, cores: int = 0) -> Job:
     """Return what a job asks for: its cores on each node, or `cores` if not 0, busy until its time limit."""
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
-    return Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit, known_as=kind)
+    asked = Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit)
+    return replace(asked, known_as=kind, owner=job.uid)
 
 
 @lru_cache(4096)

@@ -6,6 +6,7 @@ reported value within its noise says so.
 
 from __future__ import annotations
 
+import pwd
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -68,13 +69,14 @@ def _counted(measured: Measurement) -> list[str]:
     return found + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
 
 
-def show_profile(profile: Profile, known: Statistics | None, classed: Classification) -> None:
+def show_profile(profile: Profile, known: Statistics | None, classed: Classification, owner: str = "") -> None:
     """Print a profile.
 
     Args:
         profile: the profile.
         known: statistics of its runs; None = no runs are recorded.
         classed: its class.
+        owner: whose runs change it, see `owner_name`; "" = not shown.
     """
     _print_groups(profile)
     about = profile.provenance
@@ -91,6 +93,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
         "measured on": profile.measured_on,
         "source": " ".join(filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))),
         "note": about.note,
+        "owner": owner,
         "held up": _strain(dict(about.strain)),
         "CPU seconds alone": alone,
         "from run to run": "" if about.spread is None else f"+- {percent(about.spread)} of the time alone",
@@ -102,12 +105,12 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
             show(*hanging("", f"{key}: {value}", cells, 2))
 
 
-def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[str]) -> None:
+def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mapping[str, int]) -> None:
     """Print profiles and their classes as a table.
 
     Args:
         profiles: name -> profile and class.
-        own: names in the store; the others are of the shipped library.
+        own: names in the store, and the uid of the user whose runs change each; the others are of the shipped library.
     """
     rows = []
     for name, (profile, classed) in profiles.items():
@@ -117,9 +120,30 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: set[s
         more = "+" if len(profile.groups) > 1 else ""
         demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
         rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
-        rows.append((name, demand, utilisation, rate, memory, classed.name, origin))
+        rows.append(
+            (
+                name,
+                demand,
+                utilisation,
+                rate,
+                memory,
+                classed.name,
+                origin,
+                owner_name(own[name]) if name in own else "",
+            )
+        )
     heads = numbers("demand", "used", "bandwidth", "memory")
-    Screen().table([Column("profile"), *heads, Column("class"), Column("from")], rows)
+    Screen().table([Column("profile"), *heads, Column("class"), Column("from"), Column("owner")], rows)
+
+
+def owner_name(uid: int | None) -> str:
+    """Return the name of a user, or the uid of one without a name; None = the shipped library."""
+    if uid is None:
+        return "the library"
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return f"uid {uid}"
 
 
 def _size(value: float | None, *, rate: bool = False) -> str:

@@ -16,7 +16,7 @@ from ...adapters.slurm.job_update import pin_of
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
-from ...daemon.report.accuracy import profile_of
+from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.queue import ending
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...formats.workflow_tasks import default_warning
 from ...profiles.classes import class_fields, classify_on
+from ...profiles.identity import signature
 from ...profiles.measurement import Measurement
 from ...profiles.stall_facts import stall_facts
 from ...simulate.model.cluster import Cluster, NodeType
-from ...simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import JobState, JobView
 
@@ -44,6 +45,10 @@ class GivenProfiles:
         """Return the job with the best known profile."""
         return job
 
+    def learned_as(self, job: Job) -> str:
+        """Return the name under which the errors of a job's profile count, and its runs are learned."""
+        return profile_of(job)
+
     def with_interference(self, cluster: Cluster) -> Cluster:
         """Return the cluster with what is known of how programs slow each other."""
         return cluster
@@ -52,6 +57,16 @@ class GivenProfiles:
 def has_default_profile(job: Job) -> bool:
     """Return whether the job has the default profile: its needs are unknown."""
     return job.profile.provenance.source == "default"
+
+
+def profile_of(job: Job) -> str:
+    """Return the name under which a job's forecasts are judged: its profile's, else one made from its command.
+
+    A profile that a user gave without a name differs from the one learned from that command.
+    """
+    if has_default_profile(job):
+        return DEFAULT_PROFILE.name
+    return job.profile.name or f"{signature(job) or 'no command'} (given)"
 
 
 def learnable(job: Job) -> bool:

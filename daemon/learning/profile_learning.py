@@ -1,9 +1,10 @@
 """Profiles that the daemon learns from the jobs that it runs, for the next ones.
 
 Rule: only jobs without a profile of their own receive a learned one and teach. A measured profile is replaced once its
-forecasts miss, a given one never. A profile store that cannot be used costs a warning, never a job or a long wait:
-writes are repeated later, and a locked store is not read for a while. A learned profile never makes a job that fits
-somewhere fit nowhere.
+forecasts miss, a given one never. A named profile belongs to the owner of the store: jobs of other users may be planned
+with it, but what they show is learned apart for each user, and changes no job of anybody else. A profile store that
+cannot be used costs a warning, never a job or a long wait: writes are repeated later, and a locked store is not read
+for a while. A learned profile never makes a job that fits somewhere fit nowhere.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...formats.text import count, percent, times
 from ...profiles.estimate import LATEST
-from ...profiles.identity import COMMAND, KIND
+from ...profiles.identity import COMMAND, KIND, name_apart
 from ...profiles.interference.scores import added
 from ...profiles.store_db import LockedError
 from ...simulate.errors import ConfigError
@@ -27,7 +28,6 @@ from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
-from ..report.accuracy import profile_of
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
 from ..state.queue import Entry, Event, Queue
@@ -39,6 +39,7 @@ from .job_profiles import (
     job_measurements,
     learnable,
     measurement_of,
+    profile_of,
     widened,
     with_learned_profiles,
 )  # fmt: skip
@@ -109,12 +110,23 @@ class LearnedProfiles(GivenProfiles):
         return never_fits(job, site) is not None
 
     def _known(self, job: Job) -> Profile | None:
-        named = self._store(job.profile.name) if job.profile.name else None
+        named = None
+        if name := job.profile.name:
+            named = (self._store(name_apart(name, job.owner)) if self._borrows(job) else None) or self._store(name)
         return named or if_alike(job, self._store.for_job(job))
+
+    def _borrows(self, job: Job) -> bool:
+        """Return whether the job belongs to another user than the store."""
+        return job.owner is not None and job.owner != self._store.owner
+
+    def learned_as(self, job: Job) -> str:
+        """Return the name under which the errors of a job's profile count, and its runs are learned."""
+        name = profile_of(job)
+        return name_apart(name, job.owner) if learnable(job) and not _teaches(job) and self._borrows(job) else name
 
     def learns_from(self, job: Job) -> bool:
         """Return whether the usage of a job is stored."""
-        return _teaches(job) or bool(job.profile.name and learnable(job))
+        return bool(self.stored_as(job))
 
     def learn(self, views: Iterable[JobView], counted: Mapping[str, HardwareCounts] = NOTHING) -> None:
         """Store what completed jobs used.
@@ -130,7 +142,7 @@ class LearnedProfiles(GivenProfiles):
         self.write()
         for view in views:
             if self.learns_from(view.job) and not _teaches(view.job):
-                self._watch(view.job.profile.name, measurement_of(view, cpu_model(), counted))
+                self._watch(self.stored_as(view.job), measurement_of(view, cpu_model(), counted))
 
     def write(self) -> None:
         """Write the runs that are held back, if the store can be written."""
@@ -168,7 +180,11 @@ class LearnedProfiles(GivenProfiles):
         """Return the name under which a run of a job is stored, "" if it is not."""
         from ...profiles.identity import signature
 
-        return (signature(job) or "") if _teaches(job) else job.profile.name if learnable(job) else ""
+        if _teaches(job):
+            return signature(job) or ""
+        if not learnable(job) or job.profile.name.startswith((COMMAND, KIND)):  # only a command teaches its own name
+            return ""
+        return self.learned_as(job) if job.profile.name else ""
 
     def store_runs(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
         """Store runs, each under a name from `stored_as`. Return False if none could be stored now."""
@@ -208,7 +224,7 @@ class LearnedProfiles(GivenProfiles):
         if _teaches(job):
             return self._store.relearn(name, latest, today)
         runs = list(self._watched.pop(name, ()))[-latest:]
-        return self._store.relearn(name, len(runs), today, runs) if runs else None
+        return self._store.relearn(name, len(runs), today, runs, job.profile.name) if runs else None
 
     def _watch(self, name: str, measured: Measurement | None) -> None:
         """Keep a run of a measured profile in memory, for the case that the profile drifts."""
@@ -264,7 +280,8 @@ class DriftRenewal(Observer):
         found = self.profiles.relearn(drifted, self.drift.window)
         self.metrics.errors.relearned.inc(len(found))
         for entry in self.queue.active() if found else ():
-            profile = found.get(profile_of(entry.job)) if entry.waiting and learnable(entry.job) else None
+            learned_as = self.profiles.learned_as(entry.job)
+            profile = found.get(learned_as) if entry.waiting and learnable(entry.job) else None
             if profile and (job := with_renewed_profile(entry.job, profile, snapshot.cluster)):
                 entry.change(job)
                 self.renewed(entry)

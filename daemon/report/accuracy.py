@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 from ...formats.text import clean
-from ...profiles.identity import signature
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
@@ -230,16 +229,6 @@ class Accuracy:
     trend: float | None
     told: int = 0
     inside: float | None = None
-
-
-def profile_of(job: Job) -> str:
-    """Return the name under which a job's forecasts are judged: its profile's, else one made from its command.
-
-    A profile that a user gave without a name differs from the one learned from that command.
-    """
-    if has_default_profile(job):
-        return DEFAULT_PROFILE.name
-    return job.profile.name or f"{signature(job) or 'no command'} (given)"
 
 
 def source_of(job: Job) -> str:

@@ -1,20 +1,23 @@
 """Forecast errors: measure each forecast against what happened, for the guard, profile drift and the metrics.
 
-Rule: only jobs that completed count. A job planned with the default profile says nothing about a model.
+Rule: only jobs that completed count. A job planned with the default profile says nothing about a model, nor does one
+that borrows the profile of another user.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from ...formats.text import percent
 from ...simulate.model.cluster import Cluster
-from ..learning.job_profiles import has_default_profile
+from ...simulate.model.job import Job
+from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard import Forecaster, Guard
 from ..state.journal import Unsaved
 from ..state.queue import Entry
-from .accuracy import inside, model_of, profile_of, relative_error, source_of
+from .accuracy import inside, model_of, relative_error, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")
@@ -27,10 +30,14 @@ class ForecastErrors:
         guard: distrusts forecasters that keep missing; a reload replaces it.
         drift: watches the errors of profiles.
         unsaved: receives the errors for the journal.
+        learned_as: returns the name under which a job's profile is learned.
     """
 
-    def __init__(self, metrics: Metrics, guard: Guard, drift: ProfileDrift, unsaved: Unsaved) -> None:
+    def __init__(
+        self, metrics: Metrics, guard: Guard, drift: ProfileDrift, unsaved: Unsaved, learned_as: Callable[[Job], str]
+    ) -> None:
         self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
+        self._learned_as = learned_as
 
     def measure(self, entry: Entry, submit_time: float, cluster: Cluster) -> None:
         """Measure the forecasts of a completed job.
@@ -59,13 +66,15 @@ class ForecastErrors:
             self._metrics.forecast_error.labels("finish_time").observe(error)
 
     def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:
-        profile = profile_of(entry.job)
+        profile, learned_as = profile_of(entry.job), self._learned_as(entry.job)
         self._metrics.errors.observe(forecaster, profile, error)
+        self._drift.add(learned_as, entry.job, error)
+        if learned_as != profile:  # another user's profile, of whatever the job really ran: no fault of the model
+            return
         self._unsaved.errors.append((forecaster, error))
         before = self.guard.distrusted
         if self.guard.add(error, forecaster):
             self._log_guard(before)
-        self._drift.add(profile, entry.job, error)
 
     def _log_guard(self, before: frozenset[Forecaster]) -> None:
         """Log which forecasters are newly distrusted, or trusted again, since `before`."""

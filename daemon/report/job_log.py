@@ -16,9 +16,10 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
 from ...simulate.model.snapshot import JobState
 from ..apply import Applied, describe
+from ..learning.job_profiles import profile_of
 from ..state.journal import Unsaved
 from ..state.queue import Entry, Event, Forecast, ending
-from .accuracy import model_of, profile_of, source_of
+from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")
 

@@ -168,6 +168,7 @@ class Job:
             `capacity`).
         known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
             unknown.
+        owner: uid of its user in the resource manager; None = whoever runs us.
     """
 
     id: str
@@ -183,6 +184,7 @@ class Job:
     allowed: frozenset[str] | None = None
     apart: str = ""
     known_as: str = ""
+    owner: int | None = None
 
 
 @dataclass(frozen=True)

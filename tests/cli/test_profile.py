@@ -1,6 +1,8 @@
 """`pilotfish profile` and `pilotfish demo` as a person types them."""
 
 import json
+import os
+import pwd
 
 import pytest
 
@@ -149,3 +151,19 @@ def test_a_bad_import_stores_nothing(store, tmp_path, capfd, options, code, said
     assert main(["profile", "import", str(tmp_path / "x"), *options]) == code
     err = capfd.readouterr().err
     assert said in err and "Traceback" not in err and not store.path.exists()
+
+
+def test_a_profile_shows_whose_it_is(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in ("align", "align of uid 1234567"):
+        assert main(["profile", "run", "--name", name, "--", "true"]) == 0
+    capfd.readouterr()
+    assert main(["profile", "list"]) == 0
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    rows = {line.rsplit("  ", 1)[-1] for line in capfd.readouterr().out.splitlines() if line.startswith("align")}
+    assert rows == {me, "uid 1234567"}
+    assert main(["profile", "show", "align"]) == 0 and f"owner: {me}" in capfd.readouterr().out
+    assert main(["profile", "list", "--json"]) == 0
+    owners = json.loads(capfd.readouterr().out)["owners"]
+    assert (owners["align"], owners["align of uid 1234567"], owners["cg.C"]) == (os.geteuid(), 1234567, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.learning import profile_drift
 from pilotfish.daemon.learning.node_counters import NodeCounters
-from pilotfish.daemon.learning.profile_drift import ProfileDrift, with_renewed_profile
+from pilotfish.daemon.learning.profile_drift import Drifted, ProfileDrift, with_renewed_profile
 from pilotfish.daemon.learning.profile_learning import DriftRenewal, LearnedProfiles
 from pilotfish.daemon.planning.guard import FORGOTTEN, Forecaster, Guard
 from pilotfish.daemon.planning.problem import Options
@@ -51,7 +53,7 @@ class World:
         drift = ProfileDrift(bound=0.25, window=WINDOW)
         self.cycle = assemble(
             self.adapter, Live(self.adapter), self.journal, self.metrics, guard, Options(policy="mom"),
-            lambda: self.adapter.time, drift=drift, observers=lambda tracker: [
+            lambda: self.adapter.time, profiles=self.profiles, drift=drift, observers=lambda tracker: [
                 NodeCounters(NeighbourCounters(()), self.profiles),
                 DriftRenewal(drift, self.profiles, self.metrics, tracker.queue, tracker.renew_profile),
             ],
@@ -88,6 +90,73 @@ def test_waiting_jobs_are_planned_with_the_renewed_profile(tmp_path, caplog):
     assert "profile align missed by 67 % in the median of its last 3 jobs: learned again from 3 runs" in caplog.text
     assert any(record["kind"] == "relearned" for record in world.journal.records("w.1/j5"))
     assert world.metrics.registry.get_sample_value("pilotfish_profiles_relearned_total") == 1
+
+
+OTHER = 4242
+
+
+def owned(jobs: list[Job], owner: int | None) -> list[Job]:
+    return [replace(job, owner=owner) for job in jobs]
+
+
+def test_runs_of_another_user_never_replace_a_named_profile(tmp_path):
+    """The other user's next jobs are planned with what they showed, everybody else's as before."""
+    world = World(tmp_path, thrice)
+    world.store.put(ALIGN)
+    done = world.run(*owned(chain(ALIGN, 6), OTHER))
+    assert world.store.get("align") == ALIGN and world.store.history("align") == []
+    apart = world.store.get("align of uid 4242")
+    assert apart.groups[0].demand == 30.0 and apart.groups[0].bandwidth == 1e9
+    assert done.entries["j5"].job.profile == apart and world.errors()[-1] == 0.0
+    assert (world.store.owner_of("align"), world.store.owner_of(apart.name)) == (os.geteuid(), OTHER)
+    asked = Job("x", replace(DEFAULT_PROFILE, name="align", provenance=Provenance("default")))
+    planned = {uid: world.profiles.with_profile(replace(asked, owner=uid)).profile for uid in (OTHER, 7, os.geteuid())}
+    assert planned == {OTHER: apart, 7: ALIGN, os.geteuid(): ALIGN}
+
+
+def test_the_owners_own_jobs_change_a_named_profile(tmp_path):
+    world = World(tmp_path, thrice)
+    world.store.put(ALIGN)
+    world.run(*owned(chain(ALIGN, 6), os.geteuid()))
+    assert world.store.get("align").groups[0].demand == 30.0
+
+
+def test_jobs_that_borrow_a_profile_do_not_trip_the_guard(tmp_path):
+    world = World(tmp_path, thrice)
+    world.store.put(ALIGN)
+    world.run(*owned(chain(ALIGN, 2), OTHER))
+    assert world.errors() and world.journal.last_errors(100) == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([OTHER, 7, 123456, 2**31]), st.sampled_from(["align", "align of uid 7", "cmd: sim", "x"])
+        ),
+        max_size=6,
+    )
+)
+@settings(max_examples=20, deadline=None)
+def test_whatever_others_name_nobody_elses_profile_changes(jobs):
+    """Of the profiles in the store, a user's runs change only those with the user's uid."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), thrice)
+        for name in ("align", "align of uid 7", "cmd: sim", "job: a of lab/7, 1 core"):
+            world.store.put(replace(ALIGN, name=name))
+        before = {name: world.store.get(name) for name in world.store.own_names()}
+        for number, (owner, name) in enumerate(jobs):
+            measured = replace(ALIGN, name=name)
+            world.run(*owned(chain(measured, 4), owner)) if number == 0 else None
+            job = replace(JOB, profile=measured, owner=owner)
+            stored = world.profiles.stored_as(job)
+            assert stored == "" or stored.endswith(f" of uid {owner}")
+            run = Measurement((ThreadGroup(1, 1.0),), 1.0, 1.0, 1.0, method="rusage")
+            world.profiles.store_runs([(stored, run)] * 5 if stored else [])
+            world.profiles.relearn({world.profiles.learned_as(job): Drifted(job, 9.0)}, 3)
+        uids = {owner for owner, _ in jobs}
+        for name, profile in before.items():
+            assert world.store.get(name) == profile or (name == "align of uid 7" and 7 in uids)
+        assert len(world.store.own_names()) <= len(before) + 2 * len(uids)
 
 
 def test_a_given_profile_that_drifts_stays_and_is_logged(tmp_path, caplog):

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.status import show_job_log
-from pilotfish.daemon.learning.job_profiles import GivenProfiles
+from pilotfish.daemon.learning.job_profiles import GivenProfiles, profile_of
 from pilotfish.daemon.report.accuracy import (
     NOT_RECORDED,
     ForecastOutcome,
     accuracy,
     by,
     known,
-    profile_of,
     quantile,
     relative_error,
     to_csv,
