@@ -110,19 +110,18 @@ class LearnedProfiles(GivenProfiles):
         return never_fits(job, site) is not None
 
     def _known(self, job: Job) -> Profile | None:
-        named = None
-        if name := job.profile.name:
-            named = (self._store(name_apart(name, job.owner)) if self._borrows(job) else None) or self._store(name)
+        named = (self._store(self._apart(job)) or self._store(job.profile.name)) if job.profile.name else None
         return named or if_alike(job, self._store.for_job(job))
 
-    def _borrows(self, job: Job) -> bool:
-        """Return whether the job belongs to another user than the store."""
-        return job.owner is not None and job.owner != self._store.owner
+    def _apart(self, job: Job) -> str:
+        """Return the name under which a job's user learns its profile: that of the profile, if the store is theirs."""
+        if job.owner is None or job.owner == self._store.owner:
+            return job.profile.name
+        return name_apart(job.profile.name, job.owner)
 
     def learned_as(self, job: Job) -> str:
         """Return the name under which the errors of a job's profile count, and its runs are learned."""
-        name = profile_of(job)
-        return name_apart(name, job.owner) if learnable(job) and not _teaches(job) and self._borrows(job) else name
+        return self._apart(job) if job.profile.name and learnable(job) and not _teaches(job) else profile_of(job)
 
     def learns_from(self, job: Job) -> bool:
         """Return whether the usage of a job is stored."""
