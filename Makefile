@@ -4,6 +4,7 @@
 #   make check   linters, types and pure tests: the quick loop of a developer, under 90 s on two cores
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
+#   make lock    write requirements.lock and sbom.cdx.json anew
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +17,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels pure lint $(LINTERS) bench docs clean
+.PHONY: run test test-numba check packages kernels pure lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
@@ -59,6 +60,10 @@ lint-types: $(READY)
 # Some minutes and a network: the oldest and the newest numba that are tested, see simulate/kernels/compile.py.
 test-numba: $(READY)
 	@sh tests/numba_versions.sh $(BIN)/python
+
+# A network: what a production installation consists of, with hashes and licences. Read what has changed before you commit.
+lock: $(READY)
+	@sh lock.sh $(BIN)/python
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make the virtual environment $1 with pilotfish and its development tools in it. Needs Python 3.11 or newer;
-# on Debian the venv module is a package of its own, installed here when we may.
+# Make the virtual environment $1 with pilotfish and its development tools in it. Needs Python 3.11 or newer with its
+# venv module, which is a package of its own on Debian. Changes nothing outside of $1.
 set -eu
 venv=$1
 python=
@@ -16,21 +16,13 @@ if [ -z "$python" ]; then
     exit 1
 fi
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "installing python3-venv" >&2
-        apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
-    else
-        echo "Python's venv module is missing: ask for the package python3-venv (apt-get install python3-venv)" >&2
-        exit 1
-    fi
+    echo "Python's venv module is missing: install the package python3-venv (apt-get install python3-venv)" >&2
+    exit 1
 fi
 echo "setting up $venv (once)" >&2
 "$python" -m venv "$venv"
 log="$venv/setup.log"
-if ! {
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip &&
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]'
-} >"$log" 2>&1; then
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]' >"$log" 2>&1; then
     cat "$log" >&2
     echo "setting up $venv failed: see above" >&2
     exit 1
