@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make the virtual environment $1 with pilotfish and its development tools in it. Needs Python 3.11 or newer with its
-# venv module, which is a package of its own on Debian. Changes nothing outside of $1.
+# Make the virtual environment $1 with pilotfish and its development tools in it. Needs Python 3.11 or newer. Changes
+# nothing outside of $1, but for one thing: root on a Debian without the package python3-venv gets it.
 set -eu
 venv=$1
 python=
@@ -16,8 +16,13 @@ if [ -z "$python" ]; then
     exit 1
 fi
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
-    echo "Python's venv module is missing: install the package python3-venv (apt-get install python3-venv)" >&2
-    exit 1
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "installing python3-venv" >&2
+        apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
+    else
+        echo "Python's venv module is missing: ask for the package python3-venv (apt-get install python3-venv)" >&2
+        exit 1
+    fi
 fi
 echo "setting up $venv (once)" >&2
 "$python" -m venv "$venv"
