@@ -39,12 +39,14 @@ class Load:
         seconds: Number of requests sent and seconds waited for their answers, by call.
         breakers: State of the circuit breaker of each service.
         budget_left: Requests that may be sent now without a pause.
+        unreadable: Number of rows of the newest answers that cannot be read, by what they describe.
     """
 
     requests: Mapping[tuple[str, str], int] = field(default_factory=dict)
     seconds: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     budget_left: float = 0.0
+    unreadable: Mapping[str, int] = field(default_factory=dict)
 
 
 #: Kinds of errors with which an adapter sends no request, to protect the resource manager.

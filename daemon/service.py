@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -83,6 +84,7 @@ class Service:
         self._dry = dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
         self._reachable = True
+        self._faults: set[str] = set()
         self._pruned_at = -PRUNE_EVERY_S
 
     def run(self) -> int:
@@ -275,10 +277,22 @@ class Service:
                 log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
             self._reachable = False
             return
+        except Exception as error:  # the daemon goes on; without a completed cycle its health turns bad
+            self._report_fault(error)
+            return
         if not self._reachable:
             log.warning("the cluster can be reached again")
         self._reachable = True
+        self._faults.clear()
         self._health.completed()
+
+    def _report_fault(self, error: Exception) -> None:
+        """Log an error that should not occur, once until a cycle is completed again."""
+        *_, place = traceback.extract_tb(error.__traceback__)
+        what = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+        if what not in self._faults:
+            self._faults.add(what)
+            log.error("a cycle failed, please report this fault of pilotfish: %s: %r", what, str(error)[:200])
 
     def _pause(self, began: float) -> None:
         """Answer clients until the next cycle is due, something happened, or a signal came."""

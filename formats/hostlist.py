@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, product
 from math import prod
 
 from .document_errors import bad, found
@@ -41,11 +41,15 @@ def local_node_names(host: str, groups: Sequence[Sequence[int]]) -> list[str]:
     return [f"cpu{cpus[0]}" for cpus in groups]
 
 
-def expand(text: object) -> tuple[str, ...]:
+def expand(text: object, most: int = MOST_NODES) -> tuple[str, ...]:
     """Return the node names of a hostlist, in order. O(names).
 
+    Args:
+        text: the hostlist.
+        most: most names that it may have.
+
     Raises:
-        ConfigError: not text, not a hostlist, a duplicate name, or more than MOST_NODES names.
+        ConfigError: not text, not a hostlist, a duplicate name, or more than `most` names.
     """
     if isinstance(text, str) and is_node_name(text):
         return (text,)
@@ -54,8 +58,8 @@ def expand(text: object) -> tuple[str, ...]:
     parts = [part.strip() for part in _PART.findall(text)]
     if not parts or _PART.sub("", text) != "," * (len(parts) - 1):
         raise bad(found(text), ALLOWED)
-    if sum(_count(part) for part in parts) > MOST_NODES:
-        raise bad(f"{found(text)}, too many names", f"at most {MOST_NODES} nodes")
+    if sum(_count(part) for part in parts) > most:
+        raise bad(f"{found(text)}, too many names", f"at most {most} nodes")
     names = [name for part in parts for name in _expand_part(part)]
     if len(set(names)) != len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
@@ -82,18 +86,27 @@ def _spans(text: str, allowed: str) -> list[range]:
 
 
 def _expand_part(part: str) -> Iterable[str]:
-    names = (part,)
-    if "[" in part:
-        from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
-        try:
-            names = tuple(NodeSet(part, resolver=RESOLVER_NOGROUP))
-        except NodeSetException as error:
-            raise bad(f"{found(part)}: {error}", ALLOWED) from None
-    for name in names:
-        if not is_node_name(name):
-            raise bad(found(name), ALLOWED)
+    plain, *rest = re.split(r"[\[\]]", part)  # text and brackets in turn
+    choices = [[plain]]
+    for bracket, text in zip(rest[::2], rest[1::2], strict=True):
+        choices += [_numbers(bracket), [text]]
+    names = tuple("".join(words) for words in product(*choices))
+    if wrong := next((name for name in names if not is_node_name(name)), None):
+        raise bad(found(wrong), ALLOWED)
     return names
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the numbers of a bracket in ascending order, each once; `08-10` keeps its width."""
+    numbers = set[str]()
+    for span, piece in zip(_spans(text, ALLOWED), text.split(","), strict=True):
+        low, _, high = piece.strip().partition("/")[0].partition("-")
+        ends = (low, high or low)
+        padded = any(end[0] == "0" and len(end) > 1 for end in ends)
+        if padded and len(ends[0]) != len(ends[1]):
+            raise bad(found(text), ALLOWED)
+        numbers.update(str(number).zfill(len(low) if padded else 0) for number in span)
+    return sorted(numbers, key=lambda number: (len(number), number))
 
 
 def fold(names: Iterable[str]) -> str:

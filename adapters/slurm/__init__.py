@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ def create(
     from .placement.eligibility import Deferral
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
+    from .transport.rows import Unreadable
     from .transport.runner import CommandRunner
 
     _check(
@@ -82,7 +84,9 @@ def create(
         rest_token_lifespan_s=rest_token_lifespan_s,
     )  # fmt: skip
     selection = Selection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
-    commands = CommandTransport(CommandRunner(timeout_s), run_usage=CommandRunner(min(USAGE_TIMEOUT_S, timeout_s)))
+    unreadable = Unreadable()
+    usage = CommandRunner(min(USAGE_TIMEOUT_S, timeout_s))
+    commands = CommandTransport(CommandRunner(timeout_s), run_usage=usage, unreadable=unreadable)
     transport: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
         given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
@@ -92,7 +96,7 @@ def create(
         from .transport.failover import FailoverTransport
 
         token = (rest_token_file, rest_token_command, rest_token_lifespan_s)
-        transport = FailoverTransport(rest_transport(rest_url, rest_user, *token, timeout_s), commands)
+        transport = FailoverTransport(rest_transport(rest_url, rest_user, *token, timeout_s, unreadable), commands)
     guarded = GuardedTransport(transport, requests_per_minute)
     return SlurmAdapter(
         cluster,
@@ -101,7 +105,7 @@ def create(
         submit_options=submit_options,
         output_dir=output_dir,
         deferral=Deferral(max_defer_s, wide_nodes),
-        load=guarded.load,
+        load=lambda: replace(guarded.load(), unreadable=unreadable.now.copy()),
     )
 
 

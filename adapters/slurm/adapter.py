@@ -133,8 +133,11 @@ class SlurmAdapter(Adapter):
         When the time is due to be read, once in minutes, one of the other requests is skipped.
         """
         timing, now = self._clock.due, self._clock.now()
+        first = not self._nodes
+        if first:  # their number bounds the node lists of jobs
+            self._store_nodes(self.transport.nodes())
         self._store_jobs(self.transport.jobs(), whole=True)
-        nodes_due = not timing or self._time() - self._nodes_read_at > NODES_FRESH_S
+        nodes_due = not first and (not timing or self._time() - self._nodes_read_at > NODES_FRESH_S)
         if nodes_due:
             self._store_nodes(self.transport.nodes())
         pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]

@@ -37,7 +37,7 @@ class Site:
     reservations: Collection[Reservation] = ()
     limits: Limits = field(default_factory=Limits)
     settings: Settings = field(default_factory=Settings)
-    excluded: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    excluded: Mapping[int, tuple[str, ...] | None] = field(default_factory=dict)
     covered: frozenset[int] = frozenset()  #: ids of the jobs that waited when `excluded` was read
     missing: frozenset[str] = frozenset()  #: kinds that were never read
 

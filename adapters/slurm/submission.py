@@ -53,7 +53,7 @@ def profile_in(comment: str) -> str:
 
 def _value(name: str, comment: str) -> str:
     found = re.search(rf"(?:^|;){name}=([^;\s]+)", comment.partition("pilotfish:")[2])
-    return unquote(found[1]) if found else ""
+    return unquote(found[1].encode(errors="replace")) if found else ""
 
 
 def name_for(key: str) -> str:

@@ -125,7 +125,14 @@ class LoadMetrics:
             labels=("adapter",),
         )
         budget.add_metric((self._adapter,), load.budget_left)
-        yield from (requests, seconds, breakers, budget)
+        unreadable = GaugeMetricFamily(
+            "pilotfish_adapter_unreadable_rows",
+            "Rows of the resource manager's newest answers that cannot be read, by what they describe.",
+            labels=("adapter", "what"),
+        )
+        for what, number in sorted(load.unreadable.items()):
+            unreadable.add_metric((self._adapter, what), number)
+        yield from (requests, seconds, breakers, budget, unreadable)
 
 
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

@@ -317,3 +317,32 @@ def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch
     monkeypatch.setattr(service, "prepare", prepare)
     assert service.Service(served.config, show=show).run() == 0
     assert loaded == [(["mapping.entry"], False)]
+
+
+def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on(tmp_path: Path) -> None:
+    daemon, fault = Daemon(tmp_path), tmp_path / "fault"
+    fault.touch()
+    script, said = SERVE.with_name("serve_with_faults.py"), "a cycle failed, please report this fault"
+    with daemon.log.open("w") as log:
+        process = subprocess.Popen([sys.executable, script, daemon.config, fault], stderr=log)
+
+    def status(page: str) -> int:
+        return requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=5).status_code
+
+    with closing(daemon.systemd):
+        try:
+            eventually(lambda: daemon.log.exists() and said in daemon.log.read_text(), "the report")
+            assert status("readyz") == 503
+            time.sleep(1.0)
+            assert process.poll() is None and daemon.log.read_text().count(said) == 1
+            assert "OverflowError" in daemon.log.read_text() and "Traceback" not in daemon.log.read_text()
+            fault.unlink()
+            eventually(lambda: status("readyz") == 200, "a completed cycle")
+            fault.touch()
+            eventually(lambda: daemon.log.read_text().count(said) == 2, "the second report")
+            eventually(lambda: status("healthz") == 503, "bad health")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()

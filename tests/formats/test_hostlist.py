@@ -93,6 +93,37 @@ def test_cpu_lists_are_read_back(cpus):
     assert parse_cpus(fold_cpus(cpus)) == tuple(sorted(cpus))
 
 
+_NUMBER = st.from_regex(r"[0-9]{1,3}", fullmatch=True)
+_PIECE = st.one_of(_NUMBER, st.tuples(_NUMBER, _NUMBER).map("-".join))
+_BRACKET = st.lists(_PIECE, min_size=1, max_size=3).map(lambda pieces: f"[{','.join(pieces)}]")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(st.just("n"), _BRACKET, st.sampled_from(["", "-ib", "m"]), st.just("") | _BRACKET).map("".join))
+def test_brackets_mean_what_they_mean_to_clustershell(text):
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    try:
+        expected = tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        expected = None
+    try:
+        names = expand(text)
+    except ConfigError:
+        names = None
+    assert (names is None) == (expected is None)
+    if names is not None:
+        assert set(names) == set(expected)
+        if text.count("[") == 1:
+            assert names == expected
+
+
+def test_the_size_of_a_list_is_checked_first():
+    assert len(expand("n[1-100]", 100)) == 100
+    with pytest.raises(ConfigError, match="at most 99 nodes"):
+        expand("n[1-100]", 99)
+
+
 def test_cpu_lists():
     assert parse_cpus("0-3,6") == (0, 1, 2, 3, 6)
     assert parse_cpus(0) == (0,)

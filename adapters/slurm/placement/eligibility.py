@@ -217,7 +217,7 @@ class Eligibility:
             return frozenset(), refusals[0]
         if job.wanted and len(job.wanted) != job.nodes:
             return frozenset(), "its user names more or fewer nodes than it asks for: which, is left to Slurm"
-        unwanted = self._site.excluded.get(job.id, ())
+        unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         known = self._cluster.index
         names = self._nodes.values()
@@ -230,6 +230,8 @@ class Eligibility:
             return f"Slurm's {min(site.missing)} are not read yet"
         if job.id not in site.covered:
             return "the nodes that it excludes are not read yet"
+        if self._site.excluded.get(job.id, ()) is None:
+            return "the nodes that it excludes cannot be read"
         return "its limits are not read yet" if site.settings.limits and not site.limits.knows(job) else ""
 
     def _nodes_with_room(self, job: SlurmJob, usable: frozenset[str]) -> frozenset[str]:
@@ -314,7 +316,7 @@ class Eligibility:
         return job.end if job.end is not None and job.state is not JobState.PENDING else limit
 
     def _possible(self, job: SlurmJob) -> frozenset[str]:
-        unwanted = self._site.excluded.get(job.id, ())
+        unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = ("possible", job.partition, job.features, job.wanted, job.nodes, unwanted)
         return self._node_lists.of(shape, lambda: node_constraints.possible(job, self._nodes.values(), unwanted))
 

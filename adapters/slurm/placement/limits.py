@@ -18,10 +18,12 @@ from typing import Any
 from ...base import ParseError
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob
+from ..transport.rows import Unreadable, read_rows
 
 _CAP = re.compile(r"(N|\d+(?:\.\d+)?)(?:\((\d+(?:\.\d+)?)\))?")
 _PARTS = re.compile(r" (Account|User) Limits=")
 _MEMBER = re.compile(r"([^\s={}]+)=\{([^}]*)\}")
+_LIMIT = re.compile(r"QOS=|ClusterName=")
 _ID = re.compile(r"\((\d+)\)$")
 #: Slurm's key -> what is counted; `{}` is the resource.
 _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins": "{} minutes",
@@ -76,9 +78,12 @@ class Limits:
 
     qos: Mapping[str, Qos] = field(default_factory=dict)
     associations: Mapping[tuple[str, int | None, str], Association] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()  #: names of the QOS and accounts with a limit that cannot be read
 
     def knows(self, job: SlurmJob) -> bool:
         """Return whether the limits of the job's user were read: Slurm shows them only for users with jobs."""
+        if self.unreadable & {job.qos, job.account}:
+            return False
         qos = self.qos.get(job.qos)
         return qos is None or job.uid in qos.users
 
@@ -115,23 +120,33 @@ def _of(member: int | str, caps: Mapping[Any, Caps]) -> Caps:
     return caps.get(member) or next(iter(caps.values()), {})
 
 
-def parse(text: str) -> Limits:
-    """Return the limits that `scontrol --oneliner show assoc_mgr` prints. Raises ParseError."""
+def parse(text: str, unreadable: Unreadable | None = None) -> Limits:
+    """Return the limits that `scontrol --oneliner show assoc_mgr` prints. Raises ParseError.
+
+    Args:
+        text: What `scontrol` prints.
+        unreadable: Counts and reports lines that cannot be read; see `Limits.unreadable`.
+    """
     if "Association Manager" not in text:
         raise ParseError("scontrol: the answer shows no limits", argv=("scontrol",), stderr_tail=text[:200])
     qos, associations = dict[str, Qos](), dict[tuple[str, int | None, str], Association]()
-    try:
-        for line in text.splitlines():
-            if line.startswith("QOS="):
-                qos[_words(line)["QOS"].partition("(")[0]] = _qos(line)
-            elif line.startswith("ClusterName="):
-                words = _words(line)
-                key = (words["Account"], _number(words["UserName"]), words.get("Partition", ""))
-                associations[key] = _association(words)
-    except (KeyError, ValueError) as problem:
-        why = f"scontrol: a limit cannot be read: {problem}"
-        raise ParseError(why, argv=("scontrol",), stderr_tail=line[:200]) from None
-    return Limits(qos, associations)
+    problems: dict[str, str] = {}
+
+    def read(line: str) -> None:
+        words = _words(line)
+        if "QOS" in words:
+            qos[words["QOS"].partition("(")[0]] = _qos(line)
+        else:
+            key = (words["Account"], _number(words["UserName"]), words.get("Partition", ""))
+            associations[key] = _association(words)
+
+    def name(line: str) -> str:
+        words = _words(line)
+        return words["QOS"].partition("(")[0] if "QOS" in words else words.get("Account", "")
+
+    read_rows(filter(_LIMIT.match, text.splitlines()), read, lambda line: None, name, problems)
+    (unreadable or Unreadable()).note("limit", problems, whole=True)
+    return Limits(qos, associations, frozenset(problems))
 
 
 def _qos(line: str) -> Qos:

@@ -14,10 +14,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from ..records import SlurmJob
 from ..transport import scontrol
-from ..transport.parsing import count, moment, span, word
+from ..transport.parsing import count, moment, span
+from ..transport.rows import Unreadable, read_rows
 from ..transport.squeue import nodes as node_names
 
 _SHARING = re.compile(r"(NO|YES|FORCE|EXCLUSIVE)(?::(\d+))?")
@@ -52,9 +54,12 @@ class Partition:
     rows: int = 1  #: jobs that may share a core
     tier: int = 1  #: `PriorityTier`: jobs of a higher tier come first, whatever their priority
     qos: str = ""  #: QOS whose limits hold for all its jobs
+    readable: bool = True  #: whether more than its name is known
 
     def obstacle(self, job: SlurmJob) -> str:
         """Return why the job may not run in this partition, or ""."""
+        if not self.readable:
+            return f"what Slurm says of partition {self.name} cannot be read"
         if not self.up:
             return f"partition {self.name} is not up"
         if self.reserved:
@@ -75,12 +80,25 @@ def of_job(job: SlurmJob, partitions: Mapping[str, Partition]) -> list[Partition
     return [partitions[name] for name in job.partition.split(",") if name in partitions]
 
 
-def parse(text: str) -> dict[str, Partition]:
-    """Return the partitions by name. Raises ParseError."""
-    return {words["PartitionName"]: _partition(words) for words in scontrol.lines(text, "PartitionName")}
+def parse(text: str, unreadable: Unreadable | None = None) -> dict[str, Partition]:
+    """Return the partitions by name. Raises ParseError.
+
+    Args:
+        text: What `scontrol` prints.
+        unreadable: Counts and reports partitions that cannot be read; they take no job.
+    """
+    seen, problems = unreadable or Unreadable(), dict[str, str]()
+    rows, name = scontrol.lines(text, "PartitionName"), lambda words: words["PartitionName"]
+    found = read_rows(rows, partial(_partition, seen.most_names), _unknown_partition, name, problems)
+    seen.note("partition", problems, whole=True)
+    return {partition.name: partition for partition in found}
 
 
-def _partition(words: dict[str, str]) -> Partition:
+def _unknown_partition(words: dict[str, str]) -> Partition:
+    return Partition(words["PartitionName"], readable=False, up=False, sharing=Sharing.EXCLUSIVE)
+
+
+def _partition(most: int, words: dict[str, str]) -> Partition:
     sharing = _SHARING.fullmatch(words.get("OverSubscribe", "NO"))
     exclusive = words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "NO").upper() != "NO" or sharing is None
     kind = Sharing.EXCLUSIVE if exclusive or sharing is None else Sharing(sharing[1])
@@ -88,7 +106,7 @@ def _partition(words: dict[str, str]) -> Partition:
     return Partition(
         name=words["PartitionName"],
         up=words.get("State") == "UP",
-        nodes=frozenset(node_names(words.get("Nodes", ""))),
+        nodes=frozenset(node_names(words.get("Nodes", ""), most)),
         accounts=scontrol.names(words.get("AllowAccounts", "ALL")),
         no_accounts=scontrol.names(words.get("DenyAccounts", "")) or frozenset(),
         qos_allowed=scontrol.names(words.get("AllowQos", "ALL")),
@@ -115,12 +133,26 @@ class Reservation:
     nodes: frozenset[str]
 
 
-def parse_reservations(text: str) -> list[Reservation]:
-    """Return the reservations that keep nodes. Raises ParseError; ValueError for an unreadable time."""
-    found = []
-    for words in scontrol.lines(text, "ReservationName"):
-        names = frozenset(node_names(word(words.get("Nodes", ""))))
+def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[Reservation]:
+    """Return the reservations that keep nodes. Raises ParseError.
+
+    Args:
+        text: What `scontrol` prints.
+        unreadable: Counts and reports reservations that cannot be read; they keep their nodes, if these can be read.
+    """
+    seen, problems = unreadable or Unreadable(), dict[str, str]()
+
+    def names(words: dict[str, str]) -> frozenset[str]:
+        return frozenset(node_names(words.get("Nodes", ""), seen.most_names))
+
+    def read(words: dict[str, str]) -> Reservation:
         start, end = (moment(words.get(key, "")) for key in ("StartTime", "EndTime"))
-        if names:
-            found.append(Reservation(words["ReservationName"], start or 0.0, end or math.inf, names))
-    return found
+        return Reservation(words["ReservationName"], start or 0.0, end or math.inf, names(words))
+
+    def stand_in(words: dict[str, str]) -> Reservation:
+        return Reservation(words["ReservationName"], 0.0, math.inf, names(words))
+
+    rows = scontrol.lines(text, "ReservationName")
+    found = read_rows(rows, read, stand_in, lambda words: words["ReservationName"], problems)
+    seen.note("reservation", problems, whole=True)
+    return [reservation for reservation in found if reservation.nodes]

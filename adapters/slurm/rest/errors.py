@@ -63,10 +63,11 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
     if status in (401, 403):
         raise Unauthorised(f"{what}: slurmrestd does not accept the token (HTTP {status})")
     try:
-        text = body.decode()
+        # The texts of jobs are users' bytes, of any encoding; a table of Slurm's commands is read in the same way.
+        text = body.decode(errors="surrogateescape")
         if count_values(text) > MOST_VALUES:
             raise ParseError(f"{what}: slurmrestd's answer has more than {MOST_VALUES:,} values")
-        answer = json.loads(text)
+        answer = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         raise _not_json(what, status, body) from None
     if not isinstance(answer, dict):

@@ -1,20 +1,22 @@
 """Jobs and nodes as slurmrestd shows them, in all its versions, converted to records.
 
-Rule: pure. A missing key that we need is an error, because a user's request would be overlooked. A number that is not
-set, or is one of Slurm's placeholders for that, is None. One unreadable job makes the whole answer an error: an omitted
-job would look like one that has gone.
+Rule: pure. A missing key that we need is an error, because a user's request would be overlooked, and no user can remove
+a key. A number that is not set, or is one of Slurm's placeholders for that, is None. A job with an unreadable value is
+UNKNOWN and not left out, because an omitted job would look like one that has gone.
 Source: answers of Slurm 22.05 (v0.0.36 to v0.0.38); rest_api.html of 23.02 to 25.11 (v0.0.39 to v0.0.44).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
-from ..transport.parsing import job_state, node_state, tres
+from ..transport.parsing import clean, comment, job_state, node_state, tres
+from ..transport.rows import Unreadable, read_rows, unknown_job
 from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for
 from ..transport.squeue import nodes as names
 
@@ -22,8 +24,9 @@ Form = Mapping[str, Any]
 #: Fields of a SlurmJob that are texts, times and lists of nodes -> keys of a job.
 _TEXTS = {
     "name": "name", "account": "account", "qos": "qos", "partition": "partition", "dependency": "dependency",
-    "features": "features", "reservation": "resv_name", "comment": "comment", "admin_comment": "admin_comment",
+    "features": "features", "reservation": "resv_name",
 }  # fmt: skip
+_COMMENTS = ("comment", "admin_comment")
 _TIMES = {"submit": "submit_time", "begin": "eligible_time", "start": "start_time", "deadline": "deadline"}
 _NODES = {"placed": "nodes", "wanted": "required_nodes", "unwanted": "excluded_nodes"}
 _TASKS = ("tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node")
@@ -42,9 +45,12 @@ _SPECIAL = {
 NEEDED = frozenset((
     "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "user_id", "node_count",
     "cpus", "time_limit", "end_time", "shared", "priority", "restart_cnt", "exit_code", "tres_req_str",
-    "tres_alloc_str", "memory_per_node", "memory_per_cpu", *_TASKS, *_TEXTS.values(), *_TIMES.values(),
+    "tres_alloc_str", "memory_per_node", "memory_per_cpu", *_TASKS, *_TEXTS.values(), *_COMMENTS, *_TIMES.values(),
     *_NODES.values(), *_SPECIAL,
 )) - SINCE_23_02  # fmt: skip
+_NEEDED_OF_NODES = frozenset((
+    "name", "state", "cpus", "alloc_cpus", "real_memory", "alloc_memory", "active_features", "partitions", "reason",
+))  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits.
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
 #: The same of 16 bits, for small numbers; an unset `thread_spec` loses its first bit.
@@ -53,9 +59,46 @@ _SHORT_STAND_INS = frozenset((2**16 - 2, 2**16 - 1, 2**15 - 2))
 _SHARES = {"": "OK", "none": "NO", "shared": "YES", "oversubscribe": "YES"}
 
 
-def jobs(answer: Form, what: str = "jobs") -> list[SlurmJob]:
-    """Return the jobs of an answer. O(jobs). Raises ParseError."""
-    return [_each(_job, form, f"{what}: job", "job_id") for form in _list(answer, "jobs", what)]
+def jobs(
+    answer: Form, what: str = "jobs", unreadable: Unreadable | None = None, *, whole: bool = True
+) -> list[SlurmJob]:
+    """Return the jobs of an answer. O(jobs). Raises ParseError.
+
+    Args:
+        answer: What slurmrestd answered.
+        what: Name of the request, for errors.
+        unreadable: Counts and reports the jobs that cannot be read.
+        whole: The answer shows all jobs.
+    """
+    forms, seen = _list(answer, "jobs", what, NEEDED), unreadable or Unreadable()
+    problems: dict[str, str] = {}
+    found = read_rows(forms, partial(_job, seen.most_names), partial(_unknown, seen.most_names), _id_of, problems)
+    seen.note("job", problems, whole=whole)
+    return found
+
+
+def _id_of(form: Form) -> str:
+    return str(form["job_id"])
+
+
+def _unknown(most: int, form: Form) -> SlurmJob | None:
+    return unknown_job(
+        {
+            "id": lambda: _identity(form["job_id"]),
+            "uid": lambda: _identity(form["user_id"], least=0),
+            "state": lambda: job_state(_words(form["job_state"])),
+            "placed": lambda: names(_text(form["nodes"]), most),
+            "partition": lambda: _text(form["partition"]),
+            "nodes": lambda: max(1, _count(form["node_count"])),
+            "cpus": lambda: max(1, _count(form["cpus"])),
+            "memory": lambda: _memory_of_unknown(form),
+        }
+    )
+
+
+def _memory_of_unknown(form: Form) -> float:
+    many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
+    return _memory(form, tres(_text(form["tres_alloc_str"])), cpus, max(1, -(-cpus // many)), many)
 
 
 def shows_all(answer: Form) -> bool:
@@ -63,9 +106,19 @@ def shows_all(answer: Form) -> bool:
     return all(form.keys() >= SINCE_23_02 for form in answer["jobs"])
 
 
-def nodes(answer: Form, what: str = "nodes") -> list[SlurmNode]:
-    """Return the nodes of an answer. O(nodes). Raises ParseError."""
-    return [_each(_node, form, f"{what}: node", "name") for form in _list(answer, "nodes", what)]
+def nodes(answer: Form, what: str = "nodes", unreadable: Unreadable | None = None) -> list[SlurmNode]:
+    """Return the nodes of an answer. O(nodes). Raises ParseError. The arguments are those of `jobs`."""
+    forms, seen = _list(answer, "nodes", what, _NEEDED_OF_NODES), unreadable or Unreadable()
+    problems: dict[str, str] = {}
+    found = read_rows(forms, _node, _unknown_node, lambda form: str(form["name"]), problems)
+    seen.note("node", problems, whole=True)
+    seen.bound(len(found))
+    return found
+
+
+def _unknown_node(form: Form) -> SlurmNode | None:
+    name = _text(form["name"])
+    return SlurmNode(name, NodeState.UNKNOWN, 0, 0.0) if name else None
 
 
 def time_of(answer: Form, what: str = "diag") -> float:
@@ -104,26 +157,21 @@ def number(value: object) -> float | None:
     return value
 
 
-def _list(answer: Form, key: str, what: str) -> list[Any]:
+def _list(answer: Form, key: str, what: str, needed: frozenset[str]) -> list[Form]:
+    """Return the forms under a key; each has the `needed` keys. Raises ParseError."""
     found = answer.get(key)
     if not isinstance(found, list):
         raise ParseError(f"{what}: slurmrestd's answer has no list of {key}", stderr_tail=str(found)[:200])
+    for form in found:
+        if not isinstance(form, dict):
+            raise ParseError(f"{what}: {str(form)[:40]!r} is not one of {key}")
+        if lacking := needed - form.keys():
+            name = form.get("job_id", form.get("name", "?"))
+            raise ParseError(f"{what}: {key[:-1]} {str(name)[:40]}: it lacks {min(lacking)!r}")
     return found
 
 
-def _each(read: Any, form: Any, what: str, key: str) -> Any:
-    name = form.get(key, "?") if isinstance(form, dict) else "?"
-    try:
-        return read(form)
-    except KeyError as lacking:
-        raise ParseError(f"{what} {name}: it lacks {lacking.args[0]!r}") from None
-    except (ValueError, TypeError, AttributeError, OverflowError) as problem:
-        raise ParseError(f"{what} {name}: {str(problem)[:200]}") from None
-
-
-def _job(form: Form) -> SlurmJob:
-    if lacking := NEEDED - form.keys():
-        raise KeyError(min(lacking))
+def _job(most: int, form: Form) -> SlurmJob:
     many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
@@ -132,12 +180,11 @@ def _job(form: Form) -> SlurmJob:
     if state is JobState.PENDING:
         tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
         threads = max(threads, threads_for(many, tasks, each, per_node, least))
-    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in asked else threads)
-    one = number(form["memory_per_node"]) or of_core
     plain: dict[str, Any] = {
         **{name: _text(form[key]) for name, key in _TEXTS.items()},
+        **{name: comment(form[name] or "") for name in _COMMENTS},
         **{name: _moment(form[key]) for name, key in _TIMES.items()},
-        **{name: names(_text(form[key])) for name, key in _NODES.items()},
+        **{name: names(_text(form[key]), most) for name, key in _NODES.items()},
     }
     return SlurmJob(
         id=_identity(form["job_id"]),
@@ -148,11 +195,11 @@ def _job(form: Form) -> SlurmJob:
         nodes=many,
         cpus=cpus,
         threads=threads,
-        memory=memory(one * 2.0**20, asked, cpus, threads, many),
+        memory=_memory(form, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
-        planned=names(_text(form.get("scheduled_nodes"))),
+        planned=names(_text(form.get("scheduled_nodes")), most),
         special=_special(form),
         shares=_SHARES.get(shares, shares.upper()),
         priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not
@@ -161,6 +208,13 @@ def _job(form: Form) -> SlurmJob:
         signal=signal,
         **plain,
     )
+
+
+def _memory(form: Form, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+    """Return the bytes on each node of a job; the arguments are those of `memory`."""
+    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in asked else threads)
+    one = number(form["memory_per_node"]) or of_core
+    return memory(one * 2.0**20, asked, cpus, threads, many)
 
 
 def _node(form: Form) -> SlurmNode:
@@ -203,13 +257,13 @@ def _moment(value: object) -> float | None:
 def _text(value: object) -> str:
     """Return a text; join a list of words, and return "" for null."""
     if isinstance(value, str):
-        return "" if value == "(null)" else value
-    return ",".join(_items(value))
+        return "" if value == "(null)" else clean(value)
+    return clean(",".join(_items(value)))
 
 
 def _words(value: object) -> str:
     """Return `RUNNING`, or a list of words joined by +."""
-    return value if isinstance(value, str) else "+".join(_items(value))
+    return clean(value if isinstance(value, str) else "+".join(_items(value)))
 
 
 def _items(value: object) -> list[str]:

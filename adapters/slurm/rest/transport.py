@@ -20,6 +20,7 @@ from ....simulate.model.snapshot import JobState
 from ...base import AdapterError, ParseError
 from ..job_update import allowed
 from ..records import SlurmJob, SlurmNode
+from ..transport.rows import Unreadable
 from ..transport.runner import CommandRunner
 from . import forms
 from .client import Client
@@ -44,6 +45,7 @@ def rest_transport(
     token_command: str = "",
     token_lifespan_s: float = 600.0,
     timeout_s: float = 15.0,
+    unreadable: Unreadable | None = None,
 ) -> RestTransport:
     """Return the transport to the slurmrestd at `url`; arguments and errors as of `create`, without `rest_`."""
     if token_file and token_command:
@@ -61,14 +63,16 @@ def rest_transport(
         if not token_command and user not in ("", me):
             argv.append(f"username={user}")
         source = TokenCommand(argv, CommandRunner(timeout_s))
-    return RestTransport(Client(url, user or me, source, timeout_s))
+    return RestTransport(Client(url, user or me, source, timeout_s), unreadable=unreadable)
 
 
 class RestTransport:
     """The part of a `Transport` that slurmrestd serves."""
 
-    def __init__(self, client: Client, clock: Callable[[], float] = time.monotonic) -> None:
-        self._client, self._clock = client, clock
+    def __init__(
+        self, client: Client, clock: Callable[[], float] = time.monotonic, unreadable: Unreadable | None = None
+    ) -> None:
+        self._client, self._clock, self._unreadable = client, clock, unreadable or Unreadable()
         self._version: Version | None = None
         self._jobs: list[SlurmJob] = []
         self._since: int | None = None
@@ -100,7 +104,7 @@ class RestTransport:
         everything = self._all()
         return [job for job in everything if job.id in set(ids)] if ids else everything
 
-    def excluded(self) -> dict[int, tuple[str, ...]]:
+    def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return excluded nodes, without a request: the queue contains them."""
         return {job.id: job.unwanted for job in self._jobs if job.unwanted and job.state is JobState.PENDING}
 
@@ -108,7 +112,7 @@ class RestTransport:
         """Return all nodes. Not only changes: for these Slurm 22.05 fails if partitions have none."""
         if self.version.number < NODES_SINCE:
             raise NotDone(f"slurmrestd {self.version} does not show partitions and drained nodes")
-        return forms.nodes(self._get("nodes"), self._what("nodes"))
+        return forms.nodes(self._get("nodes"), self._what("nodes"), self._unreadable)
 
     def time(self) -> float:
         """Return the controller's clock, from /diag, epoch seconds."""
@@ -141,12 +145,12 @@ class RestTransport:
                 return self._jobs
             why = f"{self._what('jobs')}: slurmrestd reports no changes, which was not the request"
             raise ParseError(why) from None
-        read = forms.jobs(answer, self._what("jobs"))
+        read = forms.jobs(answer, self._what("jobs"), self._unreadable)
         if query and not read:  # since 23.02 an unchanged queue may be an empty list and a warning
             if "changes since" in warnings(answer):
                 return self._jobs
             answer = self._get("jobs")
-            read = forms.jobs(answer, self._what("jobs"))
+            read = forms.jobs(answer, self._what("jobs"), self._unreadable)
         self.shows_all = forms.shows_all(answer)
         known = [moment for moment in (since, forms.last_update(answer)) if moment is not None]
         self._jobs, self._since = read, int(min(known)) if known else None
@@ -162,7 +166,7 @@ class RestTransport:
             if error.kind == "gone":
                 return []
             raise
-        found = forms.jobs(answer, what)
+        found = forms.jobs(answer, what, self._unreadable, whole=False)
         if not found:
             raise ParseError(f"{what}: slurmrestd shows neither a job nor a reason")
         return [job for job in found if job.id == number]

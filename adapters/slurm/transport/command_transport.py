@@ -21,6 +21,7 @@ from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
 from . import sacct, scontrol, squeue
 from .parsing import Record, Table
+from .rows import Unreadable
 from .runner import Runner
 from .sacct import Entry
 from .scontrol import Settings
@@ -40,8 +41,8 @@ class Transport(Protocol):
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return all jobs of the queue, or those of `ids` that are there."""
 
-    def excluded(self) -> dict[int, tuple[str, ...]]:
-        """Return the nodes that waiting jobs must not run on, by job id."""
+    def excluded(self) -> dict[int, tuple[str, ...] | None]:
+        """Return the nodes that waiting jobs must not run on, by job id; None: unreadable."""
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes."""
@@ -91,6 +92,7 @@ class CommandTransport:
         clock: Monotonic clock, seconds.
         wall: Clock of this machine, epoch seconds, by which `scontrol` goes.
         run_usage: Runs requests for usage, with a shorter time limit; None: `run`.
+        unreadable: Counts and reports unreadable rows.
     """
 
     def __init__(
@@ -100,10 +102,12 @@ class CommandTransport:
         wall: Callable[[], float] = machine_time,
         *,
         run_usage: Runner | None = None,
+        unreadable: Unreadable | None = None,
     ) -> None:
         self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
-        self._queue, self._nodes = squeue.queue(), squeue.node_table()
+        self.unreadable = seen = unreadable or Unreadable()
+        self._queue, self._nodes, self._excluded = squeue.queue(seen), squeue.node_table(seen), squeue.excluded(seen)
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
@@ -116,29 +120,33 @@ class CommandTransport:
                 return []  # requested by id, and gone
             raise
 
-    def excluded(self) -> dict[int, tuple[str, ...]]:
+    def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return excluded nodes; one `squeue` of waiting jobs."""
-        return {job: names for job, names in squeue.excluded().ask(self._run) if names}
+        return {job: names for job, names in self._excluded.ask(self._run) if names != ()}
 
     def hidden_fields(self) -> dict[int, SlurmJob]:
         """Return by job id what REST does not show of waiting jobs; one `squeue`."""
-        return {job.id: job for job in squeue.hidden().ask(self._run)}
+        return {job.id: job for job in squeue.hidden(self.unreadable).ask(self._run)}
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
-        return squeue.merged(self._nodes.ask(self._run))
+        found = squeue.merged(self._nodes.ask(self._run))
+        self.unreadable.bound(len(found))
+        return found
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions; one `scontrol show partition`."""
-        return partitions.parse(self._run(scontrol.command("partition")))
+        return partitions.parse(self._run(scontrol.command("partition")), self.unreadable)
 
     def reservations(self) -> list[Reservation]:
         """Return all reservations; one `scontrol show reservation`."""
-        return partitions.parse_reservations(self._run(scontrol.command("reservation")))
+        return partitions.parse_reservations(self._run(scontrol.command("reservation")), self.unreadable)
 
     def limits(self) -> Limits:
         """Return the limits; one `scontrol show assoc_mgr`."""
-        return limits.parse(self._run(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]))
+        return limits.parse(
+            self._run(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]), self.unreadable
+        )
 
     def settings(self) -> Settings:
         """Return the controller's settings; one `scontrol show config`."""
@@ -155,11 +163,11 @@ class CommandTransport:
 
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs; one `sacct`."""
-        return sacct.jobs(self._recorded(sacct.table(), self._run, which))
+        return sacct.jobs(self._recorded(sacct.table(), self._run, which), self.unreadable)
 
     def books(self, which: Sequence[str]) -> list[Entry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
-        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which))
+        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which), self.unreadable)
 
     def _recorded(self, table: Table[Record], run: Runner, which: Sequence[str]) -> list[Record]:
         try:

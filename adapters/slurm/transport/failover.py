@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from ....simulate.model.snapshot import JobState
 from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
 from ..rest.errors import NotDone
@@ -61,9 +62,11 @@ class FailoverTransport:
 
     def _completed(self, job: SlurmJob) -> SlurmJob:
         more = self._hidden.get(job.id)
+        if more is not None and more.state is JobState.UNKNOWN:
+            return more if job.state is JobState.PENDING else job
         return job if more is None else replace(job, planned=more.planned, special=job.special or more.special)
 
-    def excluded(self) -> dict[int, tuple[str, ...]]:
+    def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return excluded nodes from the transport that read the queue last, so that both are of one moment."""
         return self._queue_from.excluded()
 

@@ -10,14 +10,16 @@ are UTC because the commands run with TZ=UTC. slurm.h of 22.05 to 25.05.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
+from .rows import Unreadable, read_rows
 
 UNKNOWN = frozenset(
     ("", "(null)", "n/a", "none", "unknown", "unlimited", "infinite", "invalid", "not_set", "partition_limit")
@@ -26,6 +28,9 @@ _SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<first>\d+):)?(?:(?P<second>\d+):)
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)[cn]?")
 _UNITS = {"K": 2.0**10, "": 2.0**20, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMG]?)(?:-\d+[KMG]?)?")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+#: No count, size or span of Slurm's is larger.
+MOST = 2.0**63
 _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -54,7 +59,7 @@ def span(text: str) -> float | None:
     if not days and len(numbers) < 3:
         numbers.insert(0, 0.0)  # without days the first of two numbers, or the only one, is minutes
     hours, minutes, seconds = [*numbers, 0.0, 0.0][:3]
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+    return _bounded(((float(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def size(text: str) -> float | None:
@@ -74,12 +79,42 @@ def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], what: 
     found = form.fullmatch(text.strip())
     if not found:
         raise ValueError(f"{text!r} is not a {what}")
-    return float(found["number"]) * units[found["unit"]]
+    return _bounded(float(found["number"]) * units[found["unit"]])
+
+
+def whole(text: str) -> int:
+    """Return a whole number of at most 20 digits. Raises ValueError."""
+    if not _WHOLE.fullmatch(text.strip()):
+        raise ValueError(f"{text[:40]!r} is not a whole number")
+    return int(text)
+
+
+def _bounded(number: float) -> float:
+    if number > MOST:
+        raise ValueError("a number is too large")
+    return number
 
 
 def word(text: str) -> str:
     """Return the text, "" if Slurm reports none."""
     return "" if text.strip() in ("(null)", "N/A", "None") else text.strip()
+
+
+def comment(text: str) -> str:
+    """Return a comment byte for byte, "" if there is none.
+
+    Bytes that are no UTF-8 are surrogates, as `os.fsdecode` makes them. Raises ValueError for what no command can pass
+    on.
+    """
+    if "\0" in text:
+        raise ValueError("a comment has a NUL")
+    os.fsencode(text)
+    return "" if text == "(null)" else text
+
+
+def clean(text: str) -> str:
+    """Return the text with a question mark for each byte that is no UTF-8."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def tres(text: str) -> dict[str, str]:
@@ -161,10 +196,14 @@ class Table(Generic[Record]):
 
     Args:
         command: The command that prints it, such as `squeue --all`, without its fields.
-        fields: Names of the fields, in order; the first identifies a row in errors.
-        read: Converts one row, field -> value without blanks around it, to a record. Raises ValueError.
-        what: What a row describes, for errors.
+        fields: Names of the fields, in order; the first names a row in reports.
+        read: Converts one row, field -> text without blanks around it, to a record. What it raises makes the row
+            unreadable.
+        what: What a row describes, for reports.
         form: Returns the options that print the fields, each followed by a mark.
+        stand_in: Returns what is known of an unreadable row; see `read_rows`.
+        unreadable: Counts and reports unreadable rows.
+        raw: Fields whose blanks are kept.
     """
 
     def __init__(
@@ -174,9 +213,15 @@ class Table(Generic[Record]):
         read: Callable[[dict[str, str]], Record],
         what: str,
         form: Callable[[Sequence[str], str], list[str]] = format_of,
+        *,
+        stand_in: Callable[[dict[str, str]], Record | None] = lambda row: None,
+        unreadable: Unreadable | None = None,
+        raw: Collection[str] = (),
     ) -> None:
+        self._raw = raw
         self._command, self._fields, self._read, self._what, self._form = command.split(), fields, read, what, form
-        self._last: dict[tuple[str, ...], Record] = {}
+        self._stand_in, self._unreadable = stand_in, unreadable or Unreadable()
+        self._last: dict[tuple[str, ...], tuple[list[Record], dict[str, str]]] = {}
 
     def ask(self, run: Callable[[Sequence[str]], str], *options: str, whole: bool = True) -> list[Record]:
         """Run the command with further options and return the records in order. Raises AdapterError.
@@ -195,17 +240,21 @@ class Table(Generic[Record]):
         if cells.pop().strip() or len(cells) % width:
             why, tail = f"{program}: the table is cut off or garbled", text[-200:].replace(mark, "|")
             raise ParseError(why, argv=(program,), stderr_tail=tail)
-        found, kept = [], dict[tuple[str, ...], Record]()
+        found, kept = list[Record](), dict[tuple[str, ...], tuple[list[Record], dict[str, str]]]()
+        problems: dict[str, str] = {}
         for values in zip(*[iter(cells)] * width, strict=True):
-            record = self._last.get(values)
-            try:
-                if record is None:
-                    record = self._read(dict(zip(self._fields, map(str.strip, values), strict=True)))
-                kept[values] = record
-            except ValueError as problem:
-                why = f"{program}: {self._what} {values[0].strip()}: {problem}"
-                raise ParseError(why, argv=(program,)) from None
-            found.append(record)
+            kept[values] = records, wrong = self._last.get(values) or self._read_row(values)
+            found += records
+            problems |= wrong
         if whole:
             self._last = kept
+        self._unreadable.note(self._what, problems, whole=whole)
         return found
+
+    def _read_row(self, values: tuple[str, ...]) -> tuple[list[Record], dict[str, str]]:
+        """Return the record of a row, if any, and why the row cannot be read, if so."""
+        problems: dict[str, str] = {}
+        pairs = zip(self._fields, values, strict=True)
+        row = {field: text if field in self._raw else clean(text.strip()) for field, text in pairs}
+        read = read_rows([row], self._read, self._stand_in, lambda row: row[self._fields[0]], problems)
+        return read, problems

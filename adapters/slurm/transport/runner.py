@@ -1,7 +1,8 @@
 """Runs Slurm's commands: one at a time, with a time limit, and with errors that say who must act.
 
 Rule: a command that failed or timed out has done nothing as far as we know, and may still do it; a caller that changes
-something reads before it tries again. What Slurm prints on stderr counts even if it exits with 0.
+something reads before it tries again. What Slurm prints on stderr counts even if it exits with 0. A user's text is
+bytes: those that are no UTF-8 come as surrogates, and no line end is changed.
 Source: behaviour of Slurm 22.05 with its controller, munge or accounting away.
 """
 
@@ -62,8 +63,6 @@ class CommandRunner:
                 capture_output=True,
                 timeout=self.timeout_s,
                 env=self._environment,
-                errors="replace",
-                text=True,
             )
         except FileNotFoundError:
             why = f"{argv[0]} is not on the PATH; the Slurm adapter needs Slurm's commands"
@@ -73,9 +72,9 @@ class CommandRunner:
             raise AdapterError(why, transient=True, kind="timeout", argv=argv) from None
         except OSError as error:
             raise AdapterError(f"{argv[0]}: {error.strerror}", transient=True, kind="spawn", argv=argv) from None
-        if problem := _problem(argv, done.returncode, done.stderr):
+        if problem := _problem(argv, done.returncode, done.stderr.decode(errors="replace")):
             raise problem
-        return done.stdout
+        return done.stdout.decode(errors="surrogateescape")
 
 
 def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError | None:

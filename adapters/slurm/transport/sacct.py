@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ....formats import sacct as form
-from ....simulate.errors import ConfigError
 from ....simulate.model.accounting_record import AccountingRecord
-from ...base import ParseError
 from ..records import SlurmJob
-from .parsing import Record, Table, count, job_state, moment, word
+from .parsing import Record, Table, count, job_state, moment, whole, word
+from .rows import Unreadable, read_rows
 from .squeue import nodes
 
 FIELDS = (
@@ -72,35 +71,46 @@ def _delimited(fields: Sequence[str], mark: str) -> list[str]:
     return [f"--delimiter={mark}", f"--format={','.join(fields)}"]
 
 
-def jobs(rows: Iterable[form.Row]) -> list[SlurmJob]:
-    """Return the last record of each job. Raises ParseError."""
-    return _last(([row] for row in rows), _job)
+def jobs(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list[SlurmJob]:
+    """Return the last record of each job; one that cannot be read is left out, and counted by `unreadable`."""
+    return _last(([row] for row in rows), _job, unreadable)
 
 
-def usage(rows: Iterable[form.Row]) -> list[Entry]:
-    """Return the last record of each ended job. Raises ParseError."""
+def usage(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list[Entry]:
+    """Return the last record of each ended job, as `jobs` does."""
     records: list[list[form.Row]] = []
     for row in rows:
         if "." not in row["JobIDRaw"]:
             records.append([row])
         elif records:  # otherwise a step of a job that was not selected
             records[-1].append(row)
-    return [entry for entry in _last(records, _entry) if entry is not None]
+    return [entry for entry in _last(records, _entry, unreadable) if entry is not None]
 
 
-def _last(records: Iterable[Sequence[form.Row]], read: Callable[[Sequence[form.Row]], Record]) -> list[Record]:
-    """Return what `read` makes of the last of each job's records: the row of the job, then those of its steps."""
-    last: dict[int, tuple[tuple[float, int], Record]] = {}
-    for record in records:
+def _last(
+    records: Iterable[Sequence[form.Row]],
+    read: Callable[[Sequence[form.Row]], Record],
+    unreadable: Unreadable | None,
+) -> list[Record]:
+    """Return what `read` makes of the last of each job's records: the row of the job, then those of its steps.
+
+    A job with a record that cannot be read is left out: it may be the last one.
+    """
+    problems: dict[str, str] = {}
+
+    def ordered(record: Sequence[form.Row]) -> tuple[int, tuple[float, int], Record]:
         row = record[0]
-        try:
-            found, number = read(record), int(row["JobIDRaw"])
-            order = moment(row["Submit"]) or 0.0, int(row["DBIndex"])
-        except (ValueError, ConfigError) as problem:
-            raise ParseError(f"sacct: job {row['JobIDRaw']}: {problem}", argv=("sacct",)) from None
+        return whole(row["JobIDRaw"]), (moment(row["Submit"]) or 0.0, whole(row["DBIndex"])), read(record)
+
+    def name(record: Sequence[form.Row]) -> str:
+        return record[0]["JobIDRaw"]
+
+    last: dict[int, tuple[tuple[float, int], Record]] = {}
+    for number, order, found in read_rows(records, ordered, lambda record: None, name, problems):
         if number not in last or order >= last[number][0]:
             last[number] = order, found
-    return [found for _, found in last.values()]
+    (unreadable or Unreadable()).note("record", problems, whole=False)
+    return [found for number, (_, found) in last.items() if str(number) not in problems]
 
 
 def _job(record: Sequence[form.Row]) -> SlurmJob:
@@ -108,11 +118,11 @@ def _job(record: Sequence[form.Row]) -> SlurmJob:
     code, _, number = row["ExitCode"].partition(":")
     state, said = job_state(row["State"]), row["State"].split(" ")[0]
     return SlurmJob(
-        id=int(row["JobIDRaw"]),
+        id=whole(row["JobIDRaw"]),
         state=state,
         reason=said if state.ended and said not in _PLAIN_ENDS else "",
         name=row["JobName"],
-        uid=int(row["UID"]),
+        uid=whole(row["UID"]),
         account=word(row["Account"]),
         qos=word(row["QOS"]),
         partition=word(row["Partition"]),
@@ -121,8 +131,8 @@ def _job(record: Sequence[form.Row]) -> SlurmJob:
         start=moment(row["Start"]),
         end=moment(row["End"]),
         placed=() if row["NodeList"] == "None assigned" else nodes(row["NodeList"]),
-        exit_code=int(code),
-        signal=int(number) or None,
+        exit_code=whole(code),
+        signal=whole(number) or None,
         comment=word(row["Comment"]),
     )
 
@@ -133,5 +143,5 @@ def _entry(record: Sequence[form.Row]) -> Entry | None:
         return None
     booked = form.booked(record)
     began = f"{booked.began}Z" if booked.began else ""  # the commands run in UTC
-    whose = int(job["JobIDRaw"]), int(job["UID"]), job["JobName"], moment(job["Submit"])
+    whose = whole(job["JobIDRaw"]), whole(job["UID"]), job["JobName"], moment(job["Submit"])
     return Entry(*whose, replace(booked, began=began))

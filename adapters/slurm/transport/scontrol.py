@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...base import ParseError
+from .parsing import clean
 
 
 def command(what: str) -> list[str]:
@@ -25,7 +26,7 @@ def lines(text: str, first: str) -> Iterator[dict[str, str]]:
     Raises ParseError if there are lines and none begins so, unless Slurm reports that it has none.
     """
     found = 0
-    for line in text.splitlines():
+    for line in clean(text).splitlines():
         if not line.startswith(f"{first}="):
             continue
         found += 1

@@ -1,7 +1,8 @@
 """The queue by `squeue` and the nodes by `sinfo`: their tables and the parsers of a job and of a node.
 
-Rule: pure. One call shows all of every job. An unreadable value is an error that names the job, because an omitted job
-would look like one that has gone. A node of several partitions is listed once for each, and is one node here.
+Rule: pure. One call shows all of every job. A job with an unreadable value is UNKNOWN and not left out, because an
+omitted job would look like one that has gone. A node of several partitions is listed once for each, and is one node
+here. A user's node list is expanded only up to the number of nodes that there are.
 Source: squeue(1) and sinfo(1) of Slurm 22.05.
 """
 
@@ -10,13 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
-from ....simulate.model.snapshot import JobState
+from ....simulate.model.snapshot import JobState, NodeState
 from ..records import SlurmJob, SlurmNode
-from .parsing import Table, count, job_state, moment, node_state, size, span, tres, word
+from .parsing import Table, comment, count, job_state, moment, node_state, size, span, tres, whole, word
+from .rows import MOST_NODES, Unreadable, unknown_job
 
 #: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
 SPECIAL = {
@@ -38,8 +41,8 @@ FIELDS = (
 _TEXTS = {
     "reason": "Reason", "name": "Name", "account": "Account", "qos": "QOS", "partition": "Partition",
     "dependency": "Dependency", "features": "Feature", "reservation": "Reservation", "shares": "OverSubscribe",
-    "comment": "Comment", "admin_comment": "admin_comment",
 }  # fmt: skip
+_COMMENTS = {"comment": "Comment", "admin_comment": "admin_comment"}
 _TIMES = {
     "submit": "SubmitTime", "begin": "EligibleTime", "start": "StartTime", "end": "EndTime", "deadline": "DeadLine",
 }  # fmt: skip
@@ -49,54 +52,107 @@ _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
 NODE_FIELDS = (
     "NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason", "CPUsState", "AllocMem",
 )  # fmt: skip
+#: Most characters of a node list for each name that it may have; Slurm writes ranges shorter.
+LONGEST_NAME = 64
 _NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
 
 
-def queue() -> Table[SlurmJob]:
-    """Return the table of all jobs."""
-    return Table("squeue --noheader --all --states=all", FIELDS, _job, "job")
+def queue(unreadable: Unreadable | None = None) -> Table[SlurmJob]:
+    """Return the table of all jobs; `unreadable` counts the rows that cannot be read."""
+    command = "squeue --noheader --all --states=all"
+    seen = unreadable or Unreadable()
+    read, stand_in = partial(_job, seen), partial(_unknown, seen)
+    return Table(command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=(*_COMMENTS.values(),))
 
 
-def excluded() -> Table[tuple[int, tuple[str, ...]]]:
-    """Return the table of ids and excluded nodes of waiting jobs; `--Format` has no field for them."""
-    command = "squeue --noheader --all --states=pending"
-    return Table(command, ("%A", "%x"), lambda row: (int(row["%A"]), nodes(row["%x"])), "job", _short_format)
+def excluded(unreadable: Unreadable | None = None) -> Table[tuple[int, tuple[str, ...] | None]]:
+    """Return the table of ids and excluded nodes of waiting jobs, None: unreadable.
+
+    `--Format` has no field for them. `unreadable` counts the lists that cannot be read.
+    """
+    command, fields, seen = "squeue --noheader --all --states=pending", ("%A", "%x"), unreadable or Unreadable()
+
+    def read(row: Mapping[str, str]) -> tuple[int, tuple[str, ...] | None]:
+        return whole(row["%A"]), nodes(row["%x"], seen.most_names)
+
+    def stand_in(row: Mapping[str, str]) -> tuple[int, tuple[str, ...] | None]:
+        return whole(row["%A"]), None
+
+    what = "list of excluded nodes"
+    return Table(command, fields, read, what, _short_format, stand_in=stand_in, unreadable=seen)
 
 
 def _short_format(fields: Iterable[str], mark: str) -> list[str]:
     return [f"--format={''.join(f'{field}{mark}' for field in fields)}"]
 
 
-def hidden() -> Table[SlurmJob]:
-    """Return the table of what REST does not show of waiting jobs, `planned` and `special`."""
-    return Table("squeue --noheader --all --states=pending", _HIDDEN, _hidden, "job")
+def hidden(unreadable: Unreadable | None = None) -> Table[SlurmJob]:
+    """Return the table of what REST does not show of waiting jobs, `planned` and `special`; UNKNOWN: unreadable."""
+    command = "squeue --noheader --all --states=pending"
+    seen = unreadable or Unreadable()
+    read, stand_in = partial(_hidden, seen), partial(_unknown, seen)
+    return Table(command, _HIDDEN, read, "hidden field", stand_in=stand_in, unreadable=seen)
 
 
-def _hidden(row: Mapping[str, str]) -> SlurmJob:
-    planned, special = nodes(row["SchedNodes"]), _special(row, _HIDDEN)
-    return SlurmJob(int(row["JobID"]), JobState.PENDING, planned=planned, special=special)
+def _unknown(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob | None:
+    return unknown_job(
+        {
+            "id": lambda: whole(row["JobID"]),
+            "uid": lambda: whole(row["UserID"]),
+            "state": lambda: job_state(row["State"]),
+            "placed": lambda: nodes(row["NodeList"], seen.most_names),
+            "partition": lambda: word(row["Partition"]),
+            "nodes": lambda: count(row["NumNodes"]),
+            "cpus": lambda: count(row["NumCPUs"]),
+            "memory": lambda: _memory(row),
+        }
+    )
+
+
+def _memory(row: Mapping[str, str]) -> float:
+    cpus, many = count(row["NumCPUs"]) or 1, count(row["NumNodes"]) or 1
+    return memory(size(row["MinMemory"]) or 0.0, tres(row["tres-alloc"]), cpus, max(1, -(-cpus // many)), many)
+
+
+def _hidden(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob:
+    planned, special = nodes(row["SchedNodes"], seen.most_names), _special(row, _HIDDEN)
+    return SlurmJob(whole(row["JobID"]), JobState.PENDING, planned=planned, special=special)
 
 
 def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
     return next((SPECIAL[name] for name in fields if name in SPECIAL and word(row[name]) not in _NOTHING), "")
 
 
-def nodes(text: str) -> tuple[str, ...]:
-    """Return the names of a node list. Raises ValueError."""
+def nodes(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
+    """Return the names of a node list. O(names), and O(1) for a text that is too long.
+
+    Args:
+        text: The list as Slurm prints it.
+        most: Most names that it may have.
+
+    Raises:
+        ValueError: It is no node list, names a node twice, or has more names.
+    """
+    text = word(text)
+    if not text:
+        return ()
+    if len(text) > LONGEST_NAME * most:
+        raise ValueError(f"a node list of {len(text)} characters")
     try:
-        return expand(text) if word(text) else ()
+        return expand(text, most)
     except ConfigError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(str(error)[:200]) from None
 
 
-def _job(row: dict[str, str]) -> SlurmJob:
+def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
     asked, many = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
     state, cpus = job_state(row["State"]), count(row["NumCPUs"]) or 1
-    exit_code, signal = exit_of(int(row["exit_code"] or 0))
+    exit_code, signal = exit_of(whole(row["exit_code"] or "0"))
     plain: dict[str, Any] = {
         **{name: word(row[field]) for name, field in _TEXTS.items()},
+        **{name: comment(row[field]) for name, field in _COMMENTS.items()},
         **{name: moment(row[field]) for name, field in _TIMES.items()},
-        **{name: nodes(row[field]) for name, field in _NODES.items()},
+        **{name: nodes(row[field], seen.most_names) for name, field in _NODES.items()},
     }
     threads = max(1, -(-cpus // many))
     if state is JobState.PENDING:
@@ -106,10 +162,10 @@ def _job(row: dict[str, str]) -> SlurmJob:
         )
         threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
     return SlurmJob(
-        id=int(row["JobID"]),
+        id=whole(row["JobID"]),
         state=state,
         part="_" in row["JobArrayID"] or "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0"),
-        uid=int(row["UserID"]),
+        uid=whole(row["UserID"]),
         nodes=many,
         cpus=cpus,
         threads=threads,
@@ -117,7 +173,7 @@ def _job(row: dict[str, str]) -> SlurmJob:
         tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
         special=_special(row, SPECIAL),
-        priority=int(row["PriorityLong"] or 0),
+        priority=whole(row["PriorityLong"] or "0"),
         restarts=count(row["RestartCnt"]) or 0,
         exit_code=exit_code,
         signal=signal,
@@ -174,9 +230,14 @@ def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     )
 
 
-def node_table() -> Table[SlurmNode]:
-    """Return the table of every node, whose records are to be `merged`."""
-    return Table("sinfo --noheader --all --Node", NODE_FIELDS, _node, "node")
+def node_table(unreadable: Unreadable | None = None) -> Table[SlurmNode]:
+    """Return the table of every node, whose records are to be `merged`; `unreadable` counts unreadable rows."""
+    command = "sinfo --noheader --all --Node"
+    return Table(command, NODE_FIELDS, _node, "node", stand_in=_unknown_node, unreadable=unreadable)
+
+
+def _unknown_node(row: Mapping[str, str]) -> SlurmNode:
+    return SlurmNode(word(row["NodeList"]), NodeState.UNKNOWN, 0, 0.0)
 
 
 def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
@@ -184,7 +245,10 @@ def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
     found: dict[str, SlurmNode] = {}
     for node in rows:
         known = found.get(node.name)
-        found[node.name] = node if known is None else replace(known, partitions=known.partitions | node.partitions)
+        if known is not None:
+            worst = min(known, node, key=lambda each: each.cpus)  # an unreadable row has none
+            node = replace(worst, partitions=known.partitions | node.partitions)
+        found[node.name] = node
     return list(found.values())
 
 
@@ -192,13 +256,13 @@ def _node(row: dict[str, str]) -> SlurmNode:
     memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
     cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
     return SlurmNode(
-        name=row["NodeList"],
+        name=word(row["NodeList"]),
         state=node_state(row["StateComplete"]),
         cpus=count(row["CPUs"]) or 0,
         memory=memory,
         idle=count(cpus[1]) if len(cpus) == 4 else None,
         free=None if taken is None else max(0.0, memory - taken),
         features=frozenset(filter(None, word(row["Features_act"]).split(","))),
-        partitions=frozenset({row["PartitionName"]} - {""}),
+        partitions=frozenset({word(row["PartitionName"])} - {""}),
         reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
     )

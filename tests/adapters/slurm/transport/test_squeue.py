@@ -24,6 +24,7 @@ from pilotfish.adapters.slurm.transport.parsing import (
     span,
     tres,
 )
+from pilotfish.adapters.slurm.transport.rows import Unreadable
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 MARK = "@00ff@"
@@ -125,9 +126,42 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
 @pytest.mark.parametrize(
     "changed", [{"JobID": "x"}, {"NodeList": "n[1-"}, {"TimeLimit": "soon"}, {"SubmitTime": "now"}]
 )
-def test_an_unreadable_value_is_an_error_that_names_the_job(changed: dict[str, str]) -> None:
-    with pytest.raises(ParseError, match="squeue: job"):
-        squeue.queue().parse(printed(**changed), MARK)
+def test_nothing_is_known_of_an_unreadable_job_and_all_of_the_others(changed: dict[str, str]) -> None:
+    seen, other = Unreadable(), printed(JobID="310")
+    *unknown, last = squeue.queue(seen).parse(printed(**changed) + other, MARK)
+    assert [last] == squeue.queue().parse(other, MARK) and seen.now == {"job": 1}
+    assert [(job.id, job.state) for job in unknown] == ([] if "JobID" in changed else [(309, JobState.UNKNOWN)])
+    assert all((job.comment, job.wanted) == ("", ()) for job in unknown)
+
+
+def test_an_unreadable_job_is_on_its_nodes_while_it_may_run() -> None:
+    bad, running = {"EligibleTime": "10240-08-12T09:21:02"}, {"State": "RUNNING", "NodeList": "n[1-2]", "NumNodes": "2"}
+    (job,) = squeue.queue().parse(printed(**bad, **running), MARK)
+    assert (job.state, job.placed, job.cpus, job.shares) == (JobState.UNKNOWN, ("n1", "n2"), 2, "")
+    (job,) = squeue.queue().parse(printed(**bad, **running | {"NumCPUs": "x"}), MARK)
+    assert (job.placed, job.shares) == (("n1", "n2"), "NO"), "without a number of cores it has its nodes for itself"
+    for state in ("COMPLETED", "PENDING"):
+        (job,) = squeue.queue().parse(printed(**bad, **running | {"State": state}), MARK)
+        assert (job.state, job.placed) == (JobState.UNKNOWN, ())
+
+
+def test_an_unreadable_row_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    table, bad = squeue.queue(), printed(EligibleTime="10240-08-12T09:21:02")
+    for text in (bad, bad, bad + printed(JobID="310"), bad):
+        table.parse(text, MARK)
+    (record,) = caplog.records
+    assert "job 309" in record.getMessage() and "10240" in record.getMessage()
+    table.parse(printed(), MARK)
+    table.parse(bad, MARK)
+    assert len(caplog.records) == 2
+
+
+def test_a_node_list_is_read_up_to_the_number_of_nodes() -> None:
+    seen = Unreadable()
+    seen.bound(4)
+    for text, known in (("n[1-1024]", True), ("n[1-1025]", False), ("n" * 10**6, False), ("n1,n1", False)):
+        (job,) = squeue.queue(seen).parse(printed(ReqNodes=text), MARK)
+        assert (job.state is JobState.PENDING) is known
 
 
 @given(st.text(), st.text())
@@ -164,8 +198,8 @@ def test_excluded_nodes() -> None:
         lambda argv: text.replace(MARK, argv[-1].removeprefix("--format=%A").partition("%x")[0])
     )
     assert transport.excluded() == {309: ("n1",), 312: ("n3", "n4")}
-    with pytest.raises(ParseError, match="squeue: job x"):
-        squeue.excluded().parse(text.replace("310", "x"), MARK)
+    assert [job for job, _ in squeue.excluded().parse(text.replace("310", "x"), MARK)] == [309, 311, 312]
+    assert (309, None) in squeue.excluded().parse(text.replace("n1", "cpu1,gpu1,cpu1"), MARK)
 
 
 def test_nodes_of_several_partitions_are_one() -> None:

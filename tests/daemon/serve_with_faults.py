@@ -1,0 +1,40 @@
+"""The daemon on a resource manager whose queue cannot be read, by an error that is not foreseen, while a file exists.
+
+Its arguments are the configuration and that file.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pilotfish.adapters.base import Adapter
+from pilotfish.daemon.service import Service
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.plan import Action
+from pilotfish.simulate.model.snapshot import NodeState, Snapshot
+
+
+class Faulty(Adapter):
+    name = "faulty"
+
+    def __init__(self, cluster: Cluster, **options: Any) -> None:
+        self.cluster, self.version = cluster, 0
+
+    def snapshot(self) -> Snapshot:
+        if Path(sys.argv[2]).exists():
+            float("9" * 400) and int(float("inf"))
+        self.version += 1
+        return Snapshot(time.time(), self.version, self.cluster, (NodeState.UP,) * len(self.cluster.nodes), ())
+
+    def apply(self, action: Action) -> None:
+        raise AssertionError("nothing waits here")
+
+    def wait(self, timeout_s: float) -> bool:
+        time.sleep(timeout_s)
+        return False
+
+
+sys.exit(Service(Path(sys.argv[1]), make_adapter=lambda name, cluster, **options: Faulty(cluster)).run())
