@@ -134,6 +134,18 @@ class Adapter(Protocol):
         """
         return ()
 
+    def keep_state(self, folder: Path, *, read_only: bool) -> None:
+        """Keep in a directory what must outlive this process. Default: nothing is kept.
+
+        Args:
+            folder: Directory of this adapter alone; made when it is first needed.
+            read_only: Change nothing there (a dry run).
+
+        Raises:
+            ConfigError: The directory cannot be used.
+        """
+        return
+
     def snapshot(self) -> Snapshot:
         """Read all nodes and jobs. Required.
 

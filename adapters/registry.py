@@ -1,8 +1,8 @@
 """Adapters by name, found by entry points.
 
 Rule: an adapter is a module that an installed package offers in the entry-point group `pilotfish.adapters`. It has a
-function `create(cluster, **options)` and may have `discover()` and `examine(...)`. It is imported when it is used, not
-before. The built-in adapters need no package metadata, so that a source checkout works, and cannot be replaced.
+function `create(cluster, **options)` and may have `discover()`, `examine(...)` and `reap(...)`. It is imported when it
+is used. The built-in adapters need no package metadata, so that a source checkout works, and cannot be replaced.
 
     [project.entry-points."pilotfish.adapters"]
     mycluster = "my_package.adapter"
@@ -14,6 +14,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
@@ -47,6 +48,31 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
     make = _function(name, "create")
     _check(name, options)
     return cast(Adapter, make(cluster, **options))
+
+
+def has_reaper(name: str) -> bool:
+    """Return whether an adapter has a reaper of its own."""
+    return name in names() and _has(name, "reap")
+
+
+def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, state_dir: Path, **options: Any) -> int:
+    """Release overdue pins by the adapter's own reaper; return how many releases failed.
+
+    Args:
+        name: Name of the adapter.
+        older_s: Least age of a pin, and least time since a deadline, seconds.
+        show: Called with one line for each release.
+        dry: Only show.
+        state_dir: Directory of the adapter's `keep_state`.
+        options: Options of the adapter's own `create`.
+
+    Raises:
+        ConfigError: There is no such adapter or option.
+        AdapterError: The resource manager does not answer.
+    """
+    release = _function(name, "reap")
+    _check(name, options)
+    return cast(int, release(older_s, show, dry=dry, state_dir=state_dir, **options))
 
 
 def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import shutil
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -208,7 +209,8 @@ def reap(
 ) -> int:
     """Release pins whose jobs have not started, so that no job waits for a daemon that has stopped.
 
-    Needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer).
+    Needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
+    `dry_run: true`, it only prints what it would do.
 
     \b
     Examples:
@@ -221,15 +223,19 @@ def reap(
 
     path = config_file(config)
     found = load_config(path)
-    if found.adapter.name == "local":
+    name, settings, dry = found.adapter.name, dict(found.adapter.options), dry_run or found.dry_run
+    if name == "local":
         raise ConfigError(str(path), "adapter.name", "'local' never pins a job", "slurm")
-    with adapter_errors(path):
-        adapter = registry.create(found.adapter.name, read_cluster(Path(found.cluster)), **found.adapter.options)
+    if found.dry_run and not dry_run:
+        note(f"{path}: dry_run is true, so nothing is released")
     lines: list[str] = []
-    try:
-        failed = release_overdue(adapter, older_than, lines.append if as_json else show, dry=dry_run)
-    finally:
-        adapter.close()
+    say = lines.append if as_json else show
+    with adapter_errors(path):
+        if registry.has_reaper(name):
+            failed = registry.reap(name, older_than, say, dry=dry, state_dir=found.adapter_state, **settings)
+        else:
+            with closing(registry.create(name, read_cluster(Path(found.cluster)), **settings)) as adapter:
+                failed = release_overdue(adapter, older_than, say, dry=dry)
     if as_json:
-        print_json("reaped", {"dry_run": dry_run, "failed": failed, "actions": lines})
+        print_json("reaped", {"dry_run": dry, "failed": failed, "actions": lines})
     return int(failed > 0)

@@ -180,6 +180,11 @@ class DaemonConfig(_Section):
         return Path(self.state_dir or paths.state_dir()) / "journal.sqlite"
 
     @property
+    def adapter_state(self) -> Path:
+        """The directory of the adapter's own state."""
+        return self.journal.parent / self.adapter.name
+
+    @property
     def calibrations(self) -> Path:
         """The folder of recorded calibrations."""
         return Path(self.calibration.folder or Path(self.state_dir or paths.state_dir()) / "calibrations")

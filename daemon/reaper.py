@@ -1,7 +1,7 @@
 """The reaper: releases pins that have not become a start and jobs held too long, with or without a daemon.
 
-Rule: it needs no journal and keeps no state: a mark on the job itself says that it is ours. It reads once, and changes
-only what is both ours and overdue.
+Rule: it needs no daemon and no journal, and changes only what is both ours and overdue. An adapter may have a reaper of
+its own, which shares no parser with the daemon (`reap` in its module); for the others a snapshot says what is overdue.
 """
 
 from __future__ import annotations

@@ -232,11 +232,12 @@ class Service:
             for option in {"state_dir", "output_dir"} & options.keys():
                 if isinstance(options[option], str):  # like every path of the file, relative to it
                     options[option] = self._file.absolute().parent / Path(options[option]).expanduser()
-            options.setdefault("state_dir", self.config.journal.parent / "local")
+            options.setdefault("state_dir", self.config.adapter_state)
             if self._dry:
                 options["read_only"] = True
         with naming_config(self._file):
             adapter = (self._make_adapter or registry.create)(name, cluster, **options)
+        adapter.keep_state(self.config.adapter_state, read_only=self._dry)
         for note in adapter.notes:
             log.warning("%s", note)
         return adapter

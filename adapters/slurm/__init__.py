@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...simulate.errors import ConfigError
@@ -134,6 +135,37 @@ def examine(
     found = [*findings_of(ask(run, user), selection, cluster, service)]
     found += check_rest.findings(options, user, run, time.time())
     return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
+
+
+def reap(
+    older_s: float,
+    show: Callable[[str], None],
+    *,
+    dry: bool,
+    state_dir: Path,
+    timeout_s: float = 15.0,
+    max_defer_s: float = 3600.0,
+    **options: Any,
+) -> int:
+    """Release overdue pins and holds; return how many releases failed. Raises ConfigError, AdapterError.
+
+    Args:
+        older_s: Least age of a pin, and least time since the end of a hold, seconds.
+        show: Called with one line for each release.
+        dry: Only show.
+        state_dir: Directory of `SlurmAdapter.keep_state`.
+        timeout_s: Time limit of a command, seconds.
+        max_defer_s: Longest time that a job is kept after its submission, seconds.
+        **options: Options of `create`.
+    """
+    from .overdue import Reaper
+    from .ownership import Selection
+    from .transport.runner import CommandRunner
+
+    _check(timeout_s=timeout_s, max_defer_s=max_defer_s, **options)
+    fields = ("partitions", "qos", "accounts", "features", "comment")
+    selection = Selection.of(**{name: options[name] for name in fields if name in options})
+    return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
 
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:

@@ -24,7 +24,9 @@ from ...simulate.model.job import Job
 from ...simulate.model.plan import Action, Cancel, PowerOff, Release, Start
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
-from . import accounting_lookup, job_update, job_views, submission
+from . import accounting_lookup, job_views, submission
+from .job_update import BEGUN, MarkField, OurChanges, pin_for
+from .marks import Marks, PinRecord, read_key
 from .ownership import Ownership, Selection, is_held
 from .placement import node_constraints
 from .placement.eligibility import Deferral, Eligibility, EligibilityCache
@@ -69,13 +71,6 @@ NODES_FRESH_S = 10.0
 DENIED = "Access/permission denied"
 #: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
-#: Slurm's refusals of a change that came too late.
-BEGUN = (
-    "Job is no longer pending execution",
-    "Job has already finished",
-    "Job/step already completing or completed",
-    "Invalid job id",
-)
 
 
 class SlurmAdapter(Adapter):
@@ -102,7 +97,8 @@ class SlurmAdapter(Adapter):
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
-        self._mark_field = job_update.MarkField.ADMIN_COMMENT
+        field = MarkField.COMMENT if self._uid else MarkField.ADMIN_COMMENT  # an operator may not write AdminComment
+        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, field)
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._deferral, self._site_reader = deferral, SiteReader(clock)
@@ -126,6 +122,11 @@ class SlurmAdapter(Adapter):
         """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
         return Capabilities(books=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True)
+
+    def keep_state(self, folder: Path, *, read_only: bool) -> None:
+        """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
+        key, record = read_key(folder, make=not read_only), PinRecord(folder, read_only=read_only)
+        self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field)
 
     def snapshot(self) -> Snapshot:
         """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
@@ -168,14 +169,17 @@ class SlurmAdapter(Adapter):
 
     def _store_jobs(self, jobs: list[SlurmJob], *, whole: bool) -> None:
         """Store jobs; they count as fresh for FRESH_S, or until they are changed."""
-        new, now = {job.id: job for job in jobs}, self._time()
-        if whole or any(self._jobs.get(job.id) != job for job in jobs):
+        now = self._time()
+        self.changes.record.refresh()
+        new = {job.id: self.changes.recognise(job, self._clock.now) for job in jobs}
+        if whole or any(self._jobs.get(job.id) != job for job in new.values()):
             self._eligibility = None
         self._jobs = new if whole else self._jobs | new
         self._read_at |= dict.fromkeys(new, now)
         if whole:
             self._read_at, self._all_read_at = dict.fromkeys(new, now), now
             self._cache.standings.retain(new.keys())
+            self.changes.retain(new.keys())
             self._changed_keys.clear()
 
     def _build_snapshot(self, now: float) -> Snapshot:
@@ -285,29 +289,35 @@ class SlurmAdapter(Adapter):
         what, why = self._cache.standings.of(job, now)
         if what not in (Ownership.HELD, Ownership.FREE):
             raise _refused(start, why or "it was not handed over")
-        if job_update.pin_of(job) and set(job.wanted) == set(start.nodes):
+        if job.pinned is not None and set(job.wanted) == set(start.nodes):
             return  # it is already pinned there
         judge = self._current_eligibility(now)
         verdict = judge.verdict(job, start.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        self._write(job, lambda place: job_update.pin(job, start.nodes, now, held=what is Ownership.HELD, place=place))
+        pin = pin_for(job, start.nodes, now)
+        if self._recorder is None:
+            self.changes.record.add(number, pin)
+        try:
+            self._write(job, lambda: self.changes.pin(job, start.nodes, now, held=what is Ownership.HELD))
+        except AdapterError as error:
+            if not error.transient and self._recorder is None:  # it was surely not done
+                self.changes.record.drop(number)
+            raise
         # Until it is read again it counts as placed, so that no other job is put on its cores.
-        mark = str(job_update.Pin(int(now), job.id, job.uid, job.wanted))
-        self._jobs[number] = replace(job, wanted=start.nodes, admin_comment=mark)
+        self._jobs[number] = replace(job, wanted=start.nodes, pinned=float(pin.time), own_nodes=pin.own)
         judge.place(self._jobs[number])
         self._last_snapshot = None
 
-    def _write(self, job: SlurmJob, fields: Callable[[job_update.MarkField], Mapping[str, str]]) -> None:
+    def _write(self, job: SlurmJob, fields: Callable[[], Mapping[str, str]]) -> None:
         """Write fields with a mark; if AdminComment may not be written, use Comment from then on."""
         try:
-            self._change(job, fields(self._mark_field))
+            self._change(job, fields())
         except AdapterError as error:
-            if self._mark_field is job_update.MarkField.COMMENT or DENIED not in error.stderr_tail:
+            if self.changes.field is MarkField.COMMENT or DENIED not in error.stderr_tail:
                 raise
-            self._change(job, fields(job_update.MarkField.COMMENT))
-            self._mark_field = job_update.MarkField.COMMENT
-            log.info("an operator may not write AdminComment: pins are marked in Comment")
+            self.changes.field = MarkField.COMMENT
+            self._change(job, fields())
 
     def _release(self, key: str) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""
@@ -316,10 +326,15 @@ class SlurmAdapter(Adapter):
         if job is None or job.state is not JobState.PENDING:
             return
         now = self._clock.now()
-        if fields := job_update.unpin(job):
-            self._change(job, fields)
+        if job.pinned is not None:
+            if fields := self.changes.unpin(job):
+                self._change(job, fields)
+            if self._recorder is None:
+                self.changes.record.drop(job.id)
         elif is_held(job, now) and self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
-            self._write(job, lambda place: job_update.let_go(job, now, place=place))
+            self._write(job, lambda: self.changes.let_go(job, now))
+            if self._recorder is None:
+                self.changes.note_let_go(job.id)
 
     def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
         """Write fields of a job; what was read of it is no longer valid."""

@@ -1,9 +1,9 @@
-"""The fields that pilotfish writes in Slurm, and the marks by which it recognises its own changes.
+"""The fields that pilotfish writes in Slurm, and how it recognises its own changes.
 
 Rule: only the fields in ALLOWED, only of jobs that are handed over on a fresh read, and each change in one command, so
 that it is never half done. A pin leaves a mark in AdminComment, which users cannot write, or, for an operator who is no
-administrator, at the end of Comment. By the mark the reaper finds our pins and what to restore. A mark names one job of
-one user, so copying it has no effect.
+administrator, at the end of Comment; every other byte of the comment stays. A node list of the user's is never written:
+a job that names its nodes is placed on just these.
 
 Softer forms were tried on Slurm 22.05. ExcNodeList idles a job just as hard if its node fails. Prefer lets Slurm place
 the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it overrides
@@ -13,33 +13,30 @@ Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 
-from ...formats.hostlist import expand, fold
-from ...simulate.errors import ConfigError, InvariantError
+from ...formats.hostlist import fold
+from ...simulate.errors import InvariantError
+from ...simulate.model.snapshot import JobState
+from ..base import AdapterError
+from .marks import AHEAD_S, Marks, Pin, PinRecord
 from .records import SlurmJob
+from .submission import LONGEST_COMMENT
 
 ALLOWED = frozenset(("ReqNodeList", "StartTime", "AdminComment", "Comment"))
-_ANY_MARK = re.compile(r"(?:^|(?<=\s))pilotfish:(?:pin|unpinned|let-go)=\S*")
-_MARK = re.compile(r"pilotfish:pin=(?P<time>\d+):job=(?P<job>\d+):uid=(?P<uid>\d+):was=(?P<was>\S*)")
-_LET_GO = re.compile(r"pilotfish:let-go=\d+:job=(?P<job>\d+):uid=(?P<uid>\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A pin of ours: when it was set (controller's clock), for which job of which user, and the user's node list."""
-
-    time: int
-    job: int
-    uid: int
-    was: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"pilotfish:pin={self.time}:job={self.job}:uid={self.uid}:was={fold(self.was)}"
+#: Slurm's refusals of a change that came too late.
+BEGUN = (
+    "Job is no longer pending execution",
+    "Job has already finished",
+    "Job/step already completing or completed",
+    "Invalid job id",
+)
+#: Bytes that a mark of ours takes, with the blank before it.
+MARK_BYTES = 52
 
 
 class MarkField(StrEnum):
@@ -53,48 +50,122 @@ class MarkField(StrEnum):
         return job.admin_comment if self is MarkField.ADMIN_COMMENT else job.comment
 
 
-def pin_of(job: SlurmJob) -> Pin | None:
-    """Return our pin on a job if its mark names this very job."""
-    found = _find(job)
-    return found[1] if found else None
-
-
-def pin(job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool, place: MarkField) -> dict[str, str]:
-    """Return the fields that place a job on these nodes and, if our begin time holds it, let it start now.
+class OurChanges:
+    """Makes our changes of jobs, and recognises them.
 
     Args:
-        job: The job, freshly read.
-        nodes: Node names.
-        now: Controller's clock, epoch seconds.
-        held: Whether our begin time holds the job.
-        place: Field for the mark.
+        marks: Makes and recognises marks.
+        record: The pins that were set.
+        takes: Whether a job is handed over; only then a mark alone counts.
+        field: Field for marks.
     """
-    start = {"StartTime": "now"} if held else {}
-    mark = Pin(int(now), job.id, job.uid, job.wanted)
-    return {"ReqNodeList": fold(nodes), **start, place: _marked(place.text(job), str(mark))}
+
+    def __init__(self, marks: Marks, record: PinRecord, takes: Callable[[SlurmJob], bool], field: MarkField) -> None:
+        self.marks, self.record, self.takes, self.field = marks, record, takes, field
+        self._let_go: set[int] = set()
+        self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
+
+    def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
+        """Return a waiting job with what we changed of it: `pinned`, `own_nodes`, `let_go`, `full`.
+
+        Args:
+            job: The job as read. The same result is returned for the same record.
+            now: Returns the controller's clock, epoch seconds.
+        """
+        if job.state is not JobState.PENDING:
+            return job
+        pin, known = self.record.get(job.id), self._known.get(job.id)
+        if known is not None and known[0] is job and known[1] is pin:
+            return known[2]
+        pin = pin or self._marked(job, now)
+        let_go = job.id in self._let_go or bool(self._find(("let-go",), job, now)[0])
+        full = not self._fits(job, MARK_BYTES)
+        found = job
+        if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
+            found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
+        if let_go or full:
+            found = replace(found, let_go=let_go, full=full)
+        self._known[job.id] = job, self.record.get(job.id), found
+        return found
+
+    def retain(self, jobs: Collection[int]) -> None:
+        """Forget all jobs but these, the whole queue."""
+        self.record.retain(jobs)
+        self.record.found_again()
+        self._let_go &= set(jobs)
+        self._known = {job: known for job, known in self._known.items() if job in jobs}
+
+    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> dict[str, str]:
+        """Return the fields that place a job on these nodes and, if our begin time holds it, let it start now.
+
+        Args:
+            job: The job, freshly read.
+            nodes: Node names.
+            now: Controller's clock, epoch seconds.
+            held: Whether our begin time holds the job.
+        """
+        mine = pin_for(job, nodes, now)
+        where = {} if mine.own else {"ReqNodeList": fold(nodes)}
+        start = {"StartTime": "now"} if held else {}
+        mark = self.marks.make(mine.kind, mine.time, job.id, job.uid, mine.nodes)
+        return {**where, **start, self.field: self._with_mark(job, mark)}
+
+    def unpin(self, job: SlurmJob) -> dict[str, str]:
+        """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""
+        if job.pinned is None:
+            return {}
+        where = {} if job.own_nodes else {"ReqNodeList": ""}
+        texts = {field: self._without_mark(field.text(job), job) for field in MarkField}
+        return {**where, **{field: text for field, text in texts.items() if text != field.text(job)}}
+
+    def let_go(self, job: SlurmJob, now: float) -> dict[str, str]:
+        """Return the fields that give a held job to Slurm for good, with a mark if there is room for one."""
+        mark = self.marks.make("let-go", int(now), job.id, job.uid)
+        text = self._with_mark(job, mark)
+        return {"StartTime": "now", **({self.field: text} if _size(text) < LONGEST_COMMENT else {})}
+
+    def note_let_go(self, job: int) -> None:
+        """Remember a job that was given to Slurm, whatever becomes of its mark."""
+        self._let_go.add(job)
+        self._known.pop(job, None)
+
+    def _with_mark(self, job: SlurmJob, mark: str) -> str:
+        text = self._unmarked(job)
+        return f"{text} {mark}" if text else mark
+
+    def _unmarked(self, job: SlurmJob) -> str:
+        return self._without_mark(self.field.text(job), job)
+
+    def _without_mark(self, text: str, job: SlurmJob) -> str:
+        return self.marks.without(text, job.id, job.uid, job.wanted)
+
+    def _fits(self, job: SlurmJob, more: int) -> bool:
+        return _size(self._unmarked(job)) + more < LONGEST_COMMENT
+
+    def _marked(self, job: SlurmJob, now: Callable[[], float]) -> Pin | None:
+        """Return the pin of a job by its mark, if the record cannot say, and record it."""
+        if not (self.record.lost or job.id in self.record.damaged) or not self.takes(job):
+            return None
+        kind, time = self._find(("pin", "own"), job, now)
+        if not kind:
+            return None
+        pin = Pin(job.uid, job.wanted, time, kind == "own")
+        with suppress(AdapterError):  # the mark still says so
+            self.record.add(job.id, pin)
+        return pin
+
+    def _find(self, kinds: Collection[str], job: SlurmJob, now: Callable[[], float]) -> tuple[str, int]:
+        found = (self.marks.find(kinds, field.text(job), job.id, job.uid, job.wanted) for field in MarkField)
+        return next(((kind, time) for kind, time in found if kind and time <= now() + AHEAD_S), ("", 0))
 
 
-def unpin(job: SlurmJob) -> dict[str, str]:
-    """Return the fields that undo our pin, {} if there is none; Slurm then places the job."""
-    found = _find(job)
-    if found is None:
-        return {}
-    place, mark = found
-    return {"ReqNodeList": fold(mark.was), place: _marked(place.text(job), f"pilotfish:unpinned={mark.time}")}
+def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:
+    """Return the pin of a job to these nodes at this time, epoch seconds."""
+    return Pin(job.uid, tuple(nodes), int(now), set(nodes) == set(job.wanted))
 
 
-def _find(job: SlurmJob) -> tuple[MarkField, Pin] | None:
-    for place in MarkField:
-        for found in _MARK.finditer(place.text(job)):
-            if (int(found["job"]), int(found["uid"])) == (job.id, job.uid):
-                with suppress(ConfigError):
-                    return place, Pin(int(found["time"]), job.id, job.uid, expand(found["was"]) if found["was"] else ())
-    return None
-
-
-def _marked(text: str, mark: str) -> str:
-    """Return the text with this mark at its end, without earlier marks of ours."""
-    return f"{_ANY_MARK.sub('', text).rstrip()} {mark}".strip()
+def _size(text: str) -> int:
+    return len(os.fsencode(text))
 
 
 def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:
@@ -102,18 +173,6 @@ def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:
     if foreign := fields.keys() - ALLOWED:
         raise InvariantError(f"pilotfish does not write {', '.join(sorted(foreign))} of a job")
     return fields
-
-
-def let_go(job: SlurmJob, now: float, *, place: MarkField) -> dict[str, str]:
-    """Return the fields that give a held job to Slurm for good."""
-    mark = f"pilotfish:let-go={int(now)}:job={job.id}:uid={job.uid}"
-    return {"StartTime": "now", place: _marked(place.text(job), mark)}
-
-
-def was_let_go(job: SlurmJob) -> bool:
-    """Return whether a mark says that this very job was given to Slurm for good."""
-    marks = (found for place in MarkField for found in _LET_GO.finditer(place.text(job)))
-    return any((int(found["job"]), int(found["uid"])) == (job.id, job.uid) for found in marks)
 
 
 def command(job: int, fields: Mapping[str, str]) -> list[str]:

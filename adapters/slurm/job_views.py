@@ -13,7 +13,6 @@ from functools import lru_cache
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.model.snapshot import JobState, JobView, NodeState
-from .job_update import pin_of
 from .ownership import Ownership, OwnershipCache, Selection, precursors, ready
 from .placement.eligibility import Verdict
 from .records import SlurmJob, SlurmNode
@@ -123,10 +122,9 @@ def _view(key: str, made_of: Sources, selection: Selection, now: float) -> JobVi
     begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":
         return view
-    mark = pin_of(job)
-    if mark and job.wanted:
+    if job.pinned is not None:
         reason = "placed; Slurm is about to start it"
-        return replace(view, nodes=job.wanted, pinned_since=float(mark.time), offered=True, reason=reason)
+        return replace(view, nodes=job.wanted, pinned_since=job.pinned, offered=True, reason=reason)
     if what is Ownership.NEIGHBOUR or verdict is None:
         return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
     after = tuple(map(str, precursors(job, selection, now)))

@@ -15,7 +15,6 @@ from enum import StrEnum
 
 from ...simulate.model.snapshot import JobState
 from . import dependency
-from .job_update import was_let_go
 from .records import SlurmJob
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
@@ -35,6 +34,8 @@ class Ownership(StrEnum):
     HELD = "held"  #: ours, held for us until its begin time
 
 
+#: Why a job with a long comment is left to Slurm.
+FULL = "its comment has no room for pilotfish's mark"
 _RUNS = (Ownership.NEIGHBOUR, "")
 
 
@@ -90,10 +91,12 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
         return Ownership.NEIGHBOUR, ""
     if job.part:
         return Ownership.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
-    if was_let_go(job):
+    if job.let_go:
         return Ownership.NEIGHBOUR, "pilotfish has let it go: Slurm chooses its start"
     if job.reservation:
         return Ownership.NEIGHBOUR, f"it has the reservation {job.reservation}"
+    if job.full:
+        return Ownership.WAITING, FULL
     if job.special:
         return Ownership.WAITING, f"it asks for {job.special}, which is left to Slurm"
     if job.dependency:

@@ -48,8 +48,12 @@ class SlurmJob:
     restarts: int = 0
     exit_code: int | None = None
     signal: int | None = None
-    comment: str = ""
-    admin_comment: str = ""
+    comment: str = ""  #: byte for byte, as `os.fsdecode` reads it
+    admin_comment: str = ""  #: likewise
+    pinned: float | None = None  #: when we bound it to `wanted`, and it still waits; epoch seconds
+    own_nodes: bool = False  #: whether it is its user who asked for the nodes to which we bound it
+    let_go: bool = False  #: whether we gave it to Slurm for good
+    full: bool = False  #: whether its comment has no room for a mark of ours
 
     @property
     def cores(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.slurm import dependency
-from ...adapters.slurm.job_update import pin_of
+from ...adapters.slurm.marks import claimed_time
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
@@ -211,9 +211,9 @@ def _log(
         nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
         entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
-    mark = pin_of(job) if job else None
-    if job and mark:
-        entries.append((float(mark.time), "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
+    placed = (claimed_time(job.comment) or claimed_time(job.admin_comment)) if job else None
+    if job and placed is not None:
+        entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
     if shown["start_time"] is not None:
         entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
     if shown["finish_time"] is not None:

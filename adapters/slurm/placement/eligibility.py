@@ -14,8 +14,7 @@ from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..job_update import pin_of
-from ..ownership import Ownership, OwnershipCache, Selection, is_held
+from ..ownership import FULL, Ownership, OwnershipCache, Selection, is_held
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
@@ -254,6 +253,8 @@ class Eligibility:
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
+        if job.full:
+            return job.submit, FULL
         if job.special or (never and not self._site.missing and not self._unread(job)):
             return job.submit, never or f"it asks for {job.special}, which is left to Slurm"
         if what is Ownership.HELD and self.is_wide(job):
@@ -324,5 +325,5 @@ class Eligibility:
 def holds(job: SlurmJob) -> tuple[str, ...]:
     """Return the nodes that a job has, or to which we pinned it for an imminent start."""
     if job.state is JobState.PENDING:
-        return job.wanted if job.wanted and pin_of(job) else ()
+        return job.wanted if job.pinned is not None else ()
     return () if job.state.ended else job.placed

@@ -92,15 +92,15 @@ def unknown_job(fields: dict[str, Callable[[], Any]]) -> SlurmJob | None:
         fields: Name of a field of `SlurmJob` -> function that reads it and may raise anything. Required: `id`, `state`,
             `placed`. Without `cpus`, `memory` and `nodes` the job has its nodes for itself.
     """
-    known = {name: value for name, read in fields.items() if (value := _attempt(read)) is not None}
+    known: dict[str, Any] = {name: value for name, read in fields.items() if (value := _attempt(read)) is not None}
     if "id" not in known:
         return None
     state = known.pop("state", JobState.UNKNOWN)
     if state.ended or state is JobState.PENDING:
         known.pop("placed", None)
-    measured = {"cpus", "memory", "nodes"} <= known.keys() and math.isfinite(known["memory"])
-    shares = {} if measured else {"shares": "NO"}
-    return SlurmJob(**known, **shares, state=JobState.UNKNOWN, reason="Slurm's answer about it cannot be read")
+    if not ({"cpus", "memory", "nodes"} <= known.keys() and math.isfinite(known["memory"])):
+        known["shares"] = "NO"
+    return SlurmJob(**known, state=JobState.UNKNOWN, reason="Slurm's answer about it cannot be read")
 
 
 def _attempt(read: Callable[[], Record]) -> Record | None:

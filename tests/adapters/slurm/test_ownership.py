@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.job_update import ALLOWED, MarkField, Pin, command, pin, pin_of, unpin
 from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of
 from pilotfish.adapters.slurm.placement.node_constraints import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 NOW = 1_000_000.0
@@ -114,52 +112,3 @@ def test_a_pin_has_as_many_nodes_as_the_job_asks_for() -> None:
     assert "asks for 1" in obstacle(OURS, places, ("n1", "n2"))
     assert "asks for 2" in obstacle(replace(OURS, nodes=2), places, ("n1", "n1"))
     assert "n3" in obstacle(OURS, places, ("n3",))
-
-
-@pytest.mark.parametrize("place", [*MarkField])
-@given(st.integers(0, 2**40), st.integers(1, 2**31), st.integers(0, 2**31), st.sets(st.sampled_from(("n1", "n2"))))
-def test_a_pin_is_recognised_on_its_own_job_only(
-    place: MarkField, time: int, job: int, uid: int, was: set[str]
-) -> None:
-    mark = Pin(time, job, uid, tuple(sorted(was)))
-    field = {MarkField.ADMIN_COMMENT: "admin_comment", MarkField.COMMENT: "comment"}[place]
-    marked = replace(OURS, id=job, uid=uid, **{field: f"noted by hand; {mark}"})  # type: ignore[arg-type]
-    assert pin_of(marked) == mark
-    assert pin_of(replace(marked, id=job + 1)) is None and pin_of(replace(marked, uid=uid + 1)) is None
-
-
-@given(st.text().map("pilotfish:pin=9:job=1:uid=1:was=n[{}".format) | st.text())
-def test_text_of_users_is_no_pin(text: str) -> None:
-    found = pin_of(replace(OURS, id=1, uid=1, admin_comment=text, comment=text))
-    assert found is None or found.was == () or f"was={found.was[0][0]}" in text
-
-
-@given(st.text())
-def test_a_mark_keeps_the_users_comment(text: str) -> None:
-    text = text.replace("pilotfish", "")
-    job = replace(OURS, comment=f"{text} pilotfish:hold=600", wanted=("n2",))
-    pinned = replace(job, comment=pin(job, ("n1",), 9.0, held=True, place=MarkField.COMMENT)["Comment"])
-    again = replace(job, comment=pin(pinned, ("n1",), 10.0, held=True, place=MarkField.COMMENT)["Comment"])
-    back = replace(job, comment=unpin(again)["Comment"])
-    assert again.comment.count("pilotfish:pin=") == 1 and hold_seconds(again.comment) == 600
-    assert unpin(again)["ReqNodeList"] == "n2" and unpin(back) == {}
-    assert back.comment == f"{job.comment} pilotfish:unpinned=10".strip()
-
-
-def test_updates_are_one_command_with_allowed_fields() -> None:
-    job = replace(OURS, id=7, uid=5, wanted=("n2",), admin_comment="of the site")
-    fields = pin(job, ("n1", "n2"), 9.0, held=True, place=MarkField.ADMIN_COMMENT)
-    assert command(7, fields) == [
-        "scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now",
-        "AdminComment=of the site pilotfish:pin=9:job=7:uid=5:was=n2",
-    ]  # fmt: skip
-    assert "StartTime" not in pin(job, ("n1",), 9.0, held=False, place=MarkField.ADMIN_COMMENT)
-    undone = unpin(replace(job, admin_comment=fields["AdminComment"]))
-    assert undone == {"ReqNodeList": "n2", "AdminComment": "of the site pilotfish:unpinned=9"}
-    assert {*fields, *pin(job, ("n1",), 9.0, held=True, place=MarkField.COMMENT)} == ALLOWED
-    free = replace(job, wanted=())
-    fields = pin(free, ("n1",), 9.0, held=True, place=MarkField.ADMIN_COMMENT)
-    undone = unpin(replace(free, admin_comment=fields["AdminComment"]))
-    assert command(7, undone)[3] == "ReqNodeList="  # an empty list clears it
-    with pytest.raises(InvariantError, match="Priority"):
-        command(7, {"Priority": "9"})

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from real_world import Served
 
+from pilotfish.adapters.slurm.marks import Marks, read_key
 from pilotfish.daemon import ipc
 
 
@@ -28,6 +29,11 @@ class SlurmDaemon(Served):
         }  # fmt: skip
         (folder / "cluster.yaml").write_text(yaml.safe_dump(cluster))
         self.config.write_text(yaml.safe_dump(config))
+
+    def mark(self, job: int, uid: int, nodes: tuple[str, ...], time: float) -> str:
+        """The mark of a pin that this daemon set, and whose record was lost."""
+        state = self.config.parent / "state" / "slurm"
+        return Marks(read_key(state, make=True)).make("pin", int(time), job, uid, nodes)
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""

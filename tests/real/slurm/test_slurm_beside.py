@@ -83,7 +83,7 @@ def test_the_reaper_removes_a_pin_to_a_node_that_failed(slurm: SlurmCluster, dae
     now = int(time.time())
     slurm.run(
         *("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now"),
-        f"AdminComment=pilotfish:pin={now}:job={job}:uid={slurm.uid('games')}:was=",
+        f"AdminComment={daemon.mark(job, slurm.uid('games'), ('n2',), now)}",
     )
     time.sleep(2.5)
     assert slurm.jobs()[job][0] == "PENDING"
@@ -103,7 +103,7 @@ def test_the_daemon_removes_its_own_pins_too(slurm: SlurmCluster, daemon: SlurmD
     now = int(time.time()) - 60
     slurm.run(
         *("scontrol", "update", f"JobId={job}", "ReqNodeList=n3", "StartTime=now"),
-        f"AdminComment=pilotfish:pin={now}:job={job}:uid={slurm.uid('games')}:was=",
+        f"AdminComment={daemon.mark(job, slurm.uid('games'), ('n3',), now)}",
     )
     daemon.start()
     eventually(lambda: slurm.show(job)["ReqNodeList"] == "(null)", "the pin to be taken back")

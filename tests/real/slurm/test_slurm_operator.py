@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import time
@@ -63,9 +64,10 @@ def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: 
     daemon.stop(signal.SIGKILL)
     job = hand_over(site, "sleep 0.2")
     site.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    shutil.rmtree(daemon.config.parent / "state" / "slurm" / "pins", ignore_errors=True)
     site.run(
         *("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now"),
-        f"Comment=for me pilotfish:hold=600 pilotfish:pin=1000:job={job}:uid={site.uid('games')}:was=",
+        f"Comment=for me pilotfish:hold=600 {daemon.mark(job, site.uid('games'), ('n2',), 1000)}",
     )
     argv = [*daemon.prefix, *COMMAND, "reap", "--config", str(daemon.config)]
     done = subprocess.run(argv, capture_output=True, text=True, env=daemon.environment, cwd="/")

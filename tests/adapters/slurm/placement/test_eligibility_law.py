@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.job_update import Pin
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
 from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
@@ -59,7 +58,7 @@ def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], m
         job = next(job for job in queue if job.id == number)
         where = tuple(sorted(verdict.allowed)[: job.nodes])
         assert not judge.verdict(job, where).waits
-        placed = replace(job, wanted=where, admin_comment=str(Pin(int(NOW), number, job.uid)))
+        placed = replace(job, wanted=where, pinned=NOW)
         queue = [placed if other.id == number else other for other in queue]
         judge.place(placed)
         assert judge.verdicts() == _eligibility(queue, site).verdicts()

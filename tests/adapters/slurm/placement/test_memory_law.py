@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.job_update import Pin
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement.future_occupancy import START_S
 from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
@@ -242,11 +241,11 @@ class Pair:
             del slurm.queue[pick(list(slurm.queue))]
         elif what == "pin" and waiting:
             job = pick(waiting)
-            where, mark = tuple(self.random.sample(NAMES, job.nodes)), str(Pin(7, job.id, job.uid, job.wanted))
-            slurm.queue[job.id] = replace(job, wanted=where, admin_comment=mark)
+            where = tuple(self.random.sample(NAMES, job.nodes))
+            slurm.queue[job.id] = replace(job, wanted=where, pinned=7.0)
         elif what == "unpin" and waiting:
             job = pick(waiting)
-            slurm.queue[job.id] = replace(job, wanted=(), admin_comment="")
+            slurm.queue[job.id] = replace(job, wanted=(), pinned=None)
         elif what == "node":
             name = pick(NAMES)
             slurm.machines[name] = self._node(name)

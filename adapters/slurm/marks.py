@@ -1,0 +1,239 @@
+"""Marks in a job's comment that only pilotfish can make, and the record of its pins.
+
+Rule: the record decides. It is written before Slurm is asked to pin a job, and neither a user nor a job can change it:
+a job is pinned by us if the record has it and the job must still run on those nodes. A mark is the second witness, for
+pins whose record was lost: an HMAC with a key that daemon and reaper share, over the job, its user, the time and the
+nodes. A mark that was forged, copied or changed is a user's text.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import stat
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from ...simulate.errors import ConfigError
+from ..base import AdapterError
+
+log = logging.getLogger("pilotfish.slurm")
+#: Seconds by which a mark may be ahead of the controller's clock.
+AHEAD_S = 5.0
+KEY_BYTES = 32
+#: Bytes of the HMAC that are kept; RFC 2104 asks for half of the hash or at least 80 bits.
+TAG_BYTES = 12
+MARK = re.compile(r" ?pilotfish:(?P<kind>pin|own|let-go)=(?P<time>[0-9]{1,11}):(?P<tag>[\w-]{16})(?![^\s])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A pin of ours: the job's user, the nodes, when it was set (controller's clock, epoch seconds).
+
+    Args:
+        own: The nodes are those that the user asked for; there is nothing to undo.
+    """
+
+    uid: int
+    nodes: tuple[str, ...]
+    time: int
+    own: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The word in its mark."""
+        return "own" if self.own else "pin"
+
+
+class Marks:
+    """Makes and recognises marks with a key; without one it makes none, and recognises none."""
+
+    def __init__(self, key: bytes = b"") -> None:
+        self._key = key
+
+    def make(self, kind: str, time: int, job: int, uid: int, nodes: Iterable[str] = ()) -> str:
+        """Return a mark.
+
+        Args:
+            kind: `pin`, `own` or `let-go`.
+            time: Controller's clock, whole epoch seconds.
+            job: The job's id.
+            uid: The job's user.
+            nodes: Nodes to which the job is pinned.
+        """
+        return f"pilotfish:{kind}={time}:{self._tag(kind, time, job, uid, nodes)}"
+
+    def find(self, kinds: Collection[str], text: str, job: int, uid: int, nodes: Iterable[str]) -> tuple[str, int]:
+        """Return kind and time of the last genuine mark of these kinds in a text, ("", 0) if there is none."""
+        genuine = [
+            (found["kind"], int(found["time"]))
+            for found in MARK.finditer(text)
+            if found["kind"] in kinds and self._is_genuine(found, job, uid, nodes)
+        ]
+        return genuine[-1] if genuine else ("", 0)
+
+    def without(self, text: str, job: int, uid: int, nodes: Iterable[str]) -> str:
+        """Return a text without our marks on this job and these nodes; every other byte stays."""
+        names = tuple(nodes)
+        return MARK.sub(lambda found: "" if self._is_genuine(found, job, uid, names) else found[0], text)
+
+    def _is_genuine(self, found: re.Match[str], job: int, uid: int, nodes: Iterable[str]) -> bool:
+        names = nodes if found["kind"] != "let-go" else ()
+        expected = self._tag(found["kind"], int(found["time"]), job, uid, names)
+        return bool(self._key) and hmac.compare_digest(expected, found["tag"])
+
+    def _tag(self, kind: str, time: int, job: int, uid: int, nodes: Iterable[str]) -> str:
+        said = "\0".join((kind, str(time), str(job), str(uid), *sorted(nodes)))
+        return urlsafe_b64encode(hmac.digest(self._key, said.encode(errors="replace"), sha256)[:TAG_BYTES]).decode()
+
+
+def claimed_time(text: str) -> float | None:
+    """Return when the last pin in a comment was set, genuine or not; only to be shown to the job's own user."""
+    times = [float(found["time"]) for found in MARK.finditer(text) if found["kind"] != "let-go"]
+    return times[-1] if times else None
+
+
+def read_key(folder: Path | None, *, make: bool) -> bytes:
+    """Return the key of a state directory, b"" if there is none.
+
+    Args:
+        folder: The directory; None: there is no key.
+        make: Make a key if there is none.
+
+    Raises:
+        ConfigError: Others can read or replace the key, or it cannot be read or made.
+    """
+    if folder is None:
+        return b""
+    path = folder / "mark.key"
+    try:
+        if make and not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = folder / f".mark.key.{os.getpid()}.{secrets.token_hex(4)}"
+            _write(draft, secrets.token_bytes(KEY_BYTES))
+            with suppress(FileExistsError):
+                os.link(draft, path)  # of two that make a key, one wins
+            draft.unlink()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise ConfigError(str(path), "", f"the key of pilotfish's marks: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) & 0o077:
+            raise ConfigError(str(path), "", "others can read the key of pilotfish's marks", "mode 0600")
+        key = file.read(KEY_BYTES + 1)
+    if len(key) != KEY_BYTES:
+        raise ConfigError(str(path), "", "it is no key of pilotfish's marks; remove it, and another is made")
+    return key
+
+
+class PinRecord:
+    """The pins that we set, one file for each in `STATE/pins`, named by the job's id.
+
+    Args:
+        folder: The state directory; None: the record is kept in memory.
+        read_only: Change no file.
+    """
+
+    def __init__(self, folder: Path | None, *, read_only: bool = False) -> None:
+        self._folder = None if folder is None else folder / "pins"
+        self._read_only = read_only
+        self._pins: dict[int, Pin] = {}
+        self._read: int | None = None
+        self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
+        self.refresh()
+        #: Whether there is no record of earlier pins, so that marks decide until it is made.
+        self.lost = self._folder is not None and self._read is None
+
+    def get(self, job: int) -> Pin | None:
+        """Return the pin of a job; whether the job still has it is for the reader of the queue to say."""
+        return self._pins.get(job)
+
+    def jobs(self) -> Collection[int]:
+        """Return the ids of the jobs on record."""
+        return self._pins.keys()
+
+    def refresh(self) -> None:
+        """Read the record again if another process has changed it, such as the reaper. O(1) if none has."""
+        if self._folder is None:
+            return
+        try:
+            changed = self._folder.stat().st_mtime_ns
+            if changed == self._read:
+                return
+            names = [name for name in os.listdir(self._folder) if name.isascii() and name.isdecimal()]
+        except OSError:
+            return
+        pins, damaged = dict[int, Pin](), set[int]()
+        for name in names:
+            try:
+                pins[int(name)] = _pin_in((self._folder / name).read_text())
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, KeyError, TypeError):
+                damaged.add(int(name))
+        self._pins, self.damaged, self._read = pins, frozenset(damaged), changed
+
+    def add(self, job: int, pin: Pin) -> None:
+        """Record a pin, before Slurm is asked for it. Raises AdapterError: it was not recorded, so it must not be set.
+
+        Args:
+            job: The job's id.
+            pin: The pin.
+        """
+        if self._folder is not None and not self._read_only:
+            try:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                draft = self._folder / f".{job}.new"
+                _write(draft, json.dumps(asdict(pin)).encode())
+                os.replace(draft, self._folder / str(job))
+                self._read = self._folder.stat().st_mtime_ns
+            except OSError as error:
+                why = f"{self._folder}: the pin cannot be recorded, so it is not set: {error.strerror}"
+                raise AdapterError(why, transient=True, kind="state") from None
+        self._pins[job] = pin
+
+    def drop(self, job: int) -> None:
+        """Forget a pin that is gone. A file that cannot be removed is read again and does no harm."""
+        self._pins.pop(job, None)
+        if self._folder is not None and not self._read_only:
+            with suppress(OSError):
+                (self._folder / str(job)).unlink()
+                self._read = self._folder.stat().st_mtime_ns
+
+    def retain(self, jobs: Collection[int]) -> None:
+        """Forget the pins of all jobs but these: they have left the queue."""
+        for gone in (self._pins.keys() | self.damaged) - set(jobs):
+            self.drop(gone)
+
+    def found_again(self) -> None:
+        """End the time in which marks decide: what they showed has been recorded."""
+        if self.lost and self._folder is not None and not self._read_only:
+            with suppress(OSError):
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.lost = False
+
+
+def _pin_in(text: str) -> Pin:
+    said = json.loads(text)
+    return Pin(int(said["uid"]), tuple(map(str, said["nodes"])), int(said["time"]), bool(said["own"]))
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a new file, to disk, for its owner only."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

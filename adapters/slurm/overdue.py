@@ -1,0 +1,175 @@
+"""The reaper of Slurm: takes back pins that did not become a start, and lets go of jobs that were held too long.
+
+Rule: it shares no parser with the daemon and reads the few fields that it needs, row by row. A row, or a field of it,
+that cannot be read says nothing about any other. What is ours it knows from the record of pins, or, where that is lost,
+from our marks. A job is changed only within FRESH_S of being read.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...formats.hostlist import expand
+from ...simulate.errors import ConfigError
+from ...simulate.model.snapshot import JobState
+from ..base import AdapterError
+from .job_update import BEGUN, MarkField, OurChanges
+from .marks import Marks, PinRecord, read_key
+from .ownership import Selection, is_held
+from .records import SlurmJob
+from .transport.command_transport import CommandTransport
+from .transport.runner import Runner
+
+#: Seconds for which what was read of a job is good for a change.
+FRESH_S = 2.0
+#: Most names of a node list; a longer list is not one of our pins.
+MOST_NODES = 8192
+FIELDS = (
+    "JobID", "UserID", "ReqNodes", "Comment", "admin_comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
+    "EligibleTime", "RestartCnt", "JobArrayID", "HetJobID", "Reservation",
+)  # fmt: skip
+_NONE = ("", "(null)", "N/A")
+
+
+class Reaper:
+    """Reads the waiting jobs, and releases what is overdue.
+
+    Args:
+        run: Runs a command and returns what it printed.
+        selection: Jobs that are handed over.
+        state_dir: Directory with the key of our marks and the record of our pins.
+        max_defer_s: Longest time that a job is kept after its submission, seconds.
+    """
+
+    def __init__(self, run: Runner, selection: Selection, state_dir: Path, max_defer_s: float) -> None:
+        self._run, self._transport = run, CommandTransport(run)
+        self._selection, self._folder, self._max_defer_s = selection, state_dir, max_defer_s
+        field = MarkField.COMMENT if os.geteuid() else MarkField.ADMIN_COMMENT
+        self.problem = ""
+        try:
+            key = read_key(state_dir, make=False)
+        except ConfigError as error:  # the record still says what is ours
+            key, self.problem = b"", str(error)
+        self._changes = OurChanges(Marks(key), PinRecord(state_dir, read_only=True), selection.takes, field)
+
+    def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
+        """Release what is overdue; return how many releases failed. Raises AdapterError if no job can be read.
+
+        Args:
+            older_s: Least age of a pin, and least time since the end of a hold, seconds.
+            show: Called with one line for each release.
+            dry: Only show.
+        """
+        if self.problem:
+            show(f"# only the record of pins is used: {self.problem}")
+        failed, offset = 0, self._transport.time() - time.monotonic()
+        jobs, read_at = self._waiting(offset), time.monotonic()
+        due = [job.id for job in jobs.values() if self._fields(job, offset, older_s)]
+        for number in due:
+            if time.monotonic() - read_at > FRESH_S:
+                jobs, read_at = self._waiting(offset), time.monotonic()
+            job = jobs.get(number)
+            fields = self._fields(job, offset, older_s) if job is not None else None
+            if job is None or fields is None:
+                continue  # it began, or was released, in between
+            try:
+                if not dry:
+                    self._write(job, fields)
+                show(f"release slurm/{number}")
+            except (AdapterError, OSError, ValueError) as error:
+                failed += 1
+                show(f"release slurm/{number}: {error}")
+        return failed
+
+    def _write(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
+        try:
+            if fields:
+                self._transport.update(job.id, fields)
+        except AdapterError as error:
+            if not any(words in error.stderr_tail for words in BEGUN):
+                raise
+        if job.pinned is not None:
+            PinRecord(self._folder).drop(job.id)
+
+    def _fields(self, job: SlurmJob, offset: float, older_s: float) -> Mapping[str, str] | None:
+        """Return the fields that release a job, None if it is not overdue."""
+        now = time.monotonic() + offset
+        if job.pinned is not None:
+            return self._changes.unpin(job) if job.pinned < now - older_s else None
+        kept = not (job.part or job.reservation or job.let_go) and self._selection.takes(job) and is_held(job, now)
+        if kept and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
+            return self._changes.let_go(job, now)
+        return None
+
+    def _waiting(self, offset: float) -> dict[int, SlurmJob]:
+        """Return the waiting jobs by id, with what is ours on them."""
+        mark = f"@{secrets.token_hex(8)}@"
+        form = ",".join(f"{field}:0{mark}" for field in FIELDS)
+
+        def now() -> float:
+            return time.monotonic() + offset
+
+        cells = self._run(["squeue", "--noheader", "--all", "--states=pending", f"--Format={form}"]).split(mark)
+        if cells.pop().strip() or len(cells) % len(FIELDS):
+            raise AdapterError("squeue: the table is cut off or garbled", kind="parse", argv=("squeue",))
+        found = {}
+        for values in zip(*[iter(cells)] * len(FIELDS), strict=True):
+            try:
+                job = self._changes.recognise(_job(dict(zip(FIELDS, values, strict=True))), now)
+            except Exception:  # a user's text: the other rows must be judged
+                continue
+            found[job.id] = job
+        return found
+
+
+def _job(row: Mapping[str, str]) -> SlurmJob:
+    """Return what the reaper needs of a job. Raises ValueError if its id or its user cannot be read."""
+    number, uid = _number(row["JobID"]), _number(row["UserID"])
+    if number is None or uid is None:
+        raise ValueError("a job without an id or a user")
+    return SlurmJob(
+        id=number,
+        state=JobState.PENDING,
+        part=any(mark in row["JobArrayID"] for mark in "_+") or _number(row["HetJobID"]) not in (None, 0),
+        uid=uid,
+        account=_word(row["Account"]),
+        qos=_word(row["QOS"]),
+        partition=_word(row["Partition"]),
+        features=_word(row["Feature"]),
+        reservation=_word(row["Reservation"]),
+        submit=_time(row["SubmitTime"]),
+        begin=_time(row["EligibleTime"]),
+        restarts=_number(row["RestartCnt"]) or 0,
+        wanted=_nodes(_word(row["ReqNodes"])),
+        comment="" if row["Comment"] == "(null)" else row["Comment"],
+        admin_comment="" if row["admin_comment"] == "(null)" else row["admin_comment"],
+    )
+
+
+def _word(text: str) -> str:
+    return "" if text.strip() in _NONE else text.strip()
+
+
+def _number(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else None
+
+
+def _time(text: str) -> float | None:
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    """Return the names of a node list, () if there is none or if it cannot be a pin of ours."""
+    try:
+        return expand(text, MOST_NODES) if 0 < len(text) <= 2**18 else ()
+    except ConfigError:
+        return ()

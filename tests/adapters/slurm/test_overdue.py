@@ -1,0 +1,194 @@
+"""The reaper: it takes back our overdue pins, row by row, by the record or by marks, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
+from pilotfish.adapters.slurm.overdue import FIELDS, Reaper
+from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.cli.__main__ import main
+
+NOW = int(time.time())
+
+
+def at(age: int) -> str:
+    """Return a time so many seconds ago, as Slurm prints it."""
+    return datetime.fromtimestamp(NOW - age, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+PLAIN = {
+    "JobID": "7", "UserID": "5", "ReqNodes": "n1", "Comment": "pilotfish", "admin_comment": "(null)",
+    "Partition": "main", "QOS": "normal", "Account": "research", "Feature": "(null)",
+    "SubmitTime": at(4800), "EligibleTime": at(4800), "RestartCnt": "0", "JobArrayID": "7",
+    "HetJobID": "N/A", "Reservation": "(null)",
+}  # fmt: skip
+
+
+class Slurm:
+    """Commands of a Slurm with these waiting jobs; `updates` are the changes that it was asked for."""
+
+    def __init__(self, *rows: dict[str, str]) -> None:
+        self.rows = [PLAIN | row for row in rows]
+        self.updates: list[list[str]] = []
+        self.refusal = ""
+
+    def __call__(self, argv: Sequence[str]) -> str:
+        if argv[0] == "sdiag":
+            return f"***\nsdiag output at Sat Nov 21 07:20:09 2026 ({NOW})\n***\n"
+        if argv[0] == "squeue":
+            mark = argv[-1].split(":0", 1)[1].split(",")[0]
+            return "".join("".join(row[field] + mark for field in FIELDS) + "\n" for row in self.rows)
+        assert argv[:2] == ["scontrol", "update"]
+        if self.refusal:
+            raise AdapterError(self.refusal, kind="refused", stderr_tail=self.refusal)
+        self.updates.append([*argv[2:]])
+        return ""
+
+
+def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset[str]) -> tuple[int, list[str]]:
+    said: list[str] = []
+    failed = Reaper(slurm, Selection(**fields), folder, 3600.0).reap(30.0, said.append, dry=dry)
+    return failed, said
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    read_key(tmp_path, make=True)
+    (tmp_path / "pins").mkdir()
+    return tmp_path
+
+
+def record(folder: Path, job: int = 7, age: int = 60, **changed: object) -> None:
+    fields = {"uid": 5, "nodes": ("n1",), "time": NOW - age} | changed
+    PinRecord(folder).add(job, Pin(**fields))  # type: ignore[arg-type]
+
+
+def marked(folder: Path, age: int = 60, job: int = 7, text: str = "pilotfish ") -> str:
+    return text + Marks(read_key(folder, make=False)).make("pin", NOW - age, job, 5, ("n1",))
+
+
+#: What users write; whatever it is, it changes nothing for others.
+BAD_ROWS = tuple({"JobID": "9", "UserID": "6"} | row for row in (
+    {"JobID": "x"}, {"UserID": ""}, {"ReqNodes": "cpu1,gpu1,cpu1"}, {"ReqNodes": "n[0-199999]"}, {"ReqNodes": "n[1-"},
+    {"EligibleTime": "10240-08-12T09:21:02"}, {"SubmitTime": "soon"}, {"RestartCnt": "9" * 5000},
+    {"Comment": f"pilotfish:pin={'9' * 400}:job=7:uid=1005:was="}, {"Comment": "\udcff\ud800\x1b"}, {"JobID": "9" * 5000},
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("comment", ["", "mine", "(null)", "pilotfish:pin=9:job=7:uid=5:was=n[0-199999]"])
+def test_an_overdue_pin_on_record_is_taken_back_whatever_the_comment_says(comment: str, folder: Path) -> None:
+    record(folder)
+    slurm = Slurm({"Comment": comment}, *BAD_ROWS)
+    assert reaped(slurm, folder, dry=True) == (0, ["release slurm/7"]) and slurm.updates == []
+    assert reaped(slurm, folder) == (0, ["release slurm/7"])
+    assert slurm.updates == [["JobId=7", "ReqNodeList="]]
+    slurm.updates.clear()
+    assert reaped(slurm, folder) == (0, []) and slurm.updates == [], "the user wants this node since"
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"),
+    [
+        ({}, {"age": 20}), ({"ReqNodes": "n2"}, {}), ({"ReqNodes": "(null)"}, {}), ({"ReqNodes": "n[1-2]"}, {}),
+        ({"UserID": "6"}, {}), ({"JobID": "8"}, {}),
+    ],
+)  # fmt: skip
+def test_a_young_pin_and_a_users_own_list_stay(row: dict[str, str], changed: dict[str, int], folder: Path) -> None:
+    record(folder, **changed)  # type: ignore[arg-type]
+    slurm = Slurm(row)
+    assert reaped(slurm, folder) == (0, []) and slurm.updates == []
+
+
+def test_without_a_record_marks_say_what_is_ours(folder: Path) -> None:
+    (folder / "pins").rmdir()
+    slurm = Slurm({"Comment": marked(folder)}, *BAD_ROWS)
+    assert reaped(slurm, folder) == (0, ["release slurm/7"])
+    assert slurm.updates == [["JobId=7", "ReqNodeList=", "Comment=pilotfish"]]
+    assert not (folder / "pins").exists(), "the daemon makes it, and finds the marks of running jobs too"
+    for other in (
+        {"Comment": marked(folder, job=8)},
+        {"Comment": marked(folder, age=-60)},
+        {"Comment": marked(folder)[:-1]},
+        {"Comment": marked(folder), "ReqNodes": "n2"},
+    ):
+        assert reaped(Slurm(other), folder) == (0, [])
+    chosen = Slurm({"admin_comment": marked(folder, text="")} | {"Comment": "mine"})
+    assert reaped(chosen, folder) == (0, []), "the job is not handed over"
+    assert reaped(chosen, folder, partitions=frozenset({"main"}))[1] == ["release slurm/7"]
+
+
+def test_a_key_that_others_may_read_makes_no_mark_genuine_and_stops_nothing(folder: Path) -> None:
+    record(folder)
+    (folder / "mark.key").chmod(0o644)
+    failed, said = reaped(Slurm({}), folder)
+    assert failed == 0 and "others can read" in said[0] and said[1:] == ["release slurm/7"]
+
+
+HELD = {"Comment": "pilotfish:hold=9000", "ReqNodes": "(null)", "SubmitTime": at(4800),
+        "EligibleTime": at(-4200)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "let_go"),
+    [
+        ({}, True), ({"SubmitTime": at(3600), "EligibleTime": at(-5400)}, False), ({"JobArrayID": "7_[1-3]"}, False),
+        ({"HetJobID": "6"}, False), ({"Reservation": "maint"}, False), ({"RestartCnt": "1"}, False),
+        ({"Comment": "mine"}, False), ({"EligibleTime": at(-4260)}, False),
+    ],
+)  # fmt: skip
+def test_a_job_that_was_held_too_long_is_let_go(changed: dict[str, str], let_go: bool, folder: Path) -> None:
+    slurm = Slurm(HELD | changed)
+    assert reaped(slurm, folder)[1] == ["release slurm/7"] * let_go
+    assert [update[1] for update in slurm.updates] == ["StartTime=now"] * let_go
+
+
+def test_a_refusal_is_counted_and_one_that_came_too_late_is_none(folder: Path) -> None:
+    record(folder)
+    record(folder, 8)
+    slurm = Slurm({}, {"JobID": "8"})
+    slurm.refusal = "Invalid user id"
+    assert reaped(slurm, folder)[0] == 2
+    slurm.refusal = "Job is no longer pending execution"
+    assert reaped(slurm, folder) == (0, ["release slurm/7", "release slurm/8"])
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), st.binary(max_size=60).map(os.fsdecode)))
+def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        record(folder)
+        theirs = {"JobID": "9", "UserID": "6"} | {key: text for key, text in row.items() if key != "JobID"}
+        slurm = Slurm(theirs, {})
+        assert reaped(slurm, folder) == (0, ["release slurm/7"])
+        assert slurm.updates == [["JobId=7", "ReqNodeList="]]
+
+
+def test_where_the_configuration_says_dry_run_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cluster.yaml").write_text("not even read\n")
+    text = "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
+    (tmp_path / "pilotfish.yaml").write_text(text + "dry_run: true\n")
+    record(tmp_path / "state" / "slurm")
+    slurm = Slurm({})
+    monkeypatch.setattr(
+        "pilotfish.adapters.slurm.transport.runner.CommandRunner.__call__", lambda self, argv: slurm(argv)
+    )
+    argv = ["reap", "--config", str(tmp_path / "pilotfish.yaml")]
+    assert main(argv) == 0 and slurm.updates == []
+    said = capsys.readouterr()
+    assert said.out == "release slurm/7\n" and "dry_run is true" in said.err
+    (tmp_path / "pilotfish.yaml").write_text(text)
+    assert main(argv) == 0 and slurm.updates == [["JobId=7", "ReqNodeList="]]
