@@ -5,7 +5,7 @@ Rule: a failed action is a value with the reason. The next snapshot shows whethe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
@@ -30,6 +30,10 @@ class Live:
     adapter: Adapter
     dry: bool = False
 
+    def new(self, actions: Sequence[Action]) -> list[Action]:
+        """Return all actions: each is to be carried out."""
+        return [*actions]
+
     def apply(self, action: Action) -> None:
         """Hand the action to the adapter. Raises AdapterError."""
         self.adapter.apply(action)
@@ -39,7 +43,7 @@ class Live:
 class Recording:
     """A dry run: prints every action as one line.
 
-    As nothing starts, every cycle makes the same decision; it is printed when it changes.
+    As nothing is done, every cycle makes the same decision. It is one decision, until it changes.
 
     Args:
         show: called with each line.
@@ -52,11 +56,14 @@ class Recording:
     dry: bool = True
     shown: dict[str, str] = field(default_factory=dict)
 
+    def new(self, actions: Sequence[Action]) -> list[Action]:
+        """Return the actions that are not the last one printed for their jobs."""
+        return [action for action in actions if self.shown.get(action.key) != describe(action)]
+
     def apply(self, action: Action) -> None:
         """Print the action, unless it is the last one printed for its job."""
-        line = describe(action)
-        if self.shown.get(action.key) != line:
-            self.shown[action.key] = line
+        if self.new([action]):
+            self.shown[action.key] = line = describe(action)
             self.show(line)
             for command in self.preview(action):
                 self.show(f"  {command}")

@@ -72,7 +72,7 @@ class Cycle:
         plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None
         # 4. Forecast: note when the plan expects each job to end; what starts now becomes an action.
         starts = self.tracker.note_forecasts(plan, problem, snapshot) if plan and problem else []
-        actions = self.tracker.actions(snapshot, starts)
+        actions = self.applier.new(self.tracker.actions(snapshot, starts))
         # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
         if actions:
             report.rejected = check(actions, self.adapter.refresh([action.key for action in actions]))

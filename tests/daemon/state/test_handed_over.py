@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
@@ -289,3 +290,20 @@ def test_nodes_freed_early_by_a_neighbour_are_used_at_once(offering, kit) -> Non
     del offering.manager.views["rjms/x"]
     offering.run(2)
     assert offering.manager.runs["rjms/1"] == 1
+
+
+def test_a_dry_run_makes_each_decision_once_and_not_every_cycle(offering, kit, caplog) -> None:
+    printed: list[str] = []
+    offering.kill()
+    offering.start(in_memory=True, applier=Recording(printed.append, lambda action: ["the command"]))
+    offering.manager.offer(kit.job("1"), due=offering.manager.time, due_why="it asks for licenses", waits="licenses")
+    offering.manager.offer(kit.job("2"), pinned_since=offering.manager.time - 60, nodes=("n1",), restartable=False)
+    with caplog.at_level("INFO", logger="pilotfish.cycle"):
+        reports = offering.run(20)
+    assert printed == [
+        *("release rjms/2", "  the command"),
+        *("release rjms/1: it asks for licenses", "  the command"),
+    ]
+    assert sum(len(report.applied) for report in reports) == 2
+    assert caplog.text.count("release rjms/") == 2
+    assert offering.manager.releases == 0
