@@ -58,7 +58,7 @@ def expand(text: object, most: int = MOST_NODES) -> tuple[str, ...]:
     parts = [part.strip() for part in _PART.findall(text)]
     if not parts or _PART.sub("", text) != "," * (len(parts) - 1):
         raise bad(found(text), ALLOWED)
-    if sum(_count(part) for part in parts) > most:
+    if len(parts) > most or sum(_count(part) for part in parts) > most:
         raise bad(f"{found(text)}, too many names", f"at most {most} nodes")
     names = [name for part in parts for name in _expand_part(part)]
     if len(set(names)) != len(names):

@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from .job_update import BEGUN, MarkField, OurChanges
-from .marks import Marks, PinRecord, read_key
+from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import Selection, is_held
 from .records import SlurmJob
 from .transport.command_transport import CommandTransport
@@ -29,6 +30,8 @@ from .transport.runner import Runner
 FRESH_S = 2.0
 #: Most names of a node list; a longer list is not one of our pins.
 MOST_NODES = 8192
+#: Longest text of a node list, characters.
+LONGEST_LIST = 2**16
 FIELDS = (
     "JobID", "UserID", "ReqNodes", "Comment", "admin_comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
     "EligibleTime", "RestartCnt", "JobArrayID", "HetJobID", "Reservation",
@@ -120,11 +123,22 @@ class Reaper:
         found = {}
         for values in zip(*[iter(cells)] * len(FIELDS), strict=True):
             try:
-                job = self._changes.recognise(_job(dict(zip(FIELDS, values, strict=True))), now)
+                row = dict(zip(FIELDS, values, strict=True))
+                job = _job(row)
+                job = self._changes.recognise(replace(job, wanted=self._wanted(job, _word(row["ReqNodes"]))), now)
             except Exception:  # a user's text: the other rows must be judged
                 continue
             found[job.id] = job
         return found
+
+    def _wanted(self, job: SlurmJob, text: str) -> tuple[str, ...]:
+        """Return the nodes of a list that may be a pin of ours; () of any other, which is not expanded."""
+        record = self._changes.record
+        if (pin := record.get(job.id)) is not None:
+            return _nodes(text, len(pin.nodes))
+        if not (record.lost or job.id in record.damaged):
+            return ()
+        return _nodes(text, MOST_NODES) if MARK.search(job.comment) or MARK.search(job.admin_comment) else ()
 
 
 def _job(row: Mapping[str, str]) -> SlurmJob:
@@ -145,7 +159,6 @@ def _job(row: Mapping[str, str]) -> SlurmJob:
         submit=_time(row["SubmitTime"]),
         begin=_time(row["EligibleTime"]),
         restarts=_number(row["RestartCnt"]) or 0,
-        wanted=_nodes(_word(row["ReqNodes"])),
         comment="" if row["Comment"] == "(null)" else row["Comment"],
         admin_comment="" if row["admin_comment"] == "(null)" else row["admin_comment"],
     )
@@ -167,9 +180,9 @@ def _time(text: str) -> float | None:
         return None
 
 
-def _nodes(text: str) -> tuple[str, ...]:
-    """Return the names of a node list, () if there is none or if it cannot be a pin of ours."""
+def _nodes(text: str, most: int) -> tuple[str, ...]:
+    """Return the names of a node list, () if there is none, if it has more than `most` names, or is unreadable."""
     try:
-        return expand(text, MOST_NODES) if 0 < len(text) <= 2**18 else ()
+        return expand(text, most) if 0 < len(text) <= LONGEST_LIST else ()
     except ConfigError:
         return ()

@@ -78,7 +78,7 @@ def excluded(unreadable: Unreadable | None = None) -> Table[tuple[int, tuple[str
     def stand_in(row: Mapping[str, str]) -> tuple[int, tuple[str, ...] | None]:
         return whole(row["%A"]), None
 
-    what = "list of excluded nodes"
+    what = "exclusion list"
     return Table(command, fields, read, what, _short_format, stand_in=stand_in, unreadable=seen)
 
 
