@@ -67,6 +67,8 @@ log = logging.getLogger("pilotfish.slurm")
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
+#: Said once, where it is so.
+IN_COMMENT = "an operator may not write AdminComment: pins are marked in Comment"
 #: Slurm's refusal for lack of rights.
 DENIED = "Access/permission denied"
 #: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
@@ -127,6 +129,8 @@ class SlurmAdapter(Adapter):
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
         key, record = read_key(folder, make=not read_only), PinRecord(folder, read_only=read_only)
         self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field)
+        if self.changes.field is MarkField.COMMENT:
+            log.info(IN_COMMENT)
 
     def snapshot(self) -> Snapshot:
         """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
@@ -318,6 +322,7 @@ class SlurmAdapter(Adapter):
                 raise
             self.changes.field = MarkField.COMMENT
             self._change(job, fields())
+            log.info(IN_COMMENT)
 
     def _release(self, key: str) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""

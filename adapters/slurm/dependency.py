@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_CLAUSE = re.compile(r"(?P<kind>afterok|afterany)(?P<jobs>(?::\d+(?:\((?:unfulfilled|fulfilled)\))?)+)")
-_JOB = re.compile(r":(\d+)(\(fulfilled\))?")
+_CLAUSE = re.compile(r"(?P<kind>afterok|afterany)(?P<jobs>(?::[0-9]{1,10}(?:\((?:unfulfilled|fulfilled)\))?)+)")
+_JOB = re.compile(r":([0-9]{1,10})(\(fulfilled\))?")
 
 
 def options(ids: Iterable[int]) -> list[str]:

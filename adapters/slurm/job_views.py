@@ -36,7 +36,8 @@ def key_of(job: SlurmJob, uid: int) -> str:
 def id_in(key: str) -> int | None:
     """Return Slurm's id in `slurm/ID`, None for any other key."""
     number = key.removeprefix(PREFIX)
-    return int(number) if key.startswith(PREFIX) and number.isdigit() else None
+    plain = key.startswith(PREFIX) and number.isascii() and number.isdecimal() and len(number) <= 10
+    return int(number) if plain else None
 
 
 def job_of(job: SlurmJob, cores: int = 0) -> Job:

@@ -27,7 +27,13 @@ from pilotfish.adapters.slurm.rest import forms
 from pilotfish.adapters.slurm.rest.errors import read
 from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.daemon.apply import Live
+from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.reaper import lapsed, overdue
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.journal import Journal
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Release, Start
 from pilotfish.simulate.model.snapshot import JobState
@@ -154,6 +160,31 @@ def test_a_users_text_over_squeue(texts: list[dict[str, str]], excluded: str, sa
             assert lines == ["release slurm/7", "release slurm/9"] and slurm.updates == []
     read_alone, read_crowded = (CommandTransport(slurm).jobs() for slurm in (alone, crowded))
     assert [job for job in read_crowded if job.id in (7, 8, 9)] == read_alone
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(ROWS, min_size=1, max_size=3), LISTS)
+@example([{"Comment": text, "Name": text, "Dependency": text, "Feature": text} for text in NASTY], "(null)")
+def test_a_users_text_on_jobs_that_are_handed_over(texts: list[dict[str, str]], excluded: str) -> None:
+    """Whole cycles of the daemon: what is overdue of others is released, whatever jobs of the same partition say."""
+    theirs = [FOREIGN | {"JobID": str(66 + i), "Partition": "main"} | row for i, row in enumerate(texts)]
+    slurm = Slurm(*theirs, *OURS, excluded=excluded)
+    now = [0.0]
+    transport = CommandTransport(slurm, wall=lambda: NOW + now[0])
+    adapter = SlurmAdapter(CLUSTER, transport, SELECTION, clock=lambda: now[0])
+    with state() as folder:
+        adapter.keep_state(folder, read_only=False)
+        journal = Journal(folder / "journal.sqlite")
+        journal.keep_handed_over("slurm", NOW)
+        guard = Guard(bound=0.5, window=3, fallback="slf", errors=[])
+        cycle = assemble(adapter, Live(adapter), journal, Metrics(), guard, Options(policy="mom"), lambda: now[0])
+        for _ in range(2):
+            report = cycle.run()
+            assert not any(applied.error for applied in report.applied if applied.action.key in ("slurm/7", "slurm/9"))
+            now[0] += 1.0
+        journal.close()
+    assert ("7", ("ReqNodeList=",)) in slurm.updates
+    assert any("StartTime=now" in fields for job, fields in slurm.updates if job == "9"), "placed or let go"
 
 
 KEYS = sorted(set(documented(40)) - {"job_id", "user_id", "partition", "qos", "account", "job_state", "priority"})
