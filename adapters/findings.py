@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class Level(StrEnum):
@@ -46,8 +47,10 @@ class Service:
         mode: Mode that it reports (`live`, `dry-run`, ...); "": it does not answer; None: it was not asked.
         dry_run: Whether it is configured for a dry run.
         power_save: Whether it is configured to power nodes down.
+        state_dir: Directory of the adapter's own state; None: unknown.
     """
 
     mode: str | None = None
     dry_run: bool = False
     power_save: bool = False
+    state_dir: Path | None = None

@@ -127,7 +127,7 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
             found = Finding(NOTE if dry else WARNING, "service", words, ("systemctl start pilotfishd",))
     except DaemonError as error:
         mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
-    return Service(mode, dry, power), [found]
+    return Service(mode, dry, power, config.adapter_state if config else None), [found]
 
 
 def _counters() -> list[Finding]:

@@ -125,6 +125,7 @@ def examine(
     from .doctor import check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
+    from .job_update import with_our_pins
     from .ownership import Selection
     from .transport.runner import CommandRunner
 
@@ -132,7 +133,9 @@ def examine(
     run = CommandRunner(options.get("timeout_s", 15.0))
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
-    found = [*findings_of(ask(run, user), selection, cluster, service)]
+    answers = ask(run, user)
+    answers.jobs = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
+    found = [*findings_of(answers, selection, cluster, service)]
     found += check_rest.findings(options, user, run, time.time())
     return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
 

@@ -14,16 +14,17 @@ Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 
 from ...formats.hostlist import fold
-from ...simulate.errors import InvariantError
+from ...simulate.errors import ConfigError, InvariantError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
-from .marks import AHEAD_S, Marks, Pin, PinRecord
+from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT
 
@@ -157,6 +158,25 @@ class OurChanges:
     def _find(self, kinds: Collection[str], job: SlurmJob, now: Callable[[], float]) -> tuple[str, int]:
         found = (self.marks.find(kinds, field.text(job), job.id, job.uid, job.wanted) for field in MarkField)
         return next(((kind, time) for kind, time in found if kind and time <= now() + AHEAD_S), ("", 0))
+
+
+def with_our_pins(
+    jobs: Iterable[SlurmJob], state_dir: Path | None, takes: Callable[[SlurmJob], bool], now: float
+) -> list[SlurmJob]:
+    """Return jobs with what we changed of them; without the right to read the state directory as they are.
+
+    Args:
+        jobs: The jobs as read.
+        state_dir: Directory of the key and the record; None: unknown.
+        takes: Whether a job is handed over.
+        now: Controller's clock, epoch seconds.
+    """
+    try:
+        key = read_key(state_dir, make=False)
+    except ConfigError:
+        key = b""
+    changes = OurChanges(Marks(key), PinRecord(state_dir, read_only=True), takes, MarkField.COMMENT)
+    return [changes.recognise(job, lambda: now) for job in jobs]
 
 
 def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:

@@ -47,6 +47,9 @@ class Reaper:
         selection: Jobs that are handed over.
         state_dir: Directory with the key of our marks and the record of our pins.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
+
+    Raises:
+        ConfigError: Neither the key nor the record can be read.
     """
 
     def __init__(self, run: Runner, selection: Selection, state_dir: Path, max_defer_s: float) -> None:
@@ -58,7 +61,10 @@ class Reaper:
             key = read_key(state_dir, make=False)
         except ConfigError as error:  # the record still says what is ours
             key, self.problem = b"", str(error)
-        self._changes = OurChanges(Marks(key), PinRecord(state_dir, read_only=True), selection.takes, field)
+        record = PinRecord(state_dir, read_only=True)
+        if self.problem and record.lost:
+            raise ConfigError(str(state_dir), "", f"nothing says which pins are ours: {self.problem}")
+        self._changes = OurChanges(Marks(key), record, selection.takes, field)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
         """Release what is overdue; return how many releases failed. Raises AdapterError if no job can be read.

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..marks import claimed_time
 from ..ownership import Selection, is_held
 from .questions import Answers
 
@@ -52,8 +51,7 @@ def _handover(answers: Answers, selection: Selection) -> Iterator[Finding]:
 def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
     held = [job for job in waiting if is_held(job, answers.now)]
-    marks = (max(filter(None, map(claimed_time, (job.comment, job.admin_comment))), default=None) for job in waiting)
-    pins = [time for time in marks if time is not None]
+    pins = [job.pinned for job in waiting if job.pinned is not None]
     overdue = sum(time < answers.now - OVERDUE_S for time in pins)
     wait = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
     yield Finding(OK, "queue", f"{wait}, {len(held)} for pilotfish; {len(pins)} pinned")

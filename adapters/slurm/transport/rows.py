@@ -53,7 +53,8 @@ class Unreadable:
             many = f"{len(new)} {what}s" if len(new) > 1 else f"{what} {new[0][:SHOWN]}"
             why = f"{new[0]}: {problems[new[0]]}" if len(new) > 1 else problems[new[0]]
             log.warning("Slurm's answer about %s cannot be read, so nothing is known of it: %r", many, why[: 2 * SHOWN])
-        self._reported[what] = set(problems) if whole else reported | problems.keys()
+        kept = set[str]() if whole or len(reported) > MOST_NODES else reported
+        self._reported[what] = kept | problems.keys()
         if whole:
             self.now[what] = len(problems)
 

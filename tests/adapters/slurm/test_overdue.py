@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
 from pilotfish.adapters.slurm.overdue import FIELDS, Reaper
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.cli.__main__ import main
+from pilotfish.simulate.errors import ConfigError
 
 NOW = int(time.time())
 
@@ -132,6 +134,9 @@ def test_a_key_that_others_may_read_makes_no_mark_genuine_and_stops_nothing(fold
     (folder / "mark.key").chmod(0o644)
     failed, said = reaped(Slurm({}), folder)
     assert failed == 0 and "others can read" in said[0] and said[1:] == ["release slurm/7"]
+    shutil.rmtree(folder / "pins")
+    with pytest.raises(ConfigError, match="nothing says which pins are ours"):
+        reaped(Slurm({}), folder)
 
 
 HELD = {"Comment": "pilotfish:hold=9000", "ReqNodes": "(null)", "SubmitTime": at(4800),

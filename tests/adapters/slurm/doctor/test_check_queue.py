@@ -71,6 +71,5 @@ def test_waiting_jobs() -> None:
     assert away[1][0] is WARNING and "the last in 500 s" in away[1][1]
     late = about("queue", asked_of(jobs=[job(deadline=NOW + 100)]))
     assert late[1][0] is WARNING and "(7)" in late[1][1]
-    mark = f"pilotfish:pin={NOW - 900:.0f}:0123456789abcdef"
-    pinned = about("queue", asked_of(jobs=[job(uid=5, admin_comment=mark)]))
+    pinned = about("queue", asked_of(jobs=[job(pinned=NOW - 900)]))
     assert pinned[1][0] is PROBLEM and "the reaper does not run" in pinned[1][1]
