@@ -47,13 +47,21 @@ class Reaper:
         selection: Jobs that are handed over.
         state_dir: Directory with the key of our marks and the record of our pins.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
+        wall: Clock of this machine, epoch seconds.
 
     Raises:
         ConfigError: Neither the key nor the record can be read.
     """
 
-    def __init__(self, run: Runner, selection: Selection, state_dir: Path, max_defer_s: float) -> None:
-        self._run, self._transport = run, CommandTransport(run)
+    def __init__(
+        self,
+        run: Runner,
+        selection: Selection,
+        state_dir: Path,
+        max_defer_s: float,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._run, self._transport = run, CommandTransport(run, wall=wall)
         self._selection, self._folder, self._max_defer_s = selection, state_dir, max_defer_s
         field = MarkField.COMMENT if os.geteuid() else MarkField.ADMIN_COMMENT
         self.problem = ""

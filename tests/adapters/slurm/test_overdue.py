@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.cli.__main__ import main
 from pilotfish.simulate.errors import ConfigError
 
-NOW = int(time.time())
+NOW = 1_795_245_609
 
 
 def at(age: int) -> str:
@@ -59,7 +58,7 @@ class Slurm:
 
 def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset[str]) -> tuple[int, list[str]]:
     said: list[str] = []
-    failed = Reaper(slurm, Selection(**fields), folder, 3600.0).reap(30.0, said.append, dry=dry)
+    failed = Reaper(slurm, Selection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, said.append, dry=dry)
     return failed, said
 
 

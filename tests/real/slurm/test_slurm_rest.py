@@ -46,25 +46,6 @@ def rest(site: SlurmSite, request: pytest.FixtureRequest) -> Iterator[RestTransp
         yield way
 
 
-def test_texts_of_a_user_hide_no_other_job(site: SlurmSite, rest: RestTransport) -> None:
-    victim = site.submit("true", *HOLD)
-    jobs = [
-        site.submit("true", "--hold", "--comment=caf\udce9 \x07", "--job-name=\udcff", user="news") for _ in range(3)
-    ]
-    site.run("scontrol", "update", f"JobId={jobs[0]}", "ReqNodeList=n1,n2,n1", user="news")
-    site.run("scontrol", "update", f"JobId={jobs[1]}", "ExcNodeList=n3,n1,n3", user="news")
-    site.run("scontrol", "update", f"JobId={jobs[2]}", "StartTime=now+3000000days", user="news")
-    found = {job.id: job for job in rest.jobs()}
-    assert (found[victim].state, found[victim].comment) == (JobState.PENDING, "pilotfish:hold=600")
-    assert {JobState.UNKNOWN} == {found[job].state for job in jobs[:2]}
-    late = found[jobs[2]]
-    assert (late.state, late.comment, late.name) == (JobState.PENDING, "caf\udce9 \x07", "?")
-    assert [job.id for job in rest.jobs([victim])] == [victim]
-    by_command = {job.id: job for job in CommandTransport(CommandRunner()).jobs()}
-    assert by_command[victim].state is JobState.PENDING and by_command[jobs[2]].state is JobState.UNKNOWN
-    assert by_command[jobs[0]].comment in ("", "caf\udce9 \x07")
-
-
 def mixed(site: SlurmSite) -> None:
     """One of everything in the queue."""
     site.submit("sleep 60", "--nodes=2", "--nodelist=n1,n2", '--comment=a "b" JobState=RUNNING é|', "--job-name=näme x")
@@ -375,3 +356,23 @@ def test_a_dry_run_over_rest_shows_the_commands(site: SlurmSite, tmp_path: Path)
         eventually(lambda: "scontrol" in daemon.out.read_text(), "a decision")
         assert f"  scontrol update JobId={job} ReqNodeList=" in daemon.out.read_text()
     assert site.show(job)["JobState"] == "PENDING" and "AdminComment" not in site.show(job)
+
+
+def test_texts_of_a_user_hide_no_other_job(site: SlurmSite, rest: RestTransport) -> None:
+    """The last test of this file: Slurm shows these jobs for minutes after their end, over REST as they were written."""
+    victim = site.submit("true", *HOLD)
+    jobs = [
+        site.submit("true", "--hold", "--comment=caf\udce9 \x07", "--job-name=\udcff", user="news") for _ in range(3)
+    ]
+    site.run("scontrol", "update", f"JobId={jobs[0]}", "ReqNodeList=n1,n2,n1", user="news")
+    site.run("scontrol", "update", f"JobId={jobs[1]}", "ExcNodeList=n3,n1,n3", user="news")
+    site.run("scontrol", "update", f"JobId={jobs[2]}", "StartTime=now+3000000days", user="news")
+    found = {job.id: job for job in rest.jobs()}
+    assert (found[victim].state, found[victim].comment) == (JobState.PENDING, "pilotfish:hold=600")
+    assert {JobState.UNKNOWN} == {found[job].state for job in jobs[:2]}
+    late = found[jobs[2]]
+    assert (late.state, late.comment, late.name) == (JobState.PENDING, "caf\udce9 \x07", "?")
+    assert [job.id for job in rest.jobs([victim])] == [victim]
+    by_command = {job.id: job for job in CommandTransport(CommandRunner()).jobs()}
+    assert by_command[victim].state is JobState.PENDING and by_command[jobs[2]].state is JobState.UNKNOWN
+    assert by_command[jobs[0]].comment in ("", "caf\udce9 \x07")
