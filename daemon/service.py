@@ -28,7 +28,15 @@ from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
 from .assembly import assemble
-from .config import RELOADABLE, DaemonConfig, changed_keys, check_counters, check_objective, load_config, naming_config
+from .config import (
+    RELOADABLE,
+    DaemonConfig,
+    changed_keys,
+    check_counters,
+    check_objective,
+    load_service_config,
+    naming_config,
+)
 from .guarded_planner import simulate_plan
 from .ipc import Server
 from .learning.node_counters import NodeCounters
@@ -79,7 +87,7 @@ class Service:
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter, self._show_commands = make_adapter, show_commands
-        self.config = load_config(config)
+        self.config = load_service_config(config)
         self._dry = dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
         self._reachable = True
@@ -323,7 +331,7 @@ class Service:
         self._reload_wanted = False
         notify_reloading()
         try:
-            new = load_config(self._file)
+            new = load_service_config(self._file)
             check_objective(new, self._cluster)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)
