@@ -116,7 +116,7 @@ def test_output_goes_where_asked_and_stays(world: LocalWorld) -> None:
     view = world.finish(sh("lost", "echo x"))
     assert (view.exit_code, view.state) == (126, JobState.FAILED)
     assert str(outputs) in view.reason
-    outputs.mkdir()
+    outputs.mkdir(0o755)
     world.finish(sh("j", "echo out; echo err >&2"))
     world.adapter.forget("j")
     assert {path.name: path.read_text() for path in outputs.iterdir()} == {"j.out": "out\n", "j.err": "err\n"}
