@@ -20,7 +20,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 
 StrPath = str | os.PathLike[str]
@@ -192,6 +193,16 @@ def destination(path: StrPath) -> tuple[str, bool]:
             return at, True
         at = target
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+@contextmanager
+def private_umask() -> Iterator[None]:
+    """Let what other libraries make be this user's alone. It holds for all threads of the process."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def check_socket(path: StrPath) -> None:

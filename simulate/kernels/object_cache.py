@@ -26,7 +26,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ...trust import check_file, make_folder, open_file
+from ...trust import check_file, make_folder, open_file, private_umask
 from ..errors import InvariantError
 
 Call = Callable[..., int]
@@ -173,14 +173,12 @@ def _fallback(
         _say_once(say, "numba", text)
     path = object_file(kernel)
     directory = _numba_directory(path)
-    before = os.umask(0o077)
     try:
-        owner, address, kept = compiler.compiled_by_numba(*function, directory)
+        with private_umask():
+            owner, address, kept = compiler.compiled_by_numba(*function, directory)
     except OSError:  # the disk is full
         directory = None
         owner, address, kept = compiler.compiled_by_numba(*function, None)
-    finally:
-        os.umask(before)
     if not known and (kept or directory is None):
         _keep(path, b"", say)
     loaded = ctypes.CFUNCTYPE(ctypes.c_int64, *_arguments(KERNELS[kernel]))(address)
