@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import grp
 import itertools
 import os
 import pwd
+import re
 import shutil
 import stat
 import tempfile
@@ -279,3 +281,62 @@ def test_a_group_counts_as_others_unless_it_is_the_users_own(world: Path, monkey
         members.append("somebody")
         with pytest.raises(UntrustedError, match="others can write to it"):
             trust.check_folder(folder)
+
+
+ROOT = Path(trust.__file__).parent
+#: Files that may make files or folders in another way, and why.
+EXCEPT = {
+    "adapters/local/adapter.py": "in the state directory, which is 0700 and trusted",
+    "adapters/local/cgroups.py": "folders of the kernel",
+    "adapters/local/job_files.py": "a keeper imports the standard library only; in the state directory",
+    "adapters/local/keeper.py": "as job_files.py",
+    "adapters/local/observe.py": "in the state directory",
+    "adapters/slurm/start_claim.py": "a link that names a job, in a folder of `make_own_folder`",
+    "cli/sweeps/tasks.py": "in a temporary folder of its own",
+    "formats/atomic_write.py": "a pipe or device that is there",
+    "profiles/probes/resctrl.py": "folders of the kernel",
+}
+MAKING = {"mkdir", "makedirs", "write_text", "write_bytes", "touch", "mkfifo", "mknod", "symlink_to", "symlink"}
+
+
+def making(tree: ast.AST) -> Iterator[str]:
+    """Calls that make a file or folder, or open a file for writing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "O_CREAT":
+            yield f"{node.lineno}: O_CREAT"
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        modes = [
+            word.value
+            for word in [*node.args, *(word.value for word in node.keywords)]
+            if isinstance(word, ast.Constant)
+        ]
+        writes = any(isinstance(mode, str) and re.fullmatch("[wax][bt+]*", mode) for mode in modes)
+        if (name in MAKING and isinstance(node.func, ast.Attribute)) or (name == "open" and writes):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def test_all_files_and_folders_are_made_in_one_place() -> None:
+    found = {}
+    for room in ("adapters", "cli", "daemon", "formats", "profiles", "simulate"):
+        for path in (ROOT / room).rglob("*.py"):
+            calls = [
+                line for line in making(ast.parse(path.read_text())) if "O_CREAT" not in line or not by_trust(path)
+            ]
+            if calls:
+                found[str(path.relative_to(ROOT))] = calls
+    assert {name: calls for name, calls in found.items() if name not in EXCEPT} == {}
+    assert set(found) == set(EXCEPT), "an exception is not needed any more"
+
+
+def by_trust(path: Path) -> bool:
+    """Whether a file that names O_CREAT gives it to `trust`."""
+    return "os.open(" not in path.read_text()
+
+
+def test_every_database_is_prepared() -> None:
+    for room in ("adapters", "cli", "daemon", "formats", "profiles"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = path.read_text()
+            assert "sqlite3.connect(" not in text or "prepare_database(" in text, path

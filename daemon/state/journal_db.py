@@ -96,8 +96,10 @@ _ADDED = {
 def open_file(path: Path) -> sqlite3.Connection:
     """Open the journal exclusively, made with its folder if missing. Raises ConfigError."""
     try:
-        _refuse_emptied(path)
+        existed = path.exists()
         prepare_database(path)
+        if existed:
+            _refuse_emptied(path)
         database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
         _prepare(path, database)
     except (sqlite3.Error, OSError) as error:
@@ -109,9 +111,10 @@ def open_copy(path: Path) -> sqlite3.Connection:
     """Return a copy of the journal in memory, empty without a file. Raises ConfigError."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     try:
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            if file.exists():
+                check_file(file)
         _refuse_emptied(path)
-        if path.exists():
-            check_file(path)
         with tempfile.TemporaryDirectory() as folder:
             source = sqlite3.connect(copy_database(path, Path(folder)))
             try:

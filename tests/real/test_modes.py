@@ -1,4 +1,6 @@
-"""Everything that commands and the service make, with its mode under any umask; what the service listens on."""
+"""Everything that commands and the service make, with its mode under any umask; what the service listens on; what
+another user's files and folders get from them: a refusal that names the file.
+"""
 
 from __future__ import annotations
 
@@ -135,3 +137,56 @@ def test_what_the_service_makes_and_where_it_listens(tmp_path: Path, umask: int)
         assert served.stop(signal.SIGTERM) == 0
     eventually(lambda: not [p for p in psutil.Process().children() if p.status() != "zombie"], "the end of keepers")
     assert wrong(home) == {}
+
+
+STRANGER = 61001
+#: What is given to a stranger, or opened to all, and the command that must refuse it.
+REFUSED = {
+    "state directory": ("state", 0o777, "daemon --config pilotfish.yaml"),
+    "journal": ("state/journal.sqlite", 0o644, "daemon --config pilotfish.yaml"),
+    "log of the journal": ("state/journal.sqlite-wal", 0o644, "daemon --config pilotfish.yaml"),
+    "records of jobs": ("state/local/jobs", 0o755, "daemon --config pilotfish.yaml"),
+    "folder of the socket": ("run", 0o755, "daemon --config pilotfish.yaml"),
+    "outputs": ("outputs", 0o755, "daemon --config pilotfish.yaml"),
+    "configuration": ("pilotfish.yaml", 0o644, "daemon --config pilotfish.yaml"),
+    "cluster file": ("cluster.yaml", 0o644, "daemon --config pilotfish.yaml"),
+    "folder above all": (".", 0o755, "daemon --config pilotfish.yaml"),
+    "dry run": ("state/journal.sqlite", 0o644, "daemon --config pilotfish.yaml --dry-run"),
+    "profile store": ("profiles.sqlite", 0o644, "profile list --store profiles.sqlite"),
+    "demo": ("demo", 0o777, "demo demo"),
+    "demo by force": ("demo", 0o777, "demo demo --force"),
+}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [*((what, "owner") for what in REFUSED), ("journal", "mode"), ("configuration", "mode"), ("demo by force", "mode")],
+)
+def test_what_another_user_controls_is_refused(tmp_path: Path, what: str, how: str) -> None:
+    name, mode, line = REFUSED[what]
+    folder = tmp_path / "home"
+    folder.mkdir()
+    home = Home(folder, 0o022)
+    config = (folder / "pilotfish.yaml").read_text()
+    (folder / "pilotfish.yaml").write_text(f"{config}state_dir: {folder}/state\n")
+    for each in ("state/local/jobs", "run", "outputs", "demo"):
+        (folder / each).mkdir(mode=0o755, parents=True)
+    for each in {"state/journal.sqlite", "profiles.sqlite"} | {name}:
+        (folder / each).touch(mode=0o644)
+    before = home.made()
+    os.chown(folder / name, STRANGER if how == "owner" else 0, 0)
+    (folder / name).chmod(mode if how == "owner" else 0o777)
+    done = subprocess.run(
+        [*COMMAND, *line.split()], capture_output=True, text=True, timeout=PATIENCE_S, env=home.environment, cwd=folder
+    )
+    said = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert str((folder / name).resolve()) in said and "not trusted" in said, done.stderr
+    assert (f"user {STRANGER}" if how == "owner" else "others can write to it (chmod go-w") in said
+    assert {*home.made()} - {*before} <= {
+        "state/local/adapter.lock",
+        "state/local/events",
+        "state/local/forgotten",
+        "state/local",
+    }, home.made()
