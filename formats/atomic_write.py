@@ -63,7 +63,7 @@ def _draft(target: str, data: bytes) -> str:
         try:
             file.write(data)
             file.flush()
-            os.fchmod(file.fileno(), mode)
+            os.chmod(file.fileno(), mode)
         except BaseException:
             os.unlink(file.name)
             raise

@@ -67,7 +67,7 @@ def test_several_files_are_all_replaced_or_none(tmp_path: Path, monkeypatch: pyt
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic_write.os, "fchmod", full)
+    monkeypatch.setattr(atomic_write.os, "chmod", full)
     with pytest.raises(OSError, match="No space left on device"):
         write_together(dict.fromkeys(paths, "after"))
     assert [path.read_text() for path in paths] == ["before"] * 3
