@@ -233,7 +233,9 @@ def _absolute(path: StrPath) -> str:
 
 def _folder(path: StrPath, *, make: bool, sticky: bool = False) -> str:
     real = _walk(_absolute(path), make=make, follow=False)
-    _check_writers(os.lstat(real), real, sticky=sticky)
+    status = os.lstat(real)
+    _check_owner(status, real)
+    _check_writers(status, real, sticky=sticky)
     return real
 
 

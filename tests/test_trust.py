@@ -10,6 +10,8 @@ import pwd
 import re
 import shutil
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -340,3 +342,35 @@ def test_every_database_is_prepared() -> None:
         for path in (ROOT / room).rglob("*.py"):
             text = path.read_text()
             assert "sqlite3.connect(" not in text or "prepare_database(" in text, path
+
+
+NAMESPACE = """
+import sys; sys.path.insert(0, {root!r})
+import trust
+print(trust.make_folder({mine!r}))
+try:
+    print(trust.check_folder("/usr"))
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_user_namespace_that_does_not_know_root_still_has_a_home(world: Path) -> None:
+    """There root's folders look like a stranger's: they may stand above, and are not trusted themselves."""
+    home = world / "namespace"
+    home.mkdir()
+    prefix = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"] if os.geteuid() == 0 else []
+    if prefix:
+        os.chown(home, STRANGER, STRANGER)
+    code = NAMESPACE.format(root=str(ROOT), mine=str(home / "a"))
+    prefix += ["unshare", "-U", "-r"]
+    python = next((each for each in (sys.executable, "/usr/bin/python3") if runs([*prefix, each, "-c", ""])), None)
+    if python is None:
+        pytest.skip("no user namespace with a Python can be made here")
+    done = subprocess.run([*prefix, python, "-B", "-c", code], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == str(home / "a") and "/usr is not trusted: it belongs to user" in second
+
+
+def runs(argv: list[str]) -> bool:
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
