@@ -228,7 +228,8 @@ def check_socket(path: StrPath) -> None:
 
 
 def _absolute(path: StrPath) -> str:
-    return os.path.join(os.getcwd(), os.path.expanduser(os.fspath(path)))
+    name = os.fspath(path)
+    return name if os.path.isabs(name) else os.path.join(os.getcwd(), name)
 
 
 def _folder(path: StrPath, *, make: bool, sticky: bool = False) -> str:

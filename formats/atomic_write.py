@@ -33,7 +33,7 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
         for path, content in contents.items():
             data, (target, direct) = _compressed(path, content), destination(path)
             if direct:
-                Path(target).write_bytes(data)
+                _write_directly(target, data)
             else:
                 drafts.append((path, _draft(target, data), target))
         while drafts:
@@ -50,6 +50,13 @@ def write_together(contents: Mapping[Path, str | bytes]) -> None:
 def _compressed(path: Path, content: str | bytes) -> bytes:
     data = content.encode() if isinstance(content, str) else content
     return gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data
+
+
+def _write_directly(target: str, data: bytes) -> None:
+    """Write into a pipe or device; the open files of a process are links."""
+    links = 0 if target.startswith("/proc/") else os.O_NOFOLLOW
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC | links), "wb") as file:
+        file.write(data)
 
 
 def _draft(target: str, data: bytes) -> str:
