@@ -22,6 +22,7 @@ import typer
 from ..formats.atomic_write import write_whole
 from ..formats.hostlist import is_node_name, local_node_names
 from ..simulate.errors import ConfigError, PilotfishError
+from ..trust import make_folders
 from . import options
 from .charts import picture_files
 from .inputs import check_output, read_cluster
@@ -151,7 +152,7 @@ def _compare(before: Path | None, after: Path, name: str | None, bound: float, a
 def _make(folder: Path) -> None:
     """Make a folder if it is missing. Raises ConfigError: it cannot be made or written to."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
     except OSError as error:
         raise ConfigError(str(folder), "", f"it cannot be made: {error.strerror}", "a folder") from None
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -218,11 +218,11 @@ def reap(
       pilotfish reap --config pilotfish.yaml --older-than 10 --dry-run
     """
     from ..adapters import registry
-    from ..daemon.config import load_config
+    from ..daemon.config import load_service_config
     from ..daemon.reaper import reap as release_overdue
 
     path = config_file(config)
-    found = load_config(path)
+    found = load_service_config(path)
     name, settings, dry = found.adapter.name, dict(found.adapter.options), dry_run or found.dry_run
     if name == "local":
         raise ConfigError(str(path), "adapter.name", "'local' never pins a job", "slurm")

@@ -20,14 +20,15 @@ def warm(
 ) -> int:
     """Compile all kernels that this machine has not compiled yet, for an image, a package or a service.
 
-    Kernels are kept for the processor that compiles them, in the user's cache or below NUMBA_CACHE_DIR.
+    Kernels are kept for the processor that compiles them, in the user's cache or below PILOTFISH_CACHE. They are their
+    owner's only. After `chmod -R a+rX`, other users load those of root, but of no other user.
     Exit code 1: a kernel is not there; it could not be compiled or kept.
 
     \b
     Examples:
       pilotfish warm
       pilotfish warm --list
-      NUMBA_CACHE_DIR=/var/cache/pilotfish pilotfish warm -k mapping.entry
+      PILOTFISH_CACHE=/var/cache/pilotfish pilotfish warm -k mapping.entry
     """
     from ..simulate.kernels import KERNELS, is_warm
 
@@ -93,4 +94,4 @@ def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
     if directory is not None:
         show(f"{sum(there.values())} of {len(there)} kernels are in {directory}")
     else:
-        show("kernels cannot be kept: this user has no home directory; set NUMBA_CACHE_DIR")
+        show("kernels cannot be kept: this user has no home directory; set PILOTFISH_CACHE")

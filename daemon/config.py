@@ -18,6 +18,7 @@ from ..formats.files import check_schema, config_error, read_document
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
+from ..trust import check_file
 from . import paths
 
 #: Keys that a reload can change. The others need a restart.
@@ -213,6 +214,25 @@ def load_config(path: str | Path) -> DaemonConfig:
         return DaemonConfig.model_validate(document, context={"base": Path(path).absolute().parent})
     except ValidationError as error:
         raise config_error(error, str(path), DaemonConfig) from None
+
+
+def load_service_config(path: str | Path) -> DaemonConfig:
+    """Return the configuration of a service, which does what the file says, as the account that it runs as.
+
+    Raises:
+        ConfigError: as `load_config`; or the file or the cluster's is not trusted (see `trust`).
+    """
+    _refuse_untrusted(path)
+    found = load_config(path)
+    _refuse_untrusted(found.cluster)
+    return found
+
+
+def _refuse_untrusted(path: str | Path) -> None:
+    try:
+        check_file(path)
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The socket between the daemon and its clients: one JSON request, one JSON reply, over a ZeroMQ ipc socket.
 
-Rule: the permissions of the socket file decide which users may connect. Every message is answered, or dropped if it
-cannot be answered; none can stop the daemon. A daemon that does not run is one clear error.
+Rule: the permissions of the socket file decide which users may connect; its folder must be trusted, and a client asks
+only a socket of the service (see `trust`). Every message is answered, or dropped if it cannot be answered; none can
+stop the daemon. A daemon that does not run is one clear error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError, PilotfishError
+from ..trust import check_socket, make_folder
 from .paths import LONGEST_SOCKET_PATH
 
 VERSION = 1
@@ -51,7 +53,7 @@ class Server:
     """The daemon's end.
 
     Args:
-        endpoint: "ipc:///path"; the folder is made if missing.
+        endpoint: "ipc:///path"; its folder is made, its owner's only, if missing.
         handler: turns a request into a reply; must not raise.
         mode: permissions of the socket file.
         group: of the socket file; None = the daemon's.
@@ -83,7 +85,7 @@ class Server:
 
     def _bind(self, endpoint: str, mode: int, group: str | None) -> None:
         number = grp.getgrnam(group).gr_gid if group else -1
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+        make_folder(self.path.parent, sticky=True)
         before = os.umask(0o177)
         try:
             self._socket.bind(endpoint)
@@ -165,6 +167,7 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
         if isinstance(error, PermissionError):
             raise DaemonError(f"you may not connect to the daemon at {path} (permission denied)")
         raise NoDaemonError(f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)")
+    _refuse_strangers(path)
     message = _encode({"v": VERSION, "do": do, **arguments})
     if len(message) > LARGEST_MESSAGE:
         raise DaemonError(f"the request has {len(message)} bytes (allowed: {LARGEST_MESSAGE})")
@@ -178,6 +181,14 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
     if not reply.get("ok"):
         raise DaemonError(str(reply.get("error", "the daemon refused without a reason")))
     return reply
+
+
+def _refuse_strangers(path: Path) -> None:
+    """Raise DaemonError for a socket that may be another user's: what is sent there may hold secrets."""
+    try:
+        check_socket(path)
+    except OSError as error:
+        raise DaemonError(f"nothing was sent: {error.strerror}") from None
 
 
 def _connect_error(path: Path) -> OSError | None:

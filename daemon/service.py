@@ -8,6 +8,7 @@ cycle, also one that found the resource manager unreachable, because a restart o
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import sqlite3
@@ -29,7 +30,15 @@ from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
 from .assembly import assemble
-from .config import RELOADABLE, DaemonConfig, changed_keys, check_counters, check_objective, load_config, naming_config
+from .config import (
+    RELOADABLE,
+    DaemonConfig,
+    changed_keys,
+    check_counters,
+    check_objective,
+    load_service_config,
+    naming_config,
+)
 from .guarded_planner import simulate_plan
 from .ipc import Server
 from .learning.node_counters import NodeCounters
@@ -54,6 +63,25 @@ log = logging.getLogger("pilotfish.service")
 TICK_S = 0.1
 LEAST_GAP_S = 0.02
 PRUNE_EVERY_S = 86400.0
+#: Seconds from the start of the daemon to the first pruning: time to correct a clock that is wrong after a boot.
+PRUNE_FIRST_S = 3600.0
+
+
+class AgeClock:
+    """A clock for the age of what ended: a wall clock that is set forward makes nothing older."""
+
+    def __init__(self) -> None:
+        self._least_offset_s = math.inf
+
+    def read(self, wall: float, now: float) -> float:
+        """Return the time, epoch seconds: never after `wall`, and it never advances faster than `now`.
+
+        Args:
+            wall: time of the wall clock, which may be set, epoch seconds.
+            now: monotonic seconds.
+        """
+        self._least_offset_s = min(self._least_offset_s, wall - now)
+        return now + self._least_offset_s
 
 
 class Service:
@@ -80,12 +108,13 @@ class Service:
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter, self._show_commands = make_adapter, show_commands
-        self.config = load_config(config)
+        self.config = load_service_config(config)
         self._dry = dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
         self._reachable = True
         self._faults: set[str] = set()
-        self._pruned_at = -PRUNE_EVERY_S
+        self._prune_at = time.monotonic() + PRUNE_FIRST_S
+        self._age_clock = AgeClock()
 
     def run(self) -> int:
         """Serve until SIGTERM or SIGINT; return the exit code. Raises ConfigError if it cannot start."""
@@ -322,11 +351,18 @@ class Service:
         return descriptor is not None and self._adapter.wait(0.0)
 
     def _prune(self, now: float) -> None:
-        """Once a day, drop workflows that ended long ago, from the journal and from the adapter."""
-        if self._dry or now - self._pruned_at < PRUNE_EVERY_S or not self._tracker.now:
+        """Once a day, drop workflows that ended long ago, from the journal and from the adapter.
+
+        Args:
+            now: monotonic seconds.
+        """
+        if self._dry or not self._tracker.now:
             return
-        self._pruned_at = now
-        before = self._tracker.now - 86400.0 * self.config.keep_days
+        age_now = self._age_clock.read(self._tracker.now, now)
+        if now < self._prune_at:
+            return
+        self._prune_at = now + PRUNE_EVERY_S
+        before = age_now - 86400.0 * self.config.keep_days
         try:
             for key in self._journal.expired(before):
                 self._adapter.forget(key)
@@ -338,7 +374,7 @@ class Service:
         self._reload_wanted = False
         notify_reloading()
         try:
-            new = load_config(self._file)
+            new = load_service_config(self._file)
             check_objective(new, self._cluster)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from ..simulate.replay.energy import STATES, Track
 from ..simulate.replay.metrics import Summary, failed
 from ..simulate.replay.replay import Replayed
+from ..trust import make_folders
 from .atomic_write import write_together
 
 Array = npt.NDArray[Any]
@@ -54,7 +55,7 @@ def write_results(
     Raises:
         OSError: a file cannot be written; the old files are unchanged.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folders(folder)
     numbers = asdict(summary)
     texts = {
         "jobs.csv": jobs_csv(replayed, joules),

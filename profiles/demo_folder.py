@@ -1,6 +1,7 @@
 """The demo: a folder with a workflow of small real programs, ready to run on this machine.
 
-Rule: files that a user changed are not overwritten; a file is ours while its hash is the one that we recorded.
+Rule: files that a user changed are not overwritten; a file is ours while its hash is the one that we recorded. The
+folder must be trusted, because its programs are run (see `trust`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from ..formats.atomic_write import write_whole
 from ..formats.hostlist import local_node_names
 from ..formats.quantities import format_size
 from ..simulate.errors import ConfigError, PilotfishError
+from ..trust import make_folder
 
 MANIFEST = ".pilotfish-demo.json"
 FILES = ("work.py", "cluster.yaml", "workflow.yaml", "measure.sh")
@@ -72,21 +75,20 @@ def write_demo(directory: Path, *, force: bool = False, machine: DemoCpus | None
         machine: the CPUs to use; None = measure this machine (0.6 s).
 
     Raises:
-        ConfigError: a file there was changed or is not ours.
+        ConfigError: a file there was changed or is not ours, or the folder is not trusted.
         PilotfishError: the programs do not run here.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         if not force:
             _refuse_changed(directory)
         work = directory / "work.py"
-        work.write_text(_work_text(), encoding="utf-8")
-        work.chmod(0o755)
+        write_whole(work, _work_text()).chmod(0o700)
         texts = _texts(machine or calibrate(work))
         for name, text in texts.items():
-            (directory / name).write_text(text, encoding="utf-8")
+            write_whole(directory / name, text)
         hashes = {name: _hash(directory / name) for name in FILES}
-        (directory / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
+        write_whole(directory / MANIFEST, json.dumps(hashes, indent=2) + "\n")
     except OSError as problem:
         raise ConfigError(str(problem.filename or directory), "", f"cannot be written: {problem.strerror}") from None
     return list(FILES)

@@ -1,7 +1,8 @@
 """The SQLite file of the profile store: opening, checking, creating, reading and writing.
 
 Rule: an invalid store is left unchanged and named in the error; a write is one transaction; no lock is waited for
-longer than `patience_s`. Processes may read and write at once (WAL), and threads of a process may share the file.
+longer than `patience_s`. The file holds command lines: only its owner can read it, and it must be trusted (see
+`trust`). Processes may read and write at once (WAL), and threads of a process may share the file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..simulate.errors import ConfigError
+from ..trust import prepare_database
 
 APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
@@ -144,7 +146,7 @@ class StoreFile:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            prepare_database(self.path)
             connection = sqlite3.connect(
                 self._address(), self._patience_s, isolation_level=None, check_same_thread=False, uri=True
             )

@@ -42,7 +42,7 @@ print("\n".join(wanted))' "$root/pyproject.toml")
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "numba==$version" -r "$work/needs" 2>"$work/log" ||
         { cat "$work/log" >&2; exit 1; }
     run() {
-        HOME="$work/home-$version" PYTHONPATH="$work" NUMBA_CACHE_DIR="$work/cache-$version" \
+        HOME="$work/home-$version" PYTHONPATH="$work" PILOTFISH_CACHE="$work/cache-$version" \
             "$venv/bin/python" -W error::RuntimeWarning -m pilotfish.cli "$@"
     }
     run warm

@@ -28,8 +28,8 @@ def create(
         cluster: Cluster whose nodes name the CPUs that they are made of.
         state_dir: Directory of the job records; created with mode 0700. One adapter at a time may use it.
         grace_s: Seconds between SIGTERM and SIGKILL, >= 0.
-        output_dir: Existing directory for stdout and stderr (KEY.out, KEY.err), which stay there; None: the directory
-            of the job.
+        output_dir: Existing directory for stdout and stderr (KEY.out, KEY.err), which stay there; no other user may
+            write to it. None: the directory of the job.
         cgroups: Use control groups where they are writable.
         read_only: Only observe: nothing is written, locked or started, so another adapter may use the directory.
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Action, Cancel, Start
 from ...simulate.model.snapshot import NodeState, Snapshot
+from ...trust import check_folder
 from ..base import Adapter, AdapterError, Capabilities
 from . import keeper
 from .cgroups import ControlGroups, remove
@@ -56,6 +57,10 @@ class LocalAdapter(Adapter):
         self.cluster, self.grace_s = cluster, grace_s
         self.output_dir = None if output_dir is None else Path(output_dir).absolute()
         self._read_only = read_only
+        try:
+            self._check_outputs()
+        except OSError as error:
+            raise AdapterError(f"output_dir: {error.strerror}", kind="refused") from None
         self._state = StateDir(state_dir, read_only=read_only)
         cgroups = cgroups and not read_only  # looking for control groups creates the parent groups
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
@@ -173,8 +178,12 @@ class LocalAdapter(Adapter):
                     if not lock(fd):
                         return
                     there = set(os.listdir(directory))
-                    if there & {BEGIN, END, CANCEL} or (name in self._begun and SPEC not in there):
+                    if there & {BEGIN, END, CANCEL}:
                         return
+                    if name in self._begun and SPEC not in there:
+                        why = "its directory was removed, and its keeper may put it back"
+                        raise AdapterError(f"job {start.key!r} was not started: {why}", transient=True, kind="spawn")
+                    self._check_outputs()
                     spec = self._spec(start, directory)
                     write_record(directory, SPEC, plain(spec))
                     self._spawn(directory, fd)
@@ -187,6 +196,12 @@ class LocalAdapter(Adapter):
         except OSError as error:
             why = f"job {start.key!r} could not be started: {error.strerror}"
             raise AdapterError(why, transient=True, kind="spawn", argv=start.job.command or ()) from error
+
+    def _check_outputs(self) -> None:
+        """Refuse a folder of outputs that others can write to. Raises OSError."""
+        if self.output_dir is not None and not self._read_only:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                check_folder(self.output_dir)
 
     def _spec(self, start: Start, directory: str) -> Spec:
         job, by_name = start.job, {node.name: node for node in self.cluster.nodes}

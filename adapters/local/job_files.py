@@ -8,9 +8,11 @@ left alone. Standard library only, because the keeper imports this.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing `typing` costs each keeper milliseconds
@@ -26,11 +28,26 @@ MAX_END_BYTES = 4096  #: space reserved for end.json before a job begins
 @contextlib.contextmanager
 def opened(path: str, flags: int) -> Iterator[int]:
     """Open a file by the flags of open(2), and close it in the end; one that is created is its owner's only."""
-    fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         yield fd
     finally:
         os.close(fd)
+
+
+def open_output(path: str) -> int:
+    """Open a job's file for appending, which its owner alone can read if it is new; return its descriptor.
+
+    Raises:
+        OSError: It is a link, no regular file, or another user's.
+    """
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(fd)
+        raise PermissionError(errno.EACCES, f"it is user {found.st_uid}'s, or no regular file")
+    os.set_blocking(fd, True)
+    return fd
 
 
 def read_record(directory: str, name: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 
-from .job_files import END, EVENTS, write_record
+from .job_files import END, EVENTS, open_output, write_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, stream in ((1, "stdout"), (2, "stderr")):
             doing = f"cannot write its {stream} to {spec[stream]}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY
-            os.dup2(os.open(spec[stream], flags, 0o600), number)
+            os.dup2(open_output(spec[stream]), number)
         doing = f"cannot enter its directory {spec['directory']}"
         os.chdir(spec["directory"])
         doing, code = f"cannot run {command[0]}", 127

@@ -2,8 +2,9 @@
 
 Rule: the holder of a job's lock starts it, once. begin.json appears before the job's first instruction and only if
 there was none; end.json appears when no process of the job is left. If begin.json already exists, an earlier keeper was
-killed: the new one adopts the job, whose exit code is lost. A job directory that is removed while the job runs is
-restored (`restore_directory`).
+killed: the new one adopts the job, whose exit code is lost, and counts its walltime by the clock of the boot, because
+the wall clock may have been set meanwhile. A job directory that is removed while the job runs is restored
+(`restore_directory`).
 
 It runs as `python -I -S -E -c COMMAND ADAPTERS_DIR JOB_DIR LOCK_FD` with the lock taken and inherited, imports the
 standard library only, so that it is up in milliseconds, and outlives the process that started it.
@@ -27,13 +28,14 @@ from .job_files import (
     PACE,
     PROBLEM,
     SPEC,
+    opened,
     read_record,
     reserve_end,
     restore_directory,
     write_record,
 )  # fmt: skip
 from .job_process import become_job, outcome, unknown_outcome, write_end
-from .processes import boot_id, descendants, is_alive, marked, start_ticks
+from .processes import age_s, boot_id, descendants, is_alive, marked, start_ticks
 from .sampler import Pace, Sampler
 
 TYPE_CHECKING = False
@@ -136,10 +138,11 @@ class Keeper:
             begun = self.begun = read_record(self.directory, BEGIN) or {}
             pid, ticks = int(begun["pid"]), int(begun["start_ticks"])
             self.start_time = float(begun["start_time"])
-            self.started -= max(0.0, time.time() - self.start_time)
             if begun["boot_id"] != self.boot:
+                self.started -= max(0.0, time.time() - self.start_time)
                 self.lost_reason, self.finished = RESTARTED, time.monotonic()
                 return
+            self.started -= age_s(ticks)
             self.pid, self.ticks = pid, ticks
             with contextlib.suppress(OSError):
                 self.poller.register(os.pidfd_open(pid), select.POLLIN)
@@ -355,5 +358,6 @@ def main(directory: str, lock: str) -> None:
     try:
         keep(directory, int(lock))
     except Exception as error:
-        with contextlib.suppress(OSError), open(os.path.join(directory, PROBLEM), "w") as file:
-            file.write(f"{type(error).__name__}: {error}")
+        with contextlib.suppress(OSError), opened(os.path.join(directory, PROBLEM), os.O_WRONLY | os.O_CREAT) as fd:
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{type(error).__name__}: {error}".encode(errors="replace"))

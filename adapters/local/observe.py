@@ -184,11 +184,20 @@ class _ReadOnlyJobReader(_JobReader):
 
 
 def kept_jobs(jobs: Path) -> set[str]:
-    """Return the names of the directories in `jobs`, existing or not, for which a keeper was started. O(processes)."""
-    names = set()
+    """Return the names of the directories in `jobs`, existing or not, that have a keeper. O(processes).
+
+    Anybody can start a process with a keeper's command line. A keeper is this user's process, and holds a job's lock.
+    """
+    names, folder = set(), os.path.realpath(jobs)
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
-            arguments = file.read().split(b"\0")
-            if os.fsencode(COMMAND) in arguments:
-                names |= {Path(os.fsdecode(path)) for path in arguments if path.startswith(b"/")}
-    return {path.name for path in names if path.parent == jobs}
+        with suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+                continue
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if os.fsencode(COMMAND) not in file.read().split(b"\0"):
+                    continue
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                held = Path(os.readlink(f"/proc/{pid}/fd/{fd}").removesuffix(" (deleted)"))
+                if held.name == LOCK and str(held.parent.parent) == folder:
+                    names.add(held.parent.name)
+    return names

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import time
 
 MARK = "PILOTFISH_JOB_DIR"  #: in each job's environment; identifies the processes of an orphaned job
 
@@ -24,6 +25,15 @@ def start_ticks(pid: int) -> int | None:
     """Return when process `pid` started, in clock ticks since boot (field 22 of stat); None if it has ended."""
     fields = _stat(pid)
     return None if fields is None or fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def age_s(ticks: int) -> float:
+    """Return how long ago a process started, seconds, by the clock of the boot, which is never set.
+
+    Args:
+        ticks: Its `start_ticks`, of this boot.
+    """
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def is_alive(pid: int, ticks: int, boot: str) -> bool:

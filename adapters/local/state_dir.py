@@ -1,6 +1,7 @@
 """The state directory: private, and used by one adapter at a time.
 
-Rule: no other user may write where commands are stored; a second adapter is refused with the first one's process id.
+Rule: the directory is trusted, because commands are stored in it (see `trust`); a second adapter is refused with the
+first one's process id.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ...trust import check_folder, make_folder, open_file
 from ..base import AdapterError
 from .job_files import BEGIN, END, LOCK, opened
 
@@ -40,12 +41,11 @@ class StateDir:
             if read_only:
                 for directory in (self.path, self.jobs):
                     with suppress(FileNotFoundError):
-                        _refuse_unsafe(directory)
+                        check_folder(directory)
                 return
             for directory in (self.path, self.jobs, self.forgotten):
-                directory.mkdir(0o700, parents=directory is self.path, exist_ok=True)
-                _refuse_unsafe(directory)
-            self._lock = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                make_folder(directory)
+            self._lock = open_file(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             why = f"{self.path}: cannot be used as state directory: {error.strerror}"
             raise AdapterError(why, kind="refused") from error
@@ -114,16 +114,3 @@ def _lock_of(directory: Path, name: str = LOCK_NAME) -> Iterator[bool]:
     """Hold the lock in a directory if it is free."""
     with opened(str(directory / name), os.O_RDWR) as fd:
         yield lock(fd)
-
-
-def _refuse_unsafe(directory: Path) -> None:
-    status = directory.lstat()
-    if not stat.S_ISDIR(status.st_mode):
-        problem = "is not a directory"
-    elif status.st_uid != os.geteuid():
-        problem = f"belongs to user {status.st_uid}, not to {os.geteuid()}"
-    elif status.st_mode & 0o022:
-        problem = f"others can write to it (mode {stat.S_IMODE(status.st_mode):04o}, allowed: 0700)"
-    else:
-        return
-    raise AdapterError(f"{directory}: {problem}: refused as state directory", kind="refused")

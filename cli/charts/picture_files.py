@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...simulate.errors import ConfigError, PilotfishError
+from ...trust import private_umask
 from ..streams import note
 
 if TYPE_CHECKING:
@@ -62,5 +63,6 @@ def save(figure: Figure, target: Path) -> None:
 
 
 def _backend(target: Path) -> Any:
-    """Return the module that draws a file; importing it imports the package."""
-    return importlib.import_module(f".{PACKAGES[target.suffix.lower()]}_backend", __package__)
+    """Return the module that draws a file; importing it imports the package, which makes files for itself."""
+    with private_umask():
+        return importlib.import_module(f".{PACKAGES[target.suffix.lower()]}_backend", __package__)

@@ -16,9 +16,10 @@ from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
 from ...formats.document_errors import nearest
-from ...simulate.errors import InvalidJobError
+from ...simulate.errors import ConfigError, InvalidJobError
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
+from ...trust import make_own_folder
 from ..daemon_client import EndUnknownError, UnreachableError
 from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
@@ -63,8 +64,7 @@ class SlurmClient:
             submitter = Submitter(own, made, self.settings, note, again=again)
             if there := submitter.find_submitted():
                 note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
-            made.outputs.mkdir(parents=True, exist_ok=True)
-            made.claims.mkdir(exist_ok=True, mode=0o700)
+            _make_outputs(made.outputs, made.claims)
             if made is not begun:
                 made.create(records.folder(state))
             submitter.submit()
@@ -129,6 +129,15 @@ class SlurmClient:
         if reply["exit_code"] is None and reply["state"] == JobState.UNKNOWN:
             raise EndUnknownError("jobs have left the queue")
         return reply
+
+
+def _make_outputs(*folders: Path) -> None:
+    """Make the folders of a submission; their names can be foreseen. Raises ConfigError: another user made one."""
+    try:
+        for folder in folders:
+            make_own_folder(folder)
+    except OSError as error:
+        raise ConfigError(str(folder), "", f"cannot hold the outputs: {error.strerror}") from None
 
 
 def _known(state: Path, id: str, flow: Workflow) -> Record | None:

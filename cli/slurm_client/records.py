@@ -1,7 +1,8 @@
 """Records of submissions: one file for each workflow, in its user's state directory.
 
 Rule: the intent is on disk before the first job is submitted; what is learned later is appended line by line, so that a
-killed process loses nothing that it had written. The comments of the jobs in Slurm take precedence over the record.
+killed process loses nothing that it had written. What is in a record is submitted: only trusted ones are read. The
+comments of the jobs in Slurm take precedence over the record.
 Format: JSON lines (schema pilotfish/submission/v1): the intent, then {job, id}, {stage}, {ended, ...}.
 """
 
@@ -14,13 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ...adapters.slurm.start_claim import NO_JOB, claim
 from ...adapters.slurm.submission import plain_name
 from ...daemon.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from ...simulate.model.job import Workflow
+from ...trust import make_folder, open_file
 
 SCHEMA = "pilotfish/submission/v1"
 #: Stages of a submission: not finished, whole, or taken back because a job was refused.
@@ -71,8 +73,8 @@ class Record:
         }  # fmt: skip
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            part.touch(mode=0o600)
-            with part.open("w", encoding="utf-8", errors="surrogatepass") as file:
+            with _opened(part, os.O_WRONLY | os.O_CREAT) as file:
+                file.truncate(0)
                 file.write(json.dumps(intent) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -112,14 +114,20 @@ class Record:
 
     def _add(self, line: dict[str, Any]) -> None:
         """Append a line; if it cannot be written, the same is later read from Slurm again."""
-        with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+        with suppress(OSError), _opened(self.path, os.O_WRONLY | os.O_APPEND) as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _opened(path: Path, flags: int) -> IO[str]:
+    mode = "r" if flags == os.O_RDONLY else "w"
+    return os.fdopen(open_file(path, flags), mode, encoding="utf-8", errors="surrogatepass")
 
 
 def read(path: Path) -> Record:
     """Read a record; ignore an incomplete last line. Raises ConfigError."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        with _opened(path, os.O_RDONLY) as file:
+            lines = file.read().split("\n")
         intent = json.loads(lines[0])
         if intent.get("schema") != SCHEMA:
             raise ConfigError(str(path), "schema", f"found {intent.get('schema')!r}", SCHEMA)
@@ -153,7 +161,7 @@ def folder(state: Path) -> Path:
     """Return the folder of the records, made if missing. Raises ConfigError."""
     found = state / "workflows"
     try:
-        found.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(found)
     except OSError as error:
         raise ConfigError(str(found), "", f"cannot be made: {error.strerror}") from None
     return found
@@ -182,7 +190,7 @@ def forget(state: Path, before: float) -> None:
 def alone(state: Path, id: str) -> Iterator[None]:
     """Lock a workflow's submission on all machines that share the state directory. Raises PilotfishError: locked."""
     path = folder(state) / f"{id}.lock"
-    with path.open("a") as file:
+    with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

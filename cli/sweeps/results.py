@@ -27,6 +27,7 @@ from ...formats.atomic_write import write_whole
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.replay.metrics import Summary
 from ...simulate.sweep import Run
+from ...trust import make_folders, open_own_file
 from .prepare import Prepared
 from .tasks import Failure, carry_out
 from .workers import WorkerPool
@@ -52,8 +53,11 @@ class Journal(AbstractContextManager["Journal"]):
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._synced, self._file = -math.inf, open(path, "a+b")  # noqa: SIM115
+        make_folders(path.parent)
+        self._synced, self._file = (
+            -math.inf,
+            os.fdopen(open_own_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b"),
+        )
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file.seek(0)
@@ -128,7 +132,8 @@ class Table:
     def add(self, rows: Sequence[Row]) -> None:
         """Append rows to the file."""
         self._rows |= {row["run"]: row for row in rows}
-        with open(self._path, "a", encoding="utf-8", newline="") as file:
+        fd = open_own_file(self._path, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(fd, "a", encoding="utf-8", newline="") as file:
             self._writer(file).writerows(rows)
 
     def write(self) -> None:

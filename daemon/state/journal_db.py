@@ -1,8 +1,9 @@
 """The journal's file: its tables, and how it is opened or copied.
 
-Rule: only its owner can read it. A file that is damaged, emptied or of another version is refused, never replaced. A
-copy leaves the original untouched: SQLite never opens the original, since even a reader would leave files next to it;
-a file that changes during the copy is copied again, so that the copy is consistent.
+Rule: only its owner can read it, and it is trusted, because its commands are run (see `trust`). A file that is damaged,
+emptied or of another version is refused, never replaced. A copy leaves the original untouched: SQLite never opens the
+original, since even a reader would leave files next to it; a file that changes during the copy is copied again, so that
+the copy is consistent.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
+from ...trust import check_file, prepare_database
 
 #: Attempts to copy a file that keeps changing.
 COPIES = 100
@@ -95,11 +96,12 @@ _ADDED = {
 def open_file(path: Path) -> sqlite3.Connection:
     """Open the journal exclusively, made with its folder if missing. Raises ConfigError."""
     try:
-        _refuse_emptied(path)
-        with _private():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
-            _prepare(path, database)
+        existed = path.exists()
+        prepare_database(path)
+        if existed:
+            _refuse_emptied(path)
+        database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
+        _prepare(path, database)
     except (sqlite3.Error, OSError) as error:
         raise unusable(path, error) from None
     return database
@@ -109,6 +111,9 @@ def open_copy(path: Path) -> sqlite3.Connection:
     """Return a copy of the journal in memory, empty without a file. Raises ConfigError."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     try:
+        for file in (path, path.with_name(f"{path.name}-wal")):
+            if file.exists():
+                check_file(file)
         _refuse_emptied(path)
         with tempfile.TemporaryDirectory() as folder:
             source = sqlite3.connect(copy_database(path, Path(folder)))
@@ -120,16 +125,6 @@ def open_copy(path: Path) -> sqlite3.Connection:
     except (sqlite3.Error, OSError) as error:
         raise unusable(path, error) from None
     return database
-
-
-@contextmanager
-def _private() -> Iterator[None]:
-    """Create files for their owner only; SQLite gives the -wal the mode of the file itself."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

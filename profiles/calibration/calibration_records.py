@@ -1,8 +1,8 @@
 """Stored calibrations, one file each by node and time, and what changed between two of them.
 
-Rule: a file is written whole and never changed. Reading is bounded, and a file that is not a record is one ConfigError.
-A value has changed if it differs by more than a bound; the change is sure if it exceeds the noise of both. A value that
-was not measured this time has not changed.
+Rule: a file is written whole and never changed. Only trusted files are read (see `trust`). Reading is bounded, and a
+file that is not a record is one ConfigError. A value has changed if it differs by more than a bound; the change is sure
+if it exceeds the noise of both. A value that was not measured this time has not changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from ...formats.files import check_schema, config_error, decode, parse_document,
 from ...formats.hostlist import is_node_name
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import NodeType
+from ...trust import open_file
 from .fits import NAMES
 from .node_switching import Switching
 from .result import Calibration, cluster, node_type, penalty
@@ -262,12 +262,10 @@ def _adapter() -> TypeAdapter[Calibration]:
 
 
 def _bytes(path: Path) -> bytes:
-    """Return the content of a regular file; other files are refused, because reading a pipe may block."""
+    """Return the content of a trusted file; a folder of records may be one that others can write to."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_file(path)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError(str(path), "", "not a regular file")
             data = b""
             while len(data) <= LARGEST and (piece := os.read(descriptor, LARGEST + 1)):
                 data += piece

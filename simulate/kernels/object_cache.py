@@ -2,7 +2,8 @@
 
 Rule: whoever calls `load` gets a function and need not know whether something was compiled. The file's name
 hashes the kernels' sources, the compilers' versions and this processor, its content carries its own checksum, and
-it is written whole or not at all. A directory that cannot be read or written costs time and is never an error.
+it is written whole or not at all. The code in it is run: a file or directory that is not trusted (see `trust`) is
+neither loaded nor written. A directory that cannot be used costs time and is never an error.
 Loading takes milliseconds and imports llvmlite; compiling takes seconds and imports numba.
 """
 
@@ -25,6 +26,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from ...trust import check_file, make_folder, open_file, private_umask
 from ..errors import InvariantError
 
 Call = Callable[..., int]
@@ -56,9 +58,9 @@ KERNELS = {
     "queue.power_networked": Kernel("the replay on a network with power policies", 16, module="queue.power.easy_power"),
     "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
 }
-#: Variables that name the directory of kernels, the first that is set, and what is appended to each.
+#: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
+#: among them: sites set it to a directory that all users can write.
 PLACES = (
-    ("NUMBA_CACHE_DIR", "kernels"),
     ("PILOTFISH_CACHE", "kernels"),
     ("CACHE_DIRECTORY", "kernels"),
     ("XDG_CACHE_HOME", "pilotfish/kernels"),
@@ -170,9 +172,10 @@ def _fallback(
         text = f"numba {version('numba')} is {problem}: numba itself compiles the kernels, which takes longer"
         _say_once(say, "numba", text)
     path = object_file(kernel)
-    directory = str(path.parent / "numba") if path is not None and _is_writable(path.parent) else None
+    directory = _numba_directory(path)
     try:
-        owner, address, kept = compiler.compiled_by_numba(*function, directory)
+        with private_umask():
+            owner, address, kept = compiler.compiled_by_numba(*function, directory)
     except OSError:  # the disk is full
         directory = None
         owner, address, kept = compiler.compiled_by_numba(*function, None)
@@ -191,15 +194,26 @@ def _keep(path: Path | None, code: bytes, say: Callable[[str], None]) -> None:
     why = "this user has no home directory" if path is None else _write(path, code)
     if why is not None:
         where = "" if path is None else f" in {path.parent.parent}"
-        advice = "NUMBA_CACHE_DIR names another directory"
+        advice = "PILOTFISH_CACHE names another directory"
         _say_once(say, "kept", f"kernels cannot be kept{where} and are compiled each time: {why} ({advice})")
 
 
-def _is_writable(directory: Path) -> bool:
-    """Whether files can be written into a directory, which is made."""
-    with suppress(OSError):
-        directory.mkdir(parents=True, exist_ok=True)
-    return os.access(directory, os.W_OK)
+def _numba_directory(path: Path | None) -> str | None:
+    """The directory of numba's own cache, made; None: there is none that is trusted and can be written.
+
+    Numba unpickles what lies in it, also below directories of its own.
+    """
+    if path is None:
+        return None
+    try:
+        directory = make_folder(path.parent / "numba")
+        for folder, _, files in os.walk(directory):
+            make_folder(folder)
+            for name in files:
+                check_file(os.path.join(folder, name))
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) else None
 
 
 def _say_once(say: Callable[[str], None], what: str, text: str) -> None:
@@ -234,9 +248,12 @@ def _linked(kernel: str, code: bytes) -> Call:
 
 
 def _read(path: Path | None) -> bytes | None:
-    """The file's content without its checksum; None when it is absent, cannot be read, or is damaged."""
+    """The file's content without its checksum; None: it is absent, not trusted, damaged, or cannot be read."""
+    if path is None:
+        return None
     try:
-        data = b"" if path is None else path.read_bytes()
+        with os.fdopen(open_file(path), "rb") as file:
+            data = file.read()
     except OSError:
         return None
     digest, code = data[:32], data[32:]
@@ -244,15 +261,15 @@ def _read(path: Path | None) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> str | None:
-    """Put the file there whole, readable for all. Returns why it could not be written."""
+    """Put the file there whole. Returns why it could not be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        folder = make_folder(path.parent)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             try:
                 file.write(hashlib.sha256(code).digest() + code)
                 file.flush()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
+                os.fchmod(file.fileno(), 0o600)
+                os.replace(file.name, os.path.join(folder, path.name))
             except OSError:
                 with suppress(OSError):
                     os.unlink(file.name)

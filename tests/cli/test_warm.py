@@ -13,7 +13,7 @@ from pilotfish.simulate.kernels import KERNELS
 
 def warm(*argv: str, cache: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pilotfish.cli", "warm", *argv]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "COLUMNS": "100"}
+    environment = os.environ | {"PILOTFISH_CACHE": str(cache), "COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 

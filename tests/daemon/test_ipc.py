@@ -228,3 +228,17 @@ def test_an_unknown_group_or_folder_is_a_config_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot listen"):
         Server(f"ipc://{tmp_path}/file/s", lambda request: {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
+@pytest.mark.parametrize("what", ["socket", "folder"])
+def test_nothing_is_sent_to_another_users_socket(tmp_path, what):
+    """They took the folder, or put a socket of theirs in its place, while the daemon ran."""
+    heard, folder = [], tmp_path / "run"
+    with serving(folder / "s", lambda request: heard.append(request) or {"ok": True}) as found:
+        ask(found, "status")
+        os.chown(folder / "s" if what == "socket" else folder, 61001, 61001)
+        folder.chmod(0o777 if what == "folder" else 0o755)
+        with pytest.raises(DaemonError, match=r"nothing was sent: .*belongs to user 61001"):
+            ask(found, "submit", password="hunter2")
+    assert [request["do"] for request in heard] == ["status"]

@@ -17,11 +17,14 @@ from pathlib import Path
 
 import pytest
 import requests
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.streams import show
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.ipc import DaemonError, ask
+from pilotfish.daemon.service import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
 
 SERVE = Path(__file__).with_name("serve.py")
@@ -346,3 +349,19 @@ def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on
         finally:
             process.kill()
             process.wait()
+
+
+SECONDS = st.floats(0, 1e6)
+
+
+@given(st.lists(st.tuples(SECONDS, st.just(0.0) | st.floats(-1e8, 1e8)), min_size=1))
+def test_a_wall_clock_that_is_set_makes_nothing_older(steps: list[tuple[float, float]]) -> None:
+    """Between two looks time passes, and then the wall clock may be set."""
+    clock, wall, now = AgeClock(), 1.8e9, 100.0
+    last = clock.read(wall, now)
+    for passed, step in steps:
+        wall, now = wall + passed + step, now + passed
+        read = clock.read(wall, now)
+        assert read <= wall + 1e-3 and read - last <= passed + 1e-3
+        last = read
+    assert abs(AgeClock().read(wall, now) - wall) < 1e-3

@@ -49,7 +49,7 @@ class Installed:
 
     @property
     def cache(self) -> Path:
-        """Compiled kernels, for NUMBA_CACHE_DIR."""
+        """Compiled kernels, for PILOTFISH_CACHE."""
         return self.folder / "cache"
 
     @property
@@ -101,8 +101,8 @@ def _build(folder: Path) -> None:
     made = Installed(folder)
     _run(_python(folder), "-m", "venv", str(folder / "clean"))
     _run(str(folder / "clean" / "bin" / "pip"), "install", "-q", str(made.wheel))
-    kept = Path(os.environ.get("NUMBA_CACHE_DIR") or Path.home() / ".cache" / "pilotfish")
-    _run(str(folder / "clean" / "bin" / "python"), *WARM, NUMBA_CACHE_DIR=str(kept))
+    kept = Path(os.environ.get("PILOTFISH_CACHE") or Path.home() / ".cache" / "pilotfish")
+    _run(str(folder / "clean" / "bin" / "python"), *WARM, PILOTFISH_CACHE=str(kept))
     shutil.copytree(kept / "kernels", made.cache / "kernels")
     _run("chmod", "-R", "a+rX", str(made.cache))
 

@@ -31,7 +31,7 @@ jobs:
 def test_compiling_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(CLUSTER)
     (tmp_path / "w.yaml").write_text(WORKFLOW)
-    argv, cache = ("plan", "w.yaml", "--cluster", "c.yaml", "--json"), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    argv, cache = ("plan", "w.yaml", "--cluster", "c.yaml", "--json"), {"PILOTFISH_CACHE": str(tmp_path / "cache")}
     first, second = pilotfish(*argv, **cache), pilotfish(*argv, **cache)
     assert first.returncode == second.returncode == 0, first.stderr
     assert first.stderr.startswith("pilotfish: compiling the simulator of workflows for this machine (about ")
@@ -49,7 +49,7 @@ NOBODY = 65534
 
 def as_nobody(*argv: str | Path, home: str | None) -> subprocess.CompletedProcess[str]:
     """Run a command as an ordinary user with this home directory; None: HOME is not set."""
-    dropped = ("HOME", "NUMBA_CACHE_DIR", "PILOTFISH_STATE", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
+    dropped = ("HOME", "PILOTFISH_CACHE", "PILOTFISH_STATE", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
     environment |= {} if home is None else {"HOME": home}
     prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

@@ -53,7 +53,7 @@ class Person:
         for place in (self.home, self.work, self.state):
             place.mkdir()
         self.environment = {
-            "LANG": "C.UTF-8", "COLUMNS": "100", "NUMBA_CACHE_DIR": str(installed.cache),
+            "LANG": "C.UTF-8", "COLUMNS": "100", "PILOTFISH_CACHE": str(installed.cache),
             guardian.MARK: os.environ[guardian.MARK], "PILOTFISH_TEST": os.environ["PILOTFISH_TEST"],
         }  # fmt: skip
         if kind != "homeless":
@@ -261,7 +261,7 @@ def test_each_command_can_be_typed_by_anybody(
 )
 def test_what_keeps_nothing_needs_neither_home_nor_cache(kind: str, installed: Installed) -> None:
     with person(kind, installed, stock(installed)) as someone:
-        del someone.environment["NUMBA_CACHE_DIR"]  # each command compiles for itself
+        del someone.environment["PILOTFISH_CACHE"]  # each command compiles for itself
         someone.environment.pop("PILOTFISH_STATE", None)
         own = doc_commands.DAG.replace("profile: align", "profile: {service_demand: 9}")
         (someone.work / "own.yaml").write_text(own)

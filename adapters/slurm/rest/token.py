@@ -1,8 +1,8 @@
 """The token for slurmrestd: where it comes from, and when a new one is needed.
 
-Rule: a token is shown to slurmrestd only: not in a log, an error or a repr. Whether it is valid is read from the token
-itself. A process that can create tokens for others is root on the cluster: a token of an operator account that lives
-for minutes is enough.
+Rule: a token is shown to slurmrestd only: not in a log, an error or a repr. Its file must be trusted (see `trust`).
+Whether it is valid is read from the token itself. A process that can create tokens for others is root on the cluster: a
+token of an operator account that lives for minutes is enough.
 Source: RFC 7519; scontrol(1) `token`; Slurm's tokens carry exp, iat and sun.
 """
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....simulate.errors import ConfigError
+from ....trust import open_file
 from ...base import AdapterError
 from ..transport.runner import Runner
 from .errors import Unauthorised
@@ -27,6 +28,8 @@ from .errors import Unauthorised
 USED_UP, LAST_S = 0.8, 60.0
 #: Words in which a token may be, and the length of a piece that gives it away.
 _WORD, _PIECE = re.compile(rb"[\w.-]{8,}"), 12
+#: Characters that are read of a token file.
+LARGEST_TOKEN = 65_536
 _SECRET = re.compile(r"[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
 
 
@@ -77,7 +80,7 @@ class TokenFile:
     def get(self) -> Token:
         """Return the file's token, the same one while it is valid. Raises AdapterError."""
         try:
-            if self._mark() != self._seen:
+            if _version(self._path.lstat()) != self._seen:
                 self._read()
         except (OSError, ConfigError) as error:
             raise Unauthorised(str(error)) from None
@@ -89,28 +92,30 @@ class TokenFile:
     def renew(self) -> bool:
         """Return whether the file has changed, after a token that was not accepted."""
         try:
-            return self._mark() != self._seen
+            return _version(self._path.lstat()) != self._seen
         except OSError:
             return False
-
-    def _mark(self) -> tuple[int, ...]:
-        found = self._path.stat()
-        return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
 
     def _read(self) -> None:
         key = "rest_token_file"
         try:
-            self._seen = self._mark()
+            self._seen = _version(self._path.lstat())
             mode = stat.S_IMODE(self._seen[3])
-            if mode & 0o007:
+            if mode & 0o007 and not stat.S_ISLNK(self._seen[3]):
                 fix = f"mode 0600 or 0640: chmod o= {self._path}"
                 raise ConfigError(str(self._path), key, f"every user can read it (mode {mode:04o})", fix)
-            self._token = parse(self._path.read_text(encoding="utf-8"))
+            with os.fdopen(open_file(self._path), encoding="utf-8") as file:
+                self._token = parse(file.read(LARGEST_TOKEN))
         except OSError as error:
             raise ConfigError(str(self._path), key, f"unreadable: {error.strerror}") from None
         except ValueError as error:
             problem = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
             raise ConfigError(str(self._path), key, problem, "what `scontrol token` prints") from None
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    """Return what changes with a file's content or mode."""
+    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
 
 
 class TokenCommand:

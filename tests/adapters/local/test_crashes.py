@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
+from pilotfish.adapters.local.keeper import COMMAND
 from pilotfish.simulate.model.plan import Cancel, Start
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import CLUSTER, LocalWorld, gone, python, sh
@@ -88,6 +89,34 @@ def test_a_killed_keeper_leaves_a_job_that_is_watched_to_its_end(world: LocalWor
     assert (view.state, view.exit_code, view.signal) == (JobState.FAILED, None, None)
     assert "exit code unknown" in view.reason
     assert (world.path / "done").exists()
+
+
+@pytest.mark.parametrize("step_s", [-36_000.0, 36_000.0])
+def test_a_wall_clock_that_was_set_neither_ends_nor_prolongs_an_orphaned_job(world: LocalWorld, step_s: float) -> None:
+    """A clock set forward has its job begin long ago, and a clock set back in the future."""
+    world.start(sh("short", "sleep 600", walltime=2.0))
+    world.start(sh("long", "sleep 600", walltime=600.0), "b")
+    for key in ("short", "long"):
+        begin = world.begun(key)
+        world.kill_keeper(key)
+        begin["start_time"] -= step_s
+        (world.directory(key) / "begin.json").write_text(json.dumps(begin))
+    world.wait_for(lambda: world.look("short").state is JobState.TIMEOUT)
+    assert world.look("long").state is JobState.RUNNING
+
+
+@pytest.mark.parametrize(
+    "user", [None, pytest.param(61001, marks=pytest.mark.skipif(os.geteuid() != 0, reason="not root"))]
+)
+def test_a_process_that_only_looks_like_a_keeper_stops_no_job(world: LocalWorld, user: int | None) -> None:
+    world.adapter.close()
+    argv = ["/bin/sh", "-c", "sleep 600; :", COMMAND, "/adapters", str(world.directory("j")), "3"]
+    with subprocess.Popen(argv, user=user, cwd="/", env={}) as false:
+        try:
+            world.adapter = create(CLUSTER, world.state, grace_s=0.3)
+            assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED and world.runs("j") == 1
+        finally:
+            false.kill()
 
 
 def test_an_orphaned_job_still_has_its_walltime_and_its_whole_tree_goes(world: LocalWorld) -> None:

@@ -116,7 +116,7 @@ def test_output_goes_where_asked_and_stays(world: LocalWorld) -> None:
     view = world.finish(sh("lost", "echo x"))
     assert (view.exit_code, view.state) == (126, JobState.FAILED)
     assert str(outputs) in view.reason
-    outputs.mkdir()
+    outputs.mkdir(0o755)
     world.finish(sh("j", "echo out; echo err >&2"))
     world.adapter.forget("j")
     assert {path.name: path.read_text() for path in outputs.iterdir()} == {"j.out": "out\n", "j.err": "err\n"}
@@ -244,3 +244,29 @@ def test_a_job_killed_for_memory_has_that_reason(world: LocalWorld) -> None:
     assert ("memory limit" in view.reason) is limited
     groups = json.loads((world.directory("j") / "spec.json").read_text())["cgroups"]
     assert not any(Path(group).exists() for group in groups)
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "open folder"])
+def test_output_goes_through_no_link_and_into_no_open_folder(world: LocalWorld, what: str) -> None:
+    world.adapter.close()
+    outputs, secret = world.path / "outputs", world.path / "secret"
+    outputs.mkdir(0o700)
+    secret.write_text("mine")
+    if what == "open folder":
+        outputs.chmod(0o1777)
+        with pytest.raises(AdapterError, match=r"output_dir: .*outputs is not trusted: .*others can write to it"):
+            create(world.adapter.cluster, world.state, output_dir=outputs)
+        outputs.chmod(0o700)
+    elif what == "link":
+        (outputs / "j.out").symlink_to(secret)
+    else:
+        os.mkfifo(outputs / "j.out")
+    world.adapter = create(world.adapter.cluster, world.state, output_dir=outputs)
+    if what == "open folder":
+        outputs.chmod(0o777)
+        with pytest.raises(AdapterError, match="others can write to it"):
+            world.start(sh("j", "echo x"))
+    else:
+        view = world.finish(sh("j", "echo x"))
+        assert (view.state, view.exit_code) == (JobState.FAILED, 126) and "j.out" in view.reason
+    assert secret.read_text() == "mine"

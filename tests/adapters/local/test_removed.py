@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local.job_files import BEGIN, END, SPEC, read_record, restore_directory, write_record
 from pilotfish.simulate.model.plan import Cancel
 from pilotfish.simulate.model.snapshot import JobState
@@ -41,7 +42,8 @@ def test_a_job_is_not_started_again_while_its_directory_is_missing(world: LocalW
     shutil.rmtree(world.directory("j"))
     if restart:
         world.restart()
-    world.start(job)
+    with pytest.raises(AdapterError, match="was not started: its directory was removed"):
+        world.start(job)
     assert world.adapter.snapshot().jobs == ()
     os.kill(keeper, signal.SIGCONT)
     assert ended(world).exit_code == 4
@@ -67,7 +69,8 @@ def test_without_a_keeper_a_removed_directory_stays_missing(world: LocalWorld) -
     world.wait_for(lambda: world.runs("j"))
     world.kill_keeper("j")
     shutil.rmtree(world.directory("j"))
-    world.start(job)
+    with pytest.raises(AdapterError, match="was not started"):
+        world.start(job)
     assert world.adapter.snapshot().jobs == () and world.runs("j") == 1
 
 

@@ -136,3 +136,20 @@ def test_an_invalid_file_is_skipped_and_many_end_the_search(tmp_path: Path) -> N
     assert [record.found for record in newest([bad[0], good, bad[1]], 1, refused.append)] == [BARE]
     assert len(refused) == 1
     assert newest([*bad, good], 1, refused.append) == [] and len(refused) < 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
+@pytest.mark.parametrize("what", ["theirs", "open", "link"])
+def test_a_record_that_another_user_put_into_a_shared_folder_is_refused(tmp_path: Path, what: str) -> None:
+    tmp_path.chmod(0o1777)
+    path = save_record(tmp_path, FULL, "n1")
+    assert path.stat().st_mode & 0o777 == 0o600 and read_record(path).name == "n1"
+    if what == "theirs":
+        os.chown(path, 61001, 61001)
+    elif what == "open":
+        path.chmod(0o666)
+    else:
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to("elsewhere")
+    with pytest.raises(ConfigError, match=f"{path.name}: cannot be read: .*not trusted"):
+        read_record(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import subprocess
 import sys
@@ -46,10 +47,14 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-def test_others_may_read_a_kernel(tmp_path: Path) -> None:
-    """An image is warmed by root and used by others."""
-    assert object_cache._write(tmp_path / "kernel.o", b"code") is None
-    assert (tmp_path / "kernel.o").stat().st_mode & 0o777 == 0o644
+def test_a_kernel_and_its_folders_are_their_owners_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert object_cache._write(tmp_path / "a" / "b" / "kernel.o", b"code") is None
+    finally:
+        os.umask(before)
+    made = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o7777 for path in tmp_path.rglob("*")}
+    assert made == {"a": 0o700, "a/b": 0o700, "a/b/kernel.o": 0o600}
 
 
 def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -60,8 +65,7 @@ def test_the_cache_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     for name, below in reversed(object_cache.PLACES):
         monkeypatch.setenv(name, str(tmp_path / name))
         assert object_cache.cache_root() == tmp_path / name / below
-    assert object_cache.cache_directory().parent == tmp_path / "NUMBA_CACHE_DIR" / "kernels"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    assert object_cache.cache_directory().parent == tmp_path / "PILOTFISH_CACHE" / "kernels"
     monkeypatch.setenv("PILOTFISH_CACHE", "")
     monkeypatch.setenv("CACHE_DIRECTORY", "/var/cache/a:/var/cache/b")
     assert object_cache.cache_root() == Path("/var/cache/a/kernels")
@@ -106,13 +110,13 @@ def read(tmp_path: Path, before: str, **environment: str) -> tuple[list[str], li
     ("before", "why"), [(OUTSIDE, "outside the tested range"), (WITHOUT, "cannot import name 'JITCodeLibrary'")]
 )
 def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(tmp_path: Path, before: str, why: str) -> None:
-    usual, _ = read(tmp_path, "", NUMBA_CACHE_DIR=str(tmp_path / "usual"))
+    usual, _ = read(tmp_path, "", PILOTFISH_CACHE=str(tmp_path / "usual"))
     cache = str(tmp_path / "cache")
-    first, said = read(tmp_path, before, NUMBA_CACHE_DIR=cache)
+    first, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
     assert first[0] == "True" and first[2] == usual[2]
     assert [why in line for line in said] == [False, True] and "numba itself compiles" in said[1]
     assert list((tmp_path / "cache").rglob("*.nbi"))
-    second, said = read(tmp_path, before, NUMBA_CACHE_DIR=cache)
+    second, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
     assert second[:3] == ["False", "True", usual[2]] and said == [""]
 
 
@@ -120,7 +124,7 @@ def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(tmp_path: P
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path, before: str) -> None:
     (tmp_path / "file").write_text("")
     for _ in range(2):
-        words, said = read(tmp_path, before, NUMBA_CACHE_DIR=str(tmp_path / "file"))
+        words, said = read(tmp_path, before, PILOTFISH_CACHE=str(tmp_path / "file"))
         assert words[0] == "True"
         assert sum("kernels cannot be kept in" in line and "Not a directory" in line for line in said) == 1
     words, said = read(tmp_path, f"import pwd\npwd.getpwuid = {{}}.__getitem__\n{before}")
@@ -160,3 +164,43 @@ def test_planning_needs_no_compiler_once_the_kernel_is_there() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
+@pytest.mark.parametrize("what", ["their file", "their folder", "open folder", "open file", "link"])
+def test_code_of_another_user_is_never_loaded_nor_the_cache_written(tmp_path: Path, what: str) -> None:
+    """What was planted has a right checksum; loading it would end the process."""
+    cache = tmp_path / "cache"
+    usual, _ = read(tmp_path, "", PILOTFISH_CACHE=str(cache))
+    (kernel,) = cache.rglob("*.o")
+    planted = b"\x7fELF" + b"not code" * 9
+    kernel.write_bytes(hashlib.sha256(planted).digest() + planted)
+    if what == "their file":
+        os.chown(kernel, 61001, 61001)
+    elif what == "their folder":
+        os.chown(kernel.parent, 61001, 61001)
+    elif what == "open folder":
+        cache.chmod(0o1777)
+        kernel.parent.chmod(0o777)
+    elif what == "open file":
+        kernel.chmod(0o666)
+    else:
+        kernel.rename(tmp_path / "elsewhere")
+        kernel.symlink_to(tmp_path / "elsewhere")
+    before = sorted(cache.rglob("*"))
+    words, said = read(tmp_path, "", PILOTFISH_CACHE=str(cache))
+    assert (words[0], words[2]) == ("True", usual[2])
+    in_folder = "folder" in what
+    assert sum("kernels cannot be kept" in line and "is not trusted" in line for line in said) == in_folder
+    assert sorted(cache.rglob("*")) == before
+    if not in_folder:  # a trusted folder: the file is replaced by one of ours
+        assert not kernel.is_symlink() and kernel.stat().st_uid == 0 and kernel.stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "elsewhere").exists() == (what == "link")
+
+
+def test_numbas_own_variable_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, _ in object_cache.PLACES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", "/home/fish")
+    assert object_cache.cache_root() == Path("/home/fish/.cache/pilotfish/kernels")

@@ -125,3 +125,23 @@ def test_a_failed_token_command_does_not_show_its_output() -> None:
         with pytest.raises(Unauthorised) as caught:
             TokenCommand(["mint"], run).get()
         assert caught.value.transient and secret not in f"{caught.value!r}{caught.value}{caught.value.stderr_tail}"
+
+
+def test_a_token_that_another_user_controls_is_refused_also_later(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    put(path, token(), 0o660)
+    with pytest.raises(ConfigError, match=r"rest_token_file: .*not trusted: .*mode 0660: others can write to it"):
+        TokenFile(path)
+    put(path, token())
+    source = TokenFile(path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to("elsewhere")
+    with pytest.raises(Unauthorised, match="symbolic link"):
+        source.get()
+    if os.geteuid() == 0:
+        put(path, token())
+        os.chown(path, 61001, 0)
+        with pytest.raises(Unauthorised, match="belongs to user 61001"):
+            source.get()
+    put(path, token(exp=2_000_000_000))
+    assert source.get().exp == 2_000_000_000
