@@ -89,16 +89,12 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
     """Return what the job is to us at `now` (controller's clock), and why it is left alone, if it is."""
     if job.state is not JobState.PENDING or not selection.takes(job):
         return Ownership.NEIGHBOUR, ""
-    if job.part:
-        return Ownership.NEIGHBOUR, "members of arrays and heterogeneous jobs are left to Slurm"
     if job.let_go:
         return Ownership.NEIGHBOUR, "pilotfish has let it go: Slurm chooses its start"
-    if job.reservation:
-        return Ownership.NEIGHBOUR, f"it has the reservation {job.reservation}"
     if job.full:
         return Ownership.WAITING, FULL
-    if job.special:
-        return Ownership.WAITING, f"it asks for {job.special}, which is left to Slurm"
+    if job.left_to_slurm:  # ours as long as it is held for us: we let it go
+        return Ownership.WAITING if job.special or is_held(job, now) else Ownership.NEIGHBOUR, job.left_to_slurm
     if job.dependency:
         return Ownership.WAITING, f"it depends on {job.dependency}"
     if not ready(job):

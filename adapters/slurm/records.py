@@ -56,6 +56,15 @@ class SlurmJob:
     full: bool = False  #: whether its comment has no room for a mark of ours
 
     @property
+    def left_to_slurm(self) -> str:
+        """Why Slurm alone places it, in words; "": it need not."""
+        if self.part:
+            return "members of arrays and heterogeneous jobs are left to Slurm"
+        if self.reservation:
+            return f"it has the reservation {self.reservation}, which is left to Slurm"
+        return f"it asks for {self.special}, which is left to Slurm" if self.special else ""
+
+    @property
     def cores(self) -> int:
         """Cores on each of its nodes."""
         return self.threads or max(1, -(-self.cpus // max(1, self.nodes)))

@@ -255,8 +255,8 @@ class Eligibility:
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
         if job.full:
             return job.submit, FULL
-        if job.special or (never and not self._site.missing and not self._unread(job)):
-            return job.submit, never or f"it asks for {job.special}, which is left to Slurm"
+        if job.left_to_slurm or (never and not self._site.missing and not self._unread(job)):
+            return job.submit, job.left_to_slurm or never
         if what is Ownership.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
             why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"

@@ -28,7 +28,7 @@ SPECIAL = {
     "CoreSpec": "specialised cores", "reqswitch": "a number of switches", "MinTmpDisk": "temporary disk space",
     "ntpersocket": "tasks for each socket", "NTPerCore": "tasks for each core", "Sockets": "sockets",
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
-    "ClusterFeature": "features of a cluster",
+    "ClusterFeature": "features of a cluster", "MinTime": "a minimum time limit", "BurstBuffer": "a burst buffer",
 }  # fmt: skip
 FIELDS = (
     "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
@@ -47,14 +47,14 @@ _TIMES = {
     "submit": "SubmitTime", "begin": "EligibleTime", "start": "StartTime", "end": "EndTime", "deadline": "DeadLine",
 }  # fmt: skip
 _NODES = {"placed": "NodeList", "wanted": "ReqNodes", "planned": "SchedNodes"}
-#: What REST does not show of a waiting job before Slurm 23.02.
-_HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer")
+#: What REST does not show of a waiting job, some of it only before Slurm 23.02.
+_HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer", "MinTime", "BurstBuffer")
 NODE_FIELDS = (
     "NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason", "CPUsState", "AllocMem",
 )  # fmt: skip
 #: Most characters of a node list for each name that it may have; Slurm writes ranges shorter.
 LONGEST_NAME = 64
-_NOTHING = frozenset(("", "0", "*", "no", "4294967294", "65534", "65535"))
+_NOTHING = frozenset(("", "0", "0:00", "*", "no", "4294967294", "65534", "65535"))
 
 
 def queue(unreadable: Unreadable | None = None) -> Table[SlurmJob]:

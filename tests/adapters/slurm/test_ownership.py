@@ -36,8 +36,10 @@ BY_COMMENT = Selection()
         ({"reason": "JobHeldAdmin", "priority": 0}, Ownership.WAITING),  # as `scontrol hold` of root leaves it
         ({"reason": "QOSMaxJobsPerUserLimit"}, Ownership.WAITING),
         ({"reason": "Dependency", "dependency": "afterok:6(unfulfilled)"}, Ownership.WAITING),
-        ({"part": True}, Ownership.NEIGHBOUR),
-        ({"reservation": "maintenance"}, Ownership.NEIGHBOUR),
+        ({"part": True}, Ownership.WAITING),  # held for us: it is let go at once
+        ({"reservation": "maintenance"}, Ownership.WAITING),
+        ({"part": True, "comment": "pilotfish"}, Ownership.NEIGHBOUR),
+        ({"reservation": "maintenance", "begin": NOW - 1, "reason": "Priority"}, Ownership.NEIGHBOUR),
         ({"state": JobState.RUNNING}, Ownership.NEIGHBOUR),
         ({"state": JobState.UNKNOWN}, Ownership.NEIGHBOUR),
     ],

@@ -95,15 +95,20 @@ def test_slurm_22_05_does_not_show_all_of_a_job() -> None:
 
 def test_squeue_shows_the_fields_that_rest_hides() -> None:
     mark = "@00ff@"
-    lines = [("309", "n[1-2]", "0", "(null)"), ("310", "(null)", "1", "(null)"), ("311", "", "0", "ssd")]
+    none = ("0:00", "(null)")
+    lines = [
+        *(("309", "n[1-2]", "0", "(null)", *none), ("310", "(null)", "1", "(null)", *none)),
+        *(("311", "", "0", "ssd", *none), ("312", "", "0", "", "5:00", "(null)"), ("313", "", "0", "", "0:00", "x=1")),
+    ]
     text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
     told = {job.id: job for job in squeue.hidden().parse(text, mark)}
     assert (told[309].planned, told[309].special) == (("n1", "n2"), "")
     assert (told[310].planned, told[310].special) == ((), "a number of switches")
+    assert (told[312].special, told[313].special) == ("a minimum time limit", "a burst buffer")
     assert told[311].special == "preferred features" and squeue.hidden().parse("", mark) == []
     with pytest.raises(ParseError):
         squeue.hidden().parse(text[:-3], mark)
-    assert [job.id for job in squeue.hidden().parse(text.replace("309", "x"), mark)] == [310, 311]
+    assert [job.id for job in squeue.hidden().parse(text.replace("309", "x"), mark)] == [310, 311, 312, 313]
     first, *_ = squeue.hidden().parse(text.replace("n[1-2]", "n[1-"), mark)
     assert (first.id, first.state) == (309, JobState.UNKNOWN)
 

@@ -41,6 +41,7 @@ PRINTED = {
     "tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A", "Contiguous": "0",
     "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
     "Sockets": "*", "Cores": "*", "Threads": "*", "prefer": "(null)", "ClusterFeature": "(null)",
+    "MinTime": "0:00", "BurstBuffer": "(null)",
 }  # fmt: skip
 
 
@@ -111,6 +112,8 @@ def test_a_waiting_job() -> None:
         ({"Contiguous": "1"}, "special", "contiguous nodes"),
         ({"reqswitch": "1"}, "special", "a number of switches"),
         ({"Threads": "1"}, "special", "threads for each core"),
+        ({"MinTime": "2:00"}, "special", "a minimum time limit"),
+        ({"BurstBuffer": "capacity=1G"}, "special", "a burst buffer"),
         ({}, "special", ""),
         ({"tres-alloc": "", "MinMemory": "3G"}, "memory", 3 * 2.0**30),
         ({"TimeLimit": "UNLIMITED"}, "time_limit", None),
