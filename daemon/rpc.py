@@ -19,7 +19,7 @@ from ..profiles.classes import class_fields, classify_on
 from ..simulate.errors import InvalidJobError, PilotfishError
 from ..simulate.model.capacity import never_fits
 from ..simulate.model.cluster import Cluster
-from .codec import asked_for, at_home, decode, new_id
+from .codec import asked_for, at_home, decode, decode_stored, new_id
 from .ipc import refusal
 from .learning.job_profiles import GivenProfiles, profile_of
 from .loop import Cycle
@@ -72,7 +72,7 @@ class Requests:
         key = _text(request, "key") if request.get("key") is not None else None
         workflow = at_home(decode(_text(request, "workflow", longest=None)), directory)
         if key is not None and (known := self._journal.submitted_as(key)):
-            if asked_for(decode(known[1])) != asked_for(workflow):
+            if asked_for(decode_stored(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
         workflow = self._profiles.with_profiles(workflow)
@@ -160,6 +160,7 @@ class Requests:
             "id": submission.id,
             "name": submission.workflow.name,
             "state": str(state),
+            "set_aside": self._tracker.isolation.reasons.get(submission.id, ""),
             "submit_time": submission.submit_time,
             "finish_time": finish,
             "exit_code": submission.exit_code,

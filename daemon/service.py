@@ -272,7 +272,7 @@ class Service:
 
     def _one_cycle(self) -> None:
         try:
-            self._cycle.run()
+            report = self._cycle.run()
         except AdapterError as error:
             if self._reachable:
                 log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
@@ -285,7 +285,7 @@ class Service:
             log.warning("the cluster can be reached again")
         self._reachable = True
         self._faults.clear()
-        self._health.completed()
+        self._health.completed(report.trouble)
 
     def _report_fault(self, error: Exception) -> None:
         """Log an error that should not occur, once until a cycle is completed again."""
@@ -350,6 +350,7 @@ class Service:
             set_up_logging(self.config.log.level, self.config.log.format)
             self._cycle.planner.options = _options(self.config)
             self._tracker.forecasts.guard = self._guard()
+            self._tracker.isolation.reasons.clear()
             self._cycle.trigger.renew()
             self._drift.configure(**self._drift_options())
             self._health.patience_s = self._patience_s()

@@ -15,6 +15,7 @@ from ..simulate.model.plan import Action, Cancel, Plan, Rejection
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.job_profiles import GivenProfiles
+from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
 from .reaper import lapsed, overdue
@@ -63,6 +64,7 @@ class JobTracker:
         self._progress = Progress()
         self._neighbours = Neighbours()
         self.stuck: dict[str, str] = {}
+        self.isolation = Isolation(self.queue)
 
     @property
     def now(self) -> float:
@@ -123,6 +125,7 @@ class JobTracker:
             self._trigger.renew()
         intended = [entry for entry in self.queue.active() if entry.intent is not None]
         events = self.queue.observe(snapshot, records)
+        self.isolation.prune(snapshot)
         shown = [entry for entry in intended if entry.handed or entry.state is not JobState.UNKNOWN]
         self.write_ahead.close_intents(shown)
         for event in events:
@@ -146,10 +149,11 @@ class JobTracker:
             window: the most waiting jobs to consider; None = all.
         """
         self._follow(snapshot, [])
-        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours)
+        aside = self.isolation
+        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
         self.log.warn_stuck(problem.stuck)
         self.stuck = problem.stuck
-        return problem
+        return aside.applied(problem)
 
     def note_forecasts(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
         """Note when the plan expects each job to end, and return the starts that are due now.

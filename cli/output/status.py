@@ -77,6 +77,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     done = sum(job["state"] == "completed" for job in workflow["jobs"])
     head = f"{workflow['id']}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
     screen.put(Text(head, style="bold"))
+    if reason := workflow.get("set_aside"):
+        screen.put(Text(f"set aside: {reason}"))
     if jobs:
         rows = [_row(job, now) for job in jobs]
         shown = [i for i in range(len(_COLUMNS)) if i != _KNOWN_TO or any(row[i] for row in rows)]

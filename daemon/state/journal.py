@@ -20,7 +20,7 @@ from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
-from ..codec import decode, encode
+from ..codec import decode_stored, encode
 from ..planning.guard import Forecaster
 from ..report.accuracy import ForecastOutcome
 from .handed_over import handed_over
@@ -252,7 +252,7 @@ class Journal:
             submission: Submission = handed_over(workflow, submit_time)
             submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2]) for row in rows}
         else:
-            submission = Submission(workflow, decode(definition), submit_time)
+            submission = Submission(workflow, decode_stored(definition), submit_time)
         for row in rows:
             _restore(submission.entries[row[1]], row)
         return submission
