@@ -35,7 +35,7 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
     """
     from ..daemon.ipc import ask
 
-    endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
+    endpoint = str(Path(socket).absolute()) if socket else runtime_socket()
     return ask(endpoint, do, timeout_s=timeout_s, **arguments)
 
 

@@ -96,10 +96,9 @@ class JobTracker:
         self.queue.add(submission)
         self._trigger.renew()
 
-    def cancel(self, entries: Iterable[Entry]) -> None:
-        """Cancel jobs for a user; the next cycle ends those that run."""
-        for event in self.queue.cancel(entries, self.now, "cancelled by a user"):
-            self.log.add_event(event)
+    def cancel(self, entries: Iterable[Entry], by: str = "a user") -> None:
+        """Cancel jobs for a user (`by`); the next cycle ends those that run."""
+        self.log.add_events(self.queue.cancel(entries, self.now, f"cancelled by {by}"))
         self._trigger.renew()
         self.save()
 
@@ -128,8 +127,8 @@ class JobTracker:
         self.isolation.prune(snapshot)
         shown = [entry for entry in intended if entry.handed or entry.state is not JobState.UNKNOWN]
         self.write_ahead.close_intents(shown)
+        self.log.add_events(events)
         for event in events:
-            self.log.add_event(event)
             if event.entry.state is JobState.COMPLETED:
                 submit_time = self.queue.submissions[event.entry.workflow].submit_time
                 self.forecasts.measure(event.entry, submit_time, snapshot.cluster)

@@ -9,7 +9,6 @@ import pytest
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 from pilotfish.simulate.model.plan import Release, Start
 from pilotfish.simulate.model.snapshot import JobState, JobView
@@ -181,9 +180,7 @@ def test_known_profiles_are_used_and_only_the_manager_cancels(offering, kit) -> 
     offering.manager.offer(dataclasses.replace(kit.job("1"), profile=DEFAULT_PROFILE))
     offering.run(1)
     assert offering.cycle.tracker.queue.find("rjms/1").job.profile is known
-    answer = Requests(offering.cycle, offering.journal, offering.manager.cluster, GivenProfiles()).handle(
-        {"do": "cancel", "target": "rjms/1"}
-    )
+    answer = kit.requests(offering)("cancel", target="rjms/1")
     assert not answer["ok"] and "can only be cancelled in the resource manager" in answer["error"]
 
 

@@ -24,6 +24,7 @@ class SlurmDaemon(Served):
         }  # fmt: skip
         config = {
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5,
+            "access": {"root": True, "submit": True},
             "profiles": str(folder / "profiles.sqlite"), "socket": {"path": str(self.socket)},
             "metrics": {"enabled": False}, "adapter": {"name": "slurm", "options": options},
         }  # fmt: skip
