@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -88,18 +89,31 @@ def refusal(error: str, code: int = 400) -> dict[str, Any]:
     return {"ok": False, "error": error, "code": code}
 
 
-def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) -> dict[str, Any]:
+def own_or_root(uid: int) -> bool:
+    """Return whether a user is root or the one who runs this process."""
+    return uid in (0, os.geteuid())
+
+
+def ask(
+    endpoint: str,
+    do: str,
+    *,
+    timeout_s: float = 10.0,
+    trusted: Callable[[int], bool] = own_or_root,
+    **arguments: Any,
+) -> dict[str, Any]:
     """Send one request to the daemon and return its reply.
 
     Args:
         endpoint: path of the socket.
         do: submit, status, cancel, explain or accuracy (see `daemon.rpc`).
         timeout_s: longest wait for the reply, seconds.
+        trusted: whether the user of that uid may be the daemon's; nothing is sent to another one.
         arguments: of the request; None = not given. The `workflow` of a submission is its body.
 
     Raises:
         NoDaemonError: no daemon listens, or no reply came in time.
-        DaemonError: the daemon refused, or the user may not connect.
+        DaemonError: the daemon refused, the user may not connect, or the daemon is not trusted.
     """
     path, until, pause_s = socket_path(endpoint), time.monotonic() + timeout_s, 0.05
     body = str(arguments.pop("workflow")).encode() if do == SUBMIT else b""
@@ -111,6 +125,9 @@ def ask(endpoint: str, do: str, *, timeout_s: float = 10.0, **arguments: Any) ->
     while True:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
             _connect(channel, path, until, silent)
+            if not trusted(uid := peer_of(channel).uid):
+                whose = f"{user_name(uid)} listens at {path}, who is not you, root, or the service's account"
+                raise DaemonError(f"{whose}; nothing was sent (service_user in client.yaml names the account)")
             try:
                 answer = _exchange(channel, head.encode() + body, until)
             except TimeoutError:

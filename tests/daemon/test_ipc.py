@@ -320,6 +320,13 @@ def test_a_stranger_that_listens_is_one_error(tmp_path, answer):
         thread.join()
 
 
+def test_nothing_is_sent_to_a_daemon_of_a_stranger(endpoint):
+    heard = []
+    with pytest.raises(DaemonError, match=r"listens at .* nothing was sent \(service_user"):
+        ask(endpoint, "submit", workflow="secret", trusted=lambda uid: heard.append(uid))
+    assert heard == [os.getuid()]
+
+
 def test_a_full_backlog_blocks_no_client_for_ever(tmp_path):
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as clients:

