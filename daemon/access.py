@@ -56,13 +56,14 @@ class Access:
             whose = "an unknown user" if submission.owner is None else user_name(submission.owner)
             raise ForbiddenError(f"{submission.id} belongs to {whose}; its owner or an administrator can change it")
 
-    def check_submit(self, peer: Peer, jobs: int, present: Iterable[Submission]) -> None:
+    def check_submit(self, peer: Peer, jobs: int, present: Iterable[Submission], kept_bytes: int) -> None:
         """Raise ForbiddenError unless a user may submit a workflow now.
 
         Args:
             peer: the user.
             jobs: of the workflow.
             present: all workflows that have not ended.
+            kept_bytes: of the user's workflows in the journal.
         """
         if not self._submits:
             why = "what it starts would run as an operator of the resource manager"
@@ -79,6 +80,9 @@ class Access:
             if wanted > most:
                 had = f"with this one, {peer} would have {count(wanted, name)} that have not ended"
                 raise ForbiddenError(f"{had} (allowed: {most:,}, quotas.{name}s)")
+        if kept_bytes > self._quotas.journal_mib * 2**20:
+            had = f"the workflows of {peer} fill {kept_bytes / 2**20:,.0f} MiB of the journal"
+            raise ForbiddenError(f"{had} (allowed: {self._quotas.journal_mib:,}, quotas.journal_mib)")
 
 
 def _uid(given: str | int, file: Path) -> int:

@@ -81,13 +81,14 @@ class Requests:
         if not directory.startswith("/"):
             raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
         key = _text(request, "key") if request.get("key") is not None else None
-        self._access.check_submit(peer, 0, self._tracker.queue.submissions.values())
+        kept_bytes, present = self._journal.bytes_of(peer.uid), self._tracker.queue.submissions.values()
+        self._access.check_submit(peer, 0, present, kept_bytes)
         workflow = at_home(decode(_text(request, "workflow", longest=None)), directory)
         if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
             if asked_for(decode_stored(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        self._access.check_submit(peer, len(workflow.jobs), self._tracker.queue.submissions.values())
+        self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes)
         workflow = self._profiles.with_profiles(workflow)
         obstacles: dict[object, str | None] = {}
         for job in workflow.jobs:
@@ -115,7 +116,11 @@ class Requests:
             recent = self._journal.recent(RECENT).items()
             ended = [id for id, owner in recent if id not in active and self._access.sees(peer, owner)]
             shown = self._documents.overview(
-                [each for each in active.values() if self._access.sees(peer, each.owner)], ended
+                sorted(  # one's own first, because their number is bounded
+                    (each for each in active.values() if self._access.sees(peer, each.owner)),
+                    key=lambda each: each.owner != peer.uid,
+                ),
+                ended,
             )
         for workflow in shown["workflows"]:
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")

@@ -41,6 +41,8 @@ _JOB_COLUMNS = (
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
 _SAVE_PENDING = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+#: What a job takes in the file next to its definition, about.
+JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
 _HANDED_OVER = ""
 _OLD_HANDED_OVER = (
@@ -285,6 +287,10 @@ class Journal:
         """Return the ids of the last `limit` workflows, the newest last, ended or not, each with its owner."""
         return dict(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
 
+    def bytes_of(self, owner: int) -> int:
+        """Return how many bytes the workflows of a user take here, ended ones included."""
+        return int(self._read("SELECT coalesce(sum(size), 0) FROM workflows WHERE owner = ?", (owner,))[0][0])
+
     def size(self, workflow: str) -> int:
         """Return how many jobs a workflow has."""
         return int(self._read("SELECT count(*) FROM jobs WHERE workflow = ?", (workflow,))[0][0])
@@ -398,9 +404,12 @@ def _insert(
     if idempotency_key is not None and submission.owner is not None:
         idempotency_key = _owned(idempotency_key, submission.owner)
     run(
-        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state, owner)"
-        " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?, ?)",
-        (submission.id, name, idempotency_key, definition, submission.submit_time, state, submission.owner),
+        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state, owner,"
+        " size) VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(submission.id, name, idempotency_key, definition, submission.submit_time, state, submission.owner),
+            len(definition) + JOB_BYTES * len(submission.entries),
+        ),
     )
 
 

@@ -61,10 +61,13 @@ _BOOKS = """CREATE TABLE IF NOT EXISTS books (
 _REQUESTS = """CREATE TABLE IF NOT EXISTS requests (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
     target TEXT NOT NULL)"""
+#: Read without the definitions, which can be large.
+_OWNED = "CREATE INDEX IF NOT EXISTS owned ON workflows (owner, size)"
+_NEWEST = "CREATE INDEX IF NOT EXISTS newest ON workflows (number, id, owner)"
 _SCHEMA = f"""
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
-    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL, owner INTEGER);
+    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL, owner INTEGER, size INTEGER);
 CREATE TABLE jobs (
     workflow TEXT NOT NULL REFERENCES workflows ON DELETE CASCADE, job TEXT NOT NULL, position INTEGER,
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
@@ -83,6 +86,8 @@ CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT
     source TEXT NOT NULL DEFAULT '');
 {_BOOKS};
 {_REQUESTS};
+{_OWNED};
+{_NEWEST};
 """
 #: Statements that upgrade each earlier version to the next.
 _ADDED = {
@@ -94,7 +99,13 @@ _ADDED = {
         "ALTER TABLE errors ADD COLUMN source TEXT NOT NULL DEFAULT ''",
         _BOOKS,
     ),
-    4: ("ALTER TABLE workflows ADD COLUMN owner INTEGER", _REQUESTS),
+    4: (
+        "ALTER TABLE workflows ADD COLUMN owner INTEGER",
+        "ALTER TABLE workflows ADD COLUMN size INTEGER",
+        _REQUESTS,
+        _OWNED,
+        _NEWEST,
+    ),
 }
 
 

@@ -93,6 +93,25 @@ def test_quotas_are_of_each_user_and_of_what_has_not_ended(bench, kit):
     assert submit(ask, ADA, kit.job("a"))["ok"]
 
 
+def test_what_has_ended_still_fills_the_journal_of_its_owner(bench, kit):
+    ask = kit.requests(bench, quotas=QuotaConfig(journal_mib=1))
+    long = kit.job("a", environment=(("X", "x" * 600_000),))
+    for _ in range(2):
+        assert ask("cancel", ADA, target=submit(ask, ADA, long)["id"])["ok"]
+        bench.run(1)
+    assert "fill 1 MiB of the journal" in submit(ask, ADA, kit.job("a"))["error"]
+    assert submit(ask, BOB, kit.job("a"))["ok"]
+
+
+def test_the_workflows_of_another_hide_none_of_mine(bench, kit):
+    ask = kit.requests(bench)
+    for _ in range(505):
+        submit(ask, EVE, kit.job("a"))
+    mine = submit(ask, ADA, kit.job("mine"))["id"]
+    reply = ask("status", ADA)
+    assert reply["workflows_left_out"] == 6 and mine in [each["id"] for each in reply["workflows"]]
+
+
 def test_a_service_next_to_a_resource_manager_takes_no_workflows_unless_switched_on(bench, kit):
     reply = submit(kit.requests(bench, submits=False), ADA, kit.job("a"))
     assert not reply["ok"] and "access.submit: true" in reply["error"] and "operator" in reply["error"]

@@ -116,7 +116,10 @@ def test_a_journal_of_the_first_version_is_upgraded(filled):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("DROP TABLE books")
         database.execute("DROP TABLE requests")
-        database.execute("ALTER TABLE workflows DROP COLUMN owner")
+        for index in ("owned", "newest"):
+            database.execute(f"DROP INDEX {index}")
+        for column in ("owner", "size"):
+            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:
@@ -134,7 +137,10 @@ def test_a_journal_without_intervals_is_upgraded(filled):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("DROP TABLE books")
         database.execute("DROP TABLE requests")
-        database.execute("ALTER TABLE workflows DROP COLUMN owner")
+        for index in ("owned", "newest"):
+            database.execute(f"DROP INDEX {index}")
+        for column in ("owner", "size"):
+            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
         database.execute("PRAGMA user_version=3")
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]
