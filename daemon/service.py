@@ -110,12 +110,12 @@ class Service:
 
     def _open(self, stack: ExitStack) -> None:
         config = self.config
-        if os.geteuid() == 0 and not (config.access.root or self._dry):
-            problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
-            raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
         self._cluster = cluster = read_cluster(config.cluster)
         check_objective(config, cluster)
         check_counters(config, self._file)
+        if os.geteuid() == 0 and not (config.access.root or self._dry):
+            problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
+            raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
         self._metrics = Metrics()

@@ -14,6 +14,7 @@ from pilotfish.daemon.access import Access
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.ipc import user_name
+from pilotfish.daemon.service import Service
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 
@@ -170,3 +171,21 @@ def test_no_sequence_of_requests_changes_what_is_anothers(tmp_path_factory, kit,
             shown = {each["id"] for each in ask("status", uid)["workflows"]}
             assert shown == {id for id, owner in owners.items() if see != "own" or owner == uid}
     bench.kill()
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_as_root_the_daemon_refuses_unless_it_is_allowed(tmp_path, monkeypatch, allowed):
+    (tmp_path / "c.yaml").write_text(
+        "schema: pilotfish/cluster/v1\nname: here\nnode_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
+        "nodes: [{names: a, type: t, cpus: '0'}]\n"
+    )
+    config = tmp_path / "d.yaml"
+    config.write_text(
+        "schema: pilotfish/daemon/v1\ncluster: c.yaml\nstate_dir: state\nmetrics: {enabled: false}\n"
+        f"access: {{root: {str(allowed).lower()}, admins: [no-such-user]}}\nsocket: {{path: {tmp_path}/s}}\n"
+    )
+    monkeypatch.setattr("pilotfish.daemon.service.os.geteuid", lambda: 0)
+    with pytest.raises(ConfigError, match="access.admins" if allowed else "access.root") as caught:
+        Service(config, show=print).run()
+    assert str(config) in str(caught.value)
+    assert (tmp_path / "state").exists() is allowed
