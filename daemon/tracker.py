@@ -63,7 +63,7 @@ class JobTracker:
         self._profiles = profiles
         self._progress = Progress()
         self._neighbours = Neighbours()
-        self.stuck: dict[str, str] = {}
+        self._stuck: dict[str, str] = {}
         self.isolation = Isolation(self.queue)
 
     @property
@@ -75,6 +75,13 @@ class JobTracker:
     def blocked(self) -> str:
         """Why the journal cannot be written, or ""."""
         return self.write_ahead.blocked
+
+    @property
+    def stuck(self) -> dict[str, str]:
+        """Why jobs are not planned although they wait, by key: they fit nowhere now, or are set aside."""
+        if not self.isolation.reasons:
+            return self._stuck
+        return self._stuck | self.isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
 
     @property
     def any_running(self) -> bool:
@@ -151,7 +158,7 @@ class JobTracker:
         aside = self.isolation
         problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
         self.log.warn_stuck(problem.stuck)
-        self.stuck = problem.stuck
+        self._stuck = problem.stuck
         return aside.applied(problem)
 
     def note_forecasts(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:

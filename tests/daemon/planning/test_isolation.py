@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import json
 import tempfile
 from pathlib import Path
 
@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.cli.output.status import show_status
 from pilotfish.daemon.codec import decode, encode
 from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.model.capacity import never_fits
 from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Workflow
-from tests.daemon.conftest import Bench, Manager, first_fit, make_cluster, make_job
+from tests.daemon.conftest import Bench, Manager, first_fit, make_cluster, make_job, requests_of
 
 
 def failing(*pairs, planner=first_fit):
@@ -177,9 +178,14 @@ def test_no_workflow_that_the_socket_takes_stops_another(given_jobs, policy):
             bench.submit(job)
             bench.manager.takes["x"] = 5.0
         good = bench.submit(make_job("good", seconds=2.0))
-        for _ in itertools.islice(itertools.repeat(None), 10 * (len(taken) + 1)):
+        ask = requests_of(bench)
+        for _ in range(10 * (len(taken) + 1)):
             bench.run()
+            reply = json.loads(json.dumps(ask("status")))
+            assert reply["ok"] and len(reply["workflows"]) == len(taken) + 1, reply
+        show_status(reply, everything=True)
         assert bench.states(good) == {"good": "completed"}
+        assert all(ask("explain", job=f"{each['id']}/{each['jobs'][0]['id']}")["ok"] for each in reply["workflows"])
         bench.kill()
 
 

@@ -304,3 +304,19 @@ def test_a_dry_run_makes_each_decision_once_and_not_every_cycle(offering, kit, c
     assert sum(len(report.applied) for report in reports) == 2
     assert caplog.text.count("release rjms/") == 2
     assert offering.manager.releases == 0
+
+
+def test_a_job_that_makes_planning_fail_is_set_aside_alone(offering, kit) -> None:
+    def picky(problem, cluster, options):
+        if any(job.id == "rjms/2" for job in problem.workflow.jobs):
+            raise IndexError("the second")
+        return kit.first_fit(problem, cluster, options)
+
+    offering.planner = picky
+    offering.restart()
+    for name in ("1", "2", "3"):
+        offering.manager.offer(kit.job(name))
+    offering.run(3)
+    assert set(offering.manager.runs) == {"rjms/1", "rjms/3"}
+    assert set(offering.cycle.tracker.isolation.reasons) == {"rjms/2"}
+    assert "planning fails with it: IndexError: the second" in kit.requests(offering)("explain", job="rjms/2")["waits"]
