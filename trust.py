@@ -205,28 +205,6 @@ def private_umask() -> Iterator[None]:
         os.umask(before)
 
 
-def check_socket(path: StrPath) -> None:
-    """Refuse a socket that may be another user's than the service's.
-
-    It belongs to this user, to root, or to the owner of its folder. A folder of another account counts as the service's
-    if it lies in a folder that only this user or root can write, such as /run: one of them gave it to that account.
-
-    Args:
-        path: the socket.
-
-    Raises:
-        OSError: not trusted, or missing.
-    """
-    folder, name = os.path.split(_absolute(path))
-    real = _walk(folder, guest=True)
-    holder, at = os.lstat(real), os.path.join(real, name)
-    status = os.lstat(at)
-    if stat.S_ISLNK(status.st_mode):
-        raise _link(at)
-    if status.st_uid not in {os.geteuid(), 0, holder.st_uid}:
-        raise UntrustedError(at, f"it belongs to {_user(status.st_uid)}, its folder to {_user(holder.st_uid)}")
-
-
 def _absolute(path: StrPath) -> str:
     name = os.fspath(path)
     return name if os.path.isabs(name) else os.path.join(os.getcwd(), name)
@@ -240,14 +218,13 @@ def _folder(path: StrPath, *, make: bool, sticky: bool = False) -> str:
     return real
 
 
-def _walk(path: str, *, make: bool = False, follow: bool = True, guest: bool = False) -> str:
+def _walk(path: str, *, make: bool = False, follow: bool = True) -> str:
     """Check every folder of a path, all of which may be sticky; return the path without links.
 
     Args:
         path: absolute; the last part is a folder, too.
         make: make folders that are missing.
         follow: the last one may be a link.
-        guest: the last one may belong to anybody, if the one above is not sticky.
     """
     at, status, links, todo = "/", os.lstat("/"), 0, _parts(path)
     _check_owner(status, at, above=True)
@@ -257,7 +234,7 @@ def _walk(path: str, *, make: bool = False, follow: bool = True, guest: bool = F
         if part == "..":
             at = os.path.dirname(at)
             continue
-        above, entry = at, os.path.join(at, part)
+        entry = os.path.join(at, part)
         status = _status(entry, make=make)
         if stat.S_ISLNK(status.st_mode):
             links += 1
@@ -272,10 +249,7 @@ def _walk(path: str, *, make: bool = False, follow: bool = True, guest: bool = F
             continue
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), entry)
-        if guest and not todo:
-            _check_writers(os.lstat(above), above, sticky=_owned(status))
-        else:
-            _check_owner(status, entry, above=True)
+        _check_owner(status, entry, above=True)
         _check_writers(status, entry, sticky=True)
         at = entry
     return at

@@ -219,3 +219,20 @@ class Adapter(Protocol):
     def close(self) -> None:
         """Close connections and files; jobs go on. Default: nothing is open."""
         return
+
+
+#: Variables that a service manager sets for a service (systemd.exec(5), sd_notify(3)), and a token of Slurm's.
+_OF_THE_SERVICE = frozenset(
+    f"{kind}_DIRECTORY" for kind in ("STATE", "RUNTIME", "CACHE", "LOGS", "CONFIGURATION", "CREDENTIALS")
+) | {"INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "MAINPID", "MANAGERPID", "FDSTORE", "SYSTEMD_EXEC_PID",
+     "SLURM_JWT"}  # fmt: skip
+_OF_THE_SERVICE_TOO = ("LISTEN_", "WATCHDOG_", "MEMORY_PRESSURE_", "MONITOR_", "TRIGGER_")
+
+
+def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a daemon's environment that its jobs may have."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _OF_THE_SERVICE and not name.startswith(_OF_THE_SERVICE_TOO)
+    }

@@ -33,6 +33,7 @@ def write_config(folder: Path, port: int) -> Path:
     config = folder / "pilotfish.yaml"
     config.write_text(
         "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\nprofiles: profiles.sqlite\n"
+        "access: {root: true}\n"
         f"socket: {{path: '{folder}/s'}}\nmetrics: {{port: {port}}}\n"
         "adapter: {name: local, options: {cgroups: false}}\n"
     )

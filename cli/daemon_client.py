@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,21 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
     """
     from ..daemon.ipc import ask
 
-    endpoint = f"ipc://{Path(socket).absolute()}" if socket else runtime_socket()
-    return ask(endpoint, do, timeout_s=timeout_s, **arguments)
+    endpoint = str(Path(socket).absolute()) if socket else runtime_socket()
+    return ask(endpoint, do, timeout_s=timeout_s, trusted=expected_server, **arguments)
+
+
+def expected_server(uid: int) -> bool:
+    """Return whether a daemon may run as this user: as oneself, root, or the account that the settings name."""
+    from ..daemon.ipc import own_or_root
+    from .slurm_client.settings import read, settings_files
+
+    if own_or_root(uid):
+        return True
+    try:
+        return pwd.getpwuid(uid).pw_name == read(settings_files()).service_user
+    except KeyError:
+        return False
 
 
 @dataclass(frozen=True)

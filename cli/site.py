@@ -113,12 +113,13 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
 def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
     from ..daemon.ipc import DaemonError, NoDaemonError, ask
+    from .daemon_client import expected_server
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)
     endpoint = config.endpoint if config else runtime_socket()
     mode: str | None = ""
     try:
-        mode = str(ask(endpoint, "status", timeout_s=5.0).get("mode", "unknown"))
+        mode = str(ask(endpoint, "status", timeout_s=5.0, trusted=expected_server).get("mode", "unknown"))
         found = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
     except NoDaemonError as error:
         found = Finding(NOTE, "service", str(error))

@@ -59,6 +59,8 @@ def assemble(
     profiles = profiles or GivenProfiles()
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as)
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
-    guarded = GuardedPlanner(forecasts, options, trigger, metrics, clock, make_plan=planner, stopping=stopping)
+    guarded = GuardedPlanner(
+        forecasts, options, trigger, metrics, tracker.isolation, clock, make_plan=planner, stopping=stopping
+    )
     watching = (*observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)

@@ -1,7 +1,8 @@
 """Workflows as JSON text for the journal and the socket, and the ids of submitted workflows.
 
 Rule: pure; decoding what was encoded gives an equal workflow, but no text can say who owns a job. Text from outside is
-checked here for types and ranges, and nowhere else. The daemon and the client on a login node form ids in the same way.
+checked here for types, and by the rules that hold for every reader (`formats.job_rules`). The daemon and the client on
+a login node form ids alike.
 """
 
 from __future__ import annotations
@@ -10,95 +11,93 @@ import base64
 import dataclasses
 import hashlib
 import json
-import math
 import re
 import secrets
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..formats.workflow_tasks import ProfilePool, check_graph
+from ..formats.job_rules import name_problem
+from ..formats.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
-from ..simulate.model.job import DEFAULT_PROFILE, Distribution, Job, ThreadGroup, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 
 
 @cache
-def _adapter() -> Any:
+def _decoder() -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Workflow)
+    adapter = TypeAdapter(Workflow)
+    validator: Any = type(adapter.validator)
+    return validator(_fail_fast(adapter.core_schema))
+
+
+def _fail_fast(schema: Any) -> Any:
+    """Return a schema whose lists end at their first error, because a list of each error can be large."""
+    if isinstance(schema, dict):
+        quick = {"fail_fast": True} if schema.get("type") in ("list", "tuple", "set", "frozenset") else {}
+        return {key: _fail_fast(part) for key, part in schema.items()} | quick
+    return [_fail_fast(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def encode(workflow: Workflow) -> str:
-    """Return `workflow` as JSON text."""
-    return json.dumps(dataclasses.asdict(workflow), separators=(",", ":"), default=sorted)
+    """Return `workflow` as JSON text; what has its default value is left out."""
+    return json.dumps(_changed(workflow), separators=(",", ":"), default=sorted)
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """Return the fields of a value that differ from their defaults, in the same way for the values in it."""
+    kind: Any = type(value)
+    parts = ((name, getattr(value, name), default) for name, default in _defaults(kind))
+    return {name: _plain(part) for name, part, default in parts if default is _REQUIRED or part != default}
+
+
+def _plain(part: Any) -> Any:
+    if dataclasses.is_dataclass(part):
+        return _changed(part)
+    return [_plain(each) for each in part] if isinstance(part, tuple) else part
+
+
+_REQUIRED = dataclasses.MISSING
+
+
+@cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((each.name, each.default) for each in dataclasses.fields(kind))
 
 
 def decode(text: str | bytes) -> Workflow:
-    """Return the workflow in `text`, checked.
+    """Return the workflow in text from outside, checked: each job can be planned, and the graph is sound.
 
     Raises:
         InvalidJobError: not JSON, a wrong type, a number out of range, or an invalid DAG.
     """
+    workflow = decode_stored(text)
+    if problem := name_problem(workflow.name):
+        raise InvalidJobError(f"workflow: the name {problem}")
+    for job in workflow.jobs:
+        if job.allowed is not None or job.apart or job.known_as:
+            raise InvalidJobError(f"{workflow.name}: job {job.id!r}: allowed, apart and known_as cannot be submitted")
+    return check_workflow(workflow)
+
+
+def decode_stored(text: str | bytes) -> Workflow:
+    """Return a workflow that the journal has; only its types are checked, because it was accepted once.
+
+    Raises:
+        InvalidJobError: not JSON, or a wrong type.
+    """
     from pydantic import ValidationError
 
     try:
-        workflow: Workflow = _adapter().validate_json(text, strict=True)
+        workflow: Workflow = _decoder().validate_json(text, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "workflow"
         raise InvalidJobError(f"workflow: {where}: {first['msg'].lower()}") from None
-    for job in workflow.jobs:
-        problem = _problem(job)
-        if problem:
-            raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {problem}")
     interned = ProfilePool()
     jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile), owner=None) for job in workflow.jobs)
-    return check_graph(dataclasses.replace(workflow, jobs=jobs))
-
-
-def _problem(job: Job) -> str:
-    """Return what is out of range in a job, or ""."""
-    if not job.id or not job.id.isprintable():
-        return "the id must be printable text"
-    if job.nodes < 1:
-        return f"nodes is {job.nodes} (allowed: 1 or more)"
-    if not _within(job.memory, 0) or not _within(job.profile.memory, 0):
-        return "memory must be a size of 0 or more bytes"
-    if job.walltime is not None and not _within(job.walltime, 0, open_low=True):
-        return f"walltime is {job.walltime} (allowed: seconds over 0)"
-    if job.command is not None and (not job.command or any("\0" in part for part in job.command)):
-        return "the command must be a list of at least one word, without NUL bytes"
-    if any(not name or "=" in name or "\0" in name + value for name, value in job.environment):
-        return "environment: a name must not be empty or hold '=', and no NUL bytes are allowed"
-    if not job.profile.groups:
-        return "profile: no threads"
-    about = job.profile.provenance
-    low, high = about.interval or (1.0, 1.0)
-    if not (_within(low, 0, 1) and _within(high, 1)) or not _within(about.spread or 0.0, 0):
-        return "profile: interval must be from 0..1 to 1 or more, spread 0 or more"
-    return next(filter(None, map(_group_problem, job.profile.groups)), "")
-
-
-def _group_problem(group: ThreadGroup) -> str:
-    demand = group.service_demand
-    values = demand.values if isinstance(demand, Distribution) else ()
-    if group.count < 1:
-        return f"profile: count is {group.count} (allowed: 1 or more)"
-    if isinstance(demand, Distribution) and demand.dist == "empirical" and not values:
-        return "profile: an empirical service_demand needs values"
-    if not all(_within(value, 0) for value in values) or not _within(group.demand, 0, open_low=True):
-        return "profile: service_demand must be seconds over 0"
-    parts = [(group.utilisation, group.bandwidth), *((p.utilisation, p.bandwidth) for p in group.phases)]
-    if not all(_within(u, 0, 1, open_low=True) and _within(b, 0) for u, b in parts):
-        return "profile: utilisation must be over 0 and at most 1, bandwidth 0 or more"
-    if group.phases and not math.isclose(sum(p.share for p in group.phases), 1.0, rel_tol=1e-6):
-        return "profile: the shares of the phases must add up to 1"
-    return ""
-
-
-def _within(value: float, low: float, high: float = math.inf, *, open_low: bool = False) -> bool:
-    return math.isfinite(value) and value <= high and (value > low if open_low else value >= low)
+    return dataclasses.replace(workflow, jobs=jobs)
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}\.[a-z2-7]{6}")

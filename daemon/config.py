@@ -76,6 +76,25 @@ class SocketConfig(_Section):
     group: str | None = None
 
 
+class AccessConfig(_Section):
+    """Who may do what over the socket, beyond the permissions of the socket file."""
+
+    submit: bool | None = None
+    see: Literal["everybody", "own"] = "everybody"
+    admins: list[str | Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    admin_group: str | None = None
+    root: bool = False
+
+
+class QuotaConfig(_Section):
+    """The most that one user may have at once."""
+
+    workflows: int = Field(default=1000, ge=1)
+    jobs: int = Field(default=100_000, ge=1)
+    journal_mib: int = Field(default=512, ge=1)
+    connections: int = Field(default=64, ge=1, le=512)
+
+
 class MetricsConfig(_Section):
     """The HTTP server for metrics and health."""
 
@@ -147,6 +166,8 @@ class DaemonConfig(_Section):
     keep_days: float = Field(default=30.0, gt=0)
     dry_run: bool = False
     socket: SocketConfig = SocketConfig()
+    access: AccessConfig = AccessConfig()
+    quotas: QuotaConfig = QuotaConfig()
     metrics: MetricsConfig = MetricsConfig()
     guard: GuardConfig = GuardConfig()
     relearn: RelearnConfig = RelearnConfig()
@@ -192,8 +213,8 @@ class DaemonConfig(_Section):
 
     @property
     def endpoint(self) -> str:
-        """The ZeroMQ endpoint of the socket."""
-        return f"ipc://{Path(self.socket.path).expanduser()}" if self.socket.path else paths.runtime_socket()
+        """The path of the socket."""
+        return str(Path(self.socket.path).expanduser()) if self.socket.path else paths.runtime_socket()
 
     @property
     def profile_store(self) -> Path:

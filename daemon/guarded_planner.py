@@ -1,7 +1,8 @@
 """Planning within limits: which policy, for how long, and what to do if it fails.
 
 Rule: the guard chooses between the configured policy and the fallback; a policy that fails is logged and the fallback
-decides; a search ends at its time limit, when the daemon stops, or once for news (see `plan_cache`).
+decides; where both fail, the workflow that makes them fail is set aside (see `isolation`). A search ends at its time
+limit, when the daemon stops, or once for news (see `plan_cache`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import dataclasses
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..formats.entry_points import register_mapping_policy
+from ..formats.text import clean, count
 from ..simulate.errors import PilotfishError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.plan import Plan
 from ..simulate.model.snapshot import Snapshot
+from .planning.isolation import Isolation
 from .planning.node_shortlist import shortlist
 from .planning.problem import Options, Planner, Problem, next_due
 from .report.accuracy import source_of
@@ -29,6 +32,10 @@ from .trigger import Trigger
 log = logging.getLogger("pilotfish.cycle")
 #: Simulations x jobs that a plan may spend on runner-ups. Jobs that start now come first.
 RUNNER_UP_BUDGET = 10_000
+#: Seconds of a cycle after which the search for more workflows to set aside goes on in the next cycle.
+ISOLATION_S = 2.0
+#: Longest text of an error that is logged and shown, characters.
+LONGEST_ERROR = 300
 
 
 def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
@@ -60,6 +67,7 @@ class GuardedPlanner:
         forecasts: holds the guard that trusts or distrusts forecasts.
         options: as configured; a reload replaces them.
         trigger: receives the time of the next plan.
+        isolation: receives the workflows that make planning fail.
         clock: seconds, monotonic.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
@@ -69,9 +77,22 @@ class GuardedPlanner:
     options: Options
     trigger: Trigger
     metrics: Metrics
+    isolation: Isolation
     clock: Callable[[], float]
     make_plan: Planner = simulate_plan
     stopping: Callable[[], bool] = lambda: False
+    _failures: set[str] = field(default_factory=set)
+    _hopeless: bool = False
+
+    @property
+    def trouble(self) -> str:
+        """What keeps jobs from being planned, for health checks; it names no workflow, because anyone may read it."""
+        if self._hopeless:
+            return "no policy can make a plan; the log has the reason"
+        if aside := len(self.isolation.reasons):
+            what = count(aside, "workflow")
+            return f"{what} set aside, because planning fails with {'it' if aside == 1 else 'them'}; see the log"
+        return ""
 
     def decide(self, problem: Problem, snapshot: Snapshot, report: CycleReport, retry_s: float) -> Plan | None:
         """Return the plan of this cycle, if there is one, and set when to plan next.
@@ -82,10 +103,29 @@ class GuardedPlanner:
             report: of this cycle; receives the plan, its policy, and whether there is more to plan.
             retry_s: seconds until a start that failed may be tried again.
         """
+        until = self.clock() + ISOLATION_S
+        while True:
+            plan, failed = self._attempt(problem, snapshot, report, retry_s)
+            self._hopeless = bool(failed) and not self.isolation.find_culprit(
+                problem, lambda part: self._why_not(part, snapshot.cluster)
+            )
+            if not failed:
+                return plan
+            if self._hopeless or self.clock() > until:
+                break
+            problem = self.isolation.applied(problem)
+        self.trigger.recheck(snapshot.time, 0.0)
+        self.trigger.changed |= not self._hopeless  # more may have to be set aside
+        return None
+
+    def _attempt(
+        self, problem: Problem, snapshot: Snapshot, report: CycleReport, retry_s: float
+    ) -> tuple[Plan | None, bool]:
+        """Return the plan of this cycle, if there is one, and whether all policies failed."""
         now, guard = snapshot.time, self.forecasts.guard
         if not problem.startable:
             self.trigger.recheck(now, retry_s)
-            return None
+            return None, False
         wanted = guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
         for policy in dict.fromkeys((wanted, guard.fallback)):
             objective = self.options.objective if policy == wanted else "makespan"
@@ -97,14 +137,26 @@ class GuardedPlanner:
             except Exception as error:  # a policy must not take the daemon down
                 self._note_failure(policy, error, report)
                 continue
+            if policy == wanted:
+                self._failures.clear()
             if plan is None:
-                return None
+                return None, False
             self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
-            return plan
-        self.trigger.recheck(now, 0.0)
-        return None
+            return plan, False
+        return None, True
+
+    def _why_not(self, problem: Problem, cluster: Cluster) -> str:
+        """Return why the fallback policy cannot plan a problem, or ""."""
+        deadline = self.clock() + (self.options.time_limit or math.inf)
+        policy, cut = self.forecasts.guard.fallback, (lambda: self.clock() > deadline)
+        options = dataclasses.replace(self.options, policy=policy, objective="makespan", should_stop=cut)
+        try:
+            self.make_plan(problem, cluster, options)
+        except Exception as error:  # as in `_attempt`
+            return _text(error)
+        return ""
 
     def policy_for(self, queue: Queue) -> str:
         """Return the policy that decides for the jobs in the queue."""
@@ -135,11 +187,16 @@ class GuardedPlanner:
 
     def _note_failure(self, policy: str, error: Exception, report: CycleReport) -> None:
         self.trigger.cache.drop()
-        trace = not isinstance(error, PilotfishError)
-        what = f"{type(error).__name__}: {error}"
-        log.error("cycle %d: policy %s failed: %s", report.number, policy, what, exc_info=trace)
+        what = f"policy {policy} failed: {_text(error)}"
+        if what not in self._failures:  # the same failure repeats in each cycle
+            self._failures.add(what)
+            log.error("cycle %d: %s", report.number, what, exc_info=not isinstance(error, PilotfishError))
         self.metrics.decisions.labels(policy, "failed").inc()
 
     def _limit(self, began: float) -> Callable[[], bool]:
         deadline = began + (self.options.time_limit or math.inf)
         return lambda: self.stopping() or self.clock() > deadline or self.trigger.cache.has_news()
+
+
+def _text(error: Exception) -> str:
+    return clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR]

@@ -85,7 +85,8 @@ class Cycle:
         self.tracker.conclude(report.applied, dry=self.applier.dry)
         self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
         # 9. Report.
-        report.mode = self.mode
+        report.mode, report.trouble = self.mode, self.planner.trouble
+        report.set_aside = len(self.planner.isolation.reasons)
         for observer in self.observers:
             observer.on_cycle(report, snapshot)
         return report

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..adapters.base import Adapter, AdapterError
+from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
@@ -64,6 +65,7 @@ class WorkflowRun:
 
         Raises:
             AdapterError: the resource manager cannot be reached, and trying again will not help; running jobs go on.
+            InvalidJobError: planning fails with the workflow.
         """
         asked = False
         while not self.submission.state.ended:
@@ -75,6 +77,8 @@ class WorkflowRun:
             except AdapterError as error:
                 if not error.transient:
                     raise
+            if reason := self._cycle.tracker.isolation.reasons.get(self.submission.id):
+                raise InvalidJobError(f"{self.submission.workflow.name}: {reason}; running jobs go on")
             if not self.submission.state.ended and not self._cycle.trigger.changed:
                 self._pause(show, (lambda: False) if asked else cancelled)
         return self.submission

@@ -65,7 +65,7 @@ def profile_store_path() -> Path:
 
 
 def runtime_socket() -> str:
-    """Return the daemon's ZeroMQ endpoint: PILOTFISH_SOCKET, else a socket in the runtime or state directory.
+    """Return the path of the daemon's socket: PILOTFISH_SOCKET, else a socket in the runtime or state directory.
 
     Raises ConfigError if the path is too long for a Unix socket.
     """
@@ -80,4 +80,4 @@ def runtime_socket() -> str:
     if (length := len(os.fsencode(path))) > LONGEST_SOCKET_PATH:
         problem = f"the socket's path has {length} bytes: {path}"
         raise ConfigError("PILOTFISH_SOCKET", "", problem, f"at most {LONGEST_SOCKET_PATH}")
-    return f"ipc://{path}"
+    return str(path)

@@ -28,6 +28,7 @@ from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
+from .access import Access
 from .apply import Applier, Live, Recording
 from .assembly import assemble
 from .config import (
@@ -40,7 +41,6 @@ from .config import (
     naming_config,
 )
 from .guarded_planner import simulate_plan
-from .ipc import Server
 from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
@@ -53,6 +53,7 @@ from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
 from .report.metrics import Metrics, metered
 from .rpc import Requests
+from .socket_server import Server
 from .state.journal import Journal, JournalError
 from .state.journal_db import copy_database
 from .systemd import notify, notify_reloading, set_up_logging
@@ -141,6 +142,9 @@ class Service:
         self._cluster = cluster = read_cluster(config.cluster)
         check_objective(config, cluster)
         check_counters(config, self._file)
+        if os.geteuid() == 0 and not (config.access.root or self._dry):
+            problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
+            raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
         self._metrics = Metrics()
@@ -171,7 +175,7 @@ class Service:
             observers=lambda tracker: power_saver + ([] if self._dry else self._learners(stack, profiles, tracker)),
         )
         self._tracker = self._cycle.tracker
-        requests = Requests(self._cycle, self._journal, cluster, profiles)
+        requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
         prepare(["mapping.entry"], log.info)  # before the socket opens: no client or job waits for the compilation
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
@@ -243,7 +247,8 @@ class Service:
     def _listen(self, endpoint: str, requests: Requests) -> Server:
         """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
         section = self.config.socket
-        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group}
+        most = self.config.quotas.connections
+        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group, "connections": most}
         try:
             return Server(endpoint, requests.handle, **options)
         except ConfigError as error:
@@ -252,6 +257,11 @@ class Service:
             own = f"{endpoint}.dry-run"
             log.warning("%s; the dry run listens at %s", error, own)
             return Server(own, requests.handle, **options)
+
+    def _access(self) -> Access:
+        """Return who may do what; where a job that we start would run as an operator, no user may submit by default."""
+        submits = not self._adapter.capabilities.offers
+        return Access(self.config.access, self.config.quotas, submits=submits, file=self._file)
 
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
@@ -301,7 +311,7 @@ class Service:
 
     def _one_cycle(self) -> None:
         try:
-            self._cycle.run()
+            report = self._cycle.run()
         except AdapterError as error:
             if self._reachable:
                 log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
@@ -314,7 +324,7 @@ class Service:
             log.warning("the cluster can be reached again")
         self._reachable = True
         self._faults.clear()
-        self._health.completed()
+        self._health.completed(report.trouble)
 
     def _report_fault(self, error: Exception) -> None:
         """Log an error that should not occur, once until a cycle is completed again."""
@@ -386,6 +396,7 @@ class Service:
             set_up_logging(self.config.log.level, self.config.log.format)
             self._cycle.planner.options = _options(self.config)
             self._tracker.forecasts.guard = self._guard()
+            self._tracker.isolation.reasons.clear()
             self._cycle.trigger.renew()
             self._drift.configure(**self._drift_options())
             self._health.patience_s = self._patience_s()

@@ -15,6 +15,7 @@ from ..simulate.model.plan import Action, Cancel, Plan, Rejection
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.job_profiles import GivenProfiles
+from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
 from .reaper import lapsed, overdue
@@ -62,7 +63,8 @@ class JobTracker:
         self._profiles = profiles
         self._progress = Progress()
         self._neighbours = Neighbours()
-        self.stuck: dict[str, str] = {}
+        self._stuck: dict[str, str] = {}
+        self.isolation = Isolation(self.queue)
 
     @property
     def now(self) -> float:
@@ -73,6 +75,13 @@ class JobTracker:
     def blocked(self) -> str:
         """Why the journal cannot be written, or ""."""
         return self.write_ahead.blocked
+
+    @property
+    def stuck(self) -> dict[str, str]:
+        """Why jobs are not planned although they wait, by key: they fit nowhere now, or are set aside."""
+        if not self.isolation.reasons:
+            return self._stuck
+        return self._stuck | self.isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
 
     @property
     def any_running(self) -> bool:
@@ -94,10 +103,9 @@ class JobTracker:
         self.queue.add(submission)
         self._trigger.renew()
 
-    def cancel(self, entries: Iterable[Entry]) -> None:
-        """Cancel jobs for a user; the next cycle ends those that run."""
-        for event in self.queue.cancel(entries, self.now, "cancelled by a user"):
-            self.log.add_event(event)
+    def cancel(self, entries: Iterable[Entry], by: str = "a user") -> None:
+        """Cancel jobs for a user (`by`); the next cycle ends those that run."""
+        self.log.add_events(self.queue.cancel(entries, self.now, f"cancelled by {by}"))
         self._trigger.renew()
         self.save()
 
@@ -123,10 +131,11 @@ class JobTracker:
             self._trigger.renew()
         intended = [entry for entry in self.queue.active() if entry.intent is not None]
         events = self.queue.observe(snapshot, records)
+        self.isolation.prune(snapshot)
         shown = [entry for entry in intended if entry.handed or entry.state is not JobState.UNKNOWN]
         self.write_ahead.close_intents(shown)
+        self.log.add_events(events)
         for event in events:
-            self.log.add_event(event)
             if event.entry.state is JobState.COMPLETED:
                 submit_time = self.queue.submissions[event.entry.workflow].submit_time
                 self.forecasts.measure(event.entry, submit_time, snapshot.cluster)
@@ -146,10 +155,11 @@ class JobTracker:
             window: the most waiting jobs to consider; None = all.
         """
         self._follow(snapshot, [])
-        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours)
+        aside = self.isolation
+        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
         self.log.warn_stuck(problem.stuck)
-        self.stuck = problem.stuck
-        return problem
+        self._stuck = problem.stuck
+        return aside.applied(problem)
 
     def note_forecasts(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
         """Note when the plan expects each job to end, and return the starts that are due now.

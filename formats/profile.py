@@ -10,18 +10,12 @@ from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
 from .document_errors import bad, found, inside
+from .job_rules import DISTRIBUTIONS
 from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
 from .schema import build, dump, keyed, listed, mapping, name, one_of
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
-#: Parameters of each distribution, all required.
-_DISTRIBUTIONS = {
-    "lognormal": ("mean", "cv"),
-    "normal": ("mean", "cv"),
-    "uniform": ("low", "high"),
-    "empirical": ("values",),
-}
 _DISTRIBUTION: dict[str, Convert[Any]] = {
     "dist": name,
     "mean": _SECONDS,
@@ -41,8 +35,8 @@ _PHASE: dict[str, Convert[Any]] = {
 def _service_demand(value: Any) -> float | Distribution:
     if not isinstance(value, dict):
         return above_zero(lambda given: checked_number(given, ALLOWED_DEMAND))(value)
-    kind = inside("dist", one_of, value.get("dist"), _DISTRIBUTIONS)
-    keys = ("dist", *_DISTRIBUTIONS[kind])
+    kind = inside("dist", one_of, value.get("dist"), DISTRIBUTIONS)
+    keys = ("dist", *DISTRIBUTIONS[kind])
     distribution = build(Distribution, {key: _DISTRIBUTION[key] for key in keys}, value, keys)
     if kind == "uniform" and distribution.high <= distribution.low:
         raise bad(found(distribution.high), f"more than low, {distribution.low:g}", key="high")
@@ -131,5 +125,5 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 def _dump(group: ThreadGroup) -> dict[str, Any]:
     given, demand = dump(group), group.service_demand
     if isinstance(demand, Distribution):
-        given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *_DISTRIBUTIONS[demand.dist])}
+        given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
     return given

@@ -17,12 +17,13 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
 from .document_errors import bad, found, from_source, nearest
 from .files import check_schema, decode, is_xml, parse_document, read_bytes
+from .job_rules import VARIABLE
 from .plausible import job_doubts
 from .profile import dump_profile
 from .quantities import Convert, above_zero, parse_duration, parse_size, whole
 from .schema import build, choice, entries, keyed, listed, name, text, word
 from .unpack import unpacked
-from .workflow_tasks import ProfilePool, Tasks, check_graph, checked_tasks, default_warning, tasks_of, workflow_of
+from .workflow_tasks import ProfilePool, Tasks, check_workflow, checked_tasks, default_warning, tasks_of, workflow_of
 
 Profiles = Callable[[str], Profile | None]
 KINDS = "a workflow of pilotfish (schema: pilotfish/workflow/v1), WfCommons WfFormat JSON, or Pegasus DAX XML"
@@ -32,7 +33,6 @@ _ALIASES |= dict.fromkeys(("cmd", "run", "script", "exec", "executable"), "comma
 _ALIASES |= dict.fromkeys(("time", "time_limit", "timelimit", "timeout"), "walltime")
 _ALIASES |= dict.fromkeys(("mem", "ram"), "memory") | dict.fromkeys(("env", "variables"), "environment")
 _ALIASES |= dict.fromkeys(("cwd", "chdir", "workdir", "working_directory", "dir"), "directory")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflow:
@@ -94,7 +94,7 @@ def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None 
         ConfigError: names the key, what was found and what is allowed.
         InvalidJobError: see `read_workflow`.
     """
-    return check_graph(from_source(source, _workflow, check_schema(data, "workflow", source), source, profiles))
+    return check_workflow(from_source(source, _workflow, check_schema(data, "workflow", source), source, profiles))
 
 
 def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> Workflow:
@@ -184,7 +184,7 @@ def _command(value: Any) -> tuple[str, ...]:
 
 def _environment(value: Any) -> tuple[tuple[str, str], ...]:
     def variable(key: str, part: Any) -> str:
-        if not _VARIABLE.fullmatch(key):
+        if not VARIABLE.fullmatch(key):
             raise bad("not a variable name", "letters, digits and '_', not starting with a digit")
         return word(part)
 

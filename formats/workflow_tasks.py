@@ -13,6 +13,7 @@ from typing import Any
 from ..simulate.errors import ConfigError, InvariantError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from .document_errors import bad
+from .job_rules import check_jobs
 from .profile import parse_profile
 from .schema import name
 
@@ -94,7 +95,7 @@ def workflow_of(given: Tasks) -> Workflow:
     jobs = (
         Job(task.id, pool.one(_profile(task, given.origin)), task.after, memory=task.memory) for task in given.tasks
     )
-    return check_graph(Workflow(given.name, tuple(jobs), given.source, given.warnings))
+    return check_workflow(Workflow(given.name, tuple(jobs), given.source, given.warnings))
 
 
 def _profile(task: Task, origin: Provenance) -> Profile:
@@ -178,12 +179,13 @@ class ProfilePool:
         return self.equal.setdefault(profile, profile)
 
 
-def check_graph(workflow: Workflow) -> Workflow:
-    """Return `workflow` if its graph is sound. O(jobs + dependencies), without importing a graph library.
+def check_workflow(workflow: Workflow) -> Workflow:
+    """Return `workflow` if each job can be planned and the graph is sound. O(jobs + dependencies).
 
     Raises:
-        InvalidJobError: a duplicate job, an unknown dependency or a cycle.
+        InvalidJobError: a job that breaks a rule of `job_rules`, a duplicate job, an unknown dependency or a cycle.
     """
+    check_jobs(workflow.jobs, workflow.source or workflow.name)
     after = {job.id: job.after for job in workflow.jobs}
     try:
         ordered = set(TopologicalSorter(after).static_order())
@@ -195,7 +197,7 @@ def check_graph(workflow: Workflow) -> Workflow:
 
 
 def checked_tasks(given: Tasks) -> Tasks:
-    """Return `given` if its graph is sound; errors as in `check_graph`."""
+    """Return `given` if its graph is sound; errors as in `check_workflow`."""
     jobs = tuple(Job(task.id, DEFAULT_PROFILE, task.after) for task in given.tasks)
-    check_graph(Workflow(given.name, jobs, given.source))
+    check_workflow(Workflow(given.name, jobs, given.source))
     return given

@@ -228,45 +228,6 @@ def test_the_own_folder_of_another_user_is_refused(world: Path) -> None:
         trust.make_own_folder(world / "to")
 
 
-#: Owner of the folder and its mode, owner of the socket, whether a client of user OTHER may talk to it.
-SOCKETS = [
-    (STRANGER, 0o755, STRANGER, True),  # the service's own folder, which root gave to it
-    (STRANGER, 0o755, 0, True),
-    (STRANGER, 0o755, OTHER, True),
-    (STRANGER, 0o755, 61003, False),
-    (STRANGER, 0o777, STRANGER, False),
-    (0, 0o755, STRANGER, False),
-    (0, 0o1777, OTHER, True),
-    (0, 0o1777, STRANGER, False),
-    (OTHER, 0o700, OTHER, True),
-]
-
-
-@as_root
-@pytest.mark.parametrize(("owner", "mode", "server", "allowed"), SOCKETS)
-@pytest.mark.parametrize("above", [0o755, 0o1777])
-def test_a_client_asks_only_the_service(
-    world: Path, owner: int, mode: int, server: int, allowed: bool, above: int
-) -> None:
-    outer = world / str(next(numbers))
-    outer.mkdir()
-    outer.chmod(above)
-    folder = outer / "run"
-    folder.mkdir()
-    os.chown(folder, owner, owner)
-    folder.chmod(mode)
-    os.mknod(folder / "s", stat.S_IFSOCK | 0o666)
-    os.chown(folder / "s", server, server)
-    made_by_anyone = above == 0o1777 and owner == STRANGER
-    with acting_as(OTHER):
-        try:
-            trust.check_socket(folder / "s")
-            asked = True
-        except UntrustedError:
-            asked = False
-    assert asked == (allowed and not made_by_anyone)
-
-
 @as_root
 def test_a_group_counts_as_others_unless_it_is_the_users_own(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = world / "own-group"

@@ -21,7 +21,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Action, Cancel, Start
 from ...simulate.model.snapshot import NodeState, Snapshot
 from ...trust import check_folder
-from ..base import Adapter, AdapterError, Capabilities
+from ..base import Adapter, AdapterError, Capabilities, inherited
 from . import keeper
 from .cgroups import ControlGroups, remove
 from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, opened, write_record
@@ -30,9 +30,6 @@ from .observe import Observer, kept_jobs
 from .processes import MARK
 from .state_dir import StateDir, lock
 from .validation import check_cluster, check_options, check_start, shared_cpus
-
-#: Variables that a service manager sets for the daemon; jobs must not inherit them.
-NOT_FOR_JOBS = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "INVOCATION_ID")
 
 
 class LocalAdapter(Adapter):
@@ -234,7 +231,6 @@ class LocalAdapter(Adapter):
     def _spawn(self, directory: str, fd: int) -> None:
         """Start a keeper that inherits the job's lock, so that the lock is held at every moment."""
         package = str(Path(keeper.__file__).parent.parent)
-        environment = {key: value for key, value in os.environ.items() if key not in NOT_FOR_JOBS}
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-E", "-c", keeper.COMMAND, package, directory, str(fd)],
             pass_fds=(fd,),
@@ -243,7 +239,7 @@ class LocalAdapter(Adapter):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             cwd="/",
-            env=environment,
+            env=inherited(os.environ),
         )
         self._starting.append(process)
 

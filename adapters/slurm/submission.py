@@ -82,7 +82,7 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
         *_needs(job, len(nodes)),
         *files,
         *options,
-        *_work(job, name_for(key)),
+        *_work(job, name_for(key), "unset SLURM_JWT"),
     ]
 
 
@@ -142,7 +142,7 @@ def script(job: Job, *first: str) -> str:
     if not job.command:
         raise ValueError(f"job {job.id!r} has no command")
     line = shlex.join(job.command)
-    setting = [f"export {name}={shlex.quote(value)}" for name, value in job.environment]
+    setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
     return "; ".join([*first, *setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
 
 

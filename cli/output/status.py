@@ -5,12 +5,15 @@ Rule: urgent rows come first; a shortened list says what it leaves out; errors o
 
 from __future__ import annotations
 
+import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from rich.text import Text
 
+from ...daemon.ipc import user_name
 from ...daemon.planning.guard import Forecaster
 from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
 from ...daemon.state.queue import ending, mark
@@ -65,6 +68,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
             screen.put(Text(f"{more:,} more: --all", style="dim"))
     if more := len(alive) - len(shown):
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
+    if more := int(reply.get("workflows_left_out", 0)):
+        screen.put(Text(f"{count(more, 'more workflow')} in the daemon", style="dim"))
 
 
 def _why_fallback(median_error: float, bound: float, model: str, source: str = "") -> str:
@@ -73,15 +78,21 @@ def _why_fallback(median_error: float, bound: float, model: str, source: str = "
 
 
 def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
-    total = len(workflow["jobs"])
-    done = sum(job["state"] == "completed" for job in workflow["jobs"])
+    counts = workflow.get("job_counts") or Counter(job["state"] for job in workflow["jobs"])
+    total, done = sum(counts.values()), counts.get("completed", 0)
     head = f"{workflow['id']}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
+    if (owner := workflow.get("owner")) and owner != user_name(os.getuid()):
+        head += f", {owner}"
     screen.put(Text(head, style="bold"))
+    if reason := workflow.get("set_aside"):
+        screen.put(Text(f"set aside: {reason}"))
     if jobs:
         rows = [_row(job, now) for job in jobs]
         shown = [i for i in range(len(_COLUMNS)) if i != _KNOWN_TO or any(row[i] for row in rows)]
         screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
+        if more := total - len(workflow["jobs"]):
+            screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
 
 
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:

@@ -37,11 +37,16 @@ def chosen(adapter: str | None, socket: str | None) -> Settings | None:
         raise ConfigError(source, "", f"found {way!r}{nearest(way, ADAPTERS)}", ", ".join(ADAPTERS))
     if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
         return None
-    files = [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
+    files = settings_files()
     if way is None and not files:
         return None
     settings = read(files)
     return settings if (way or settings.adapter) == "slurm" else None
+
+
+def settings_files() -> list[Path]:
+    """Return the files of settings that exist, or the one that PILOTFISH_CLIENT names."""
+    return [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
 
 
 def read(files: Iterable[Path]) -> Settings:
@@ -77,6 +82,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     adapter: Literal["daemon", "slurm"] = "daemon"
+    service_user: str = "pilotfish"
     cluster: str | None = None
     grace_seconds: int = Field(default=60, ge=1, le=86_400)
     stagger_seconds: int = Field(default=8, ge=0, le=3_600)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
 
@@ -169,6 +169,7 @@ def build_problem(
     progress: Callable[[str], float | None] = lambda key: None,
     window: int | None = None,
     neighbours: Neighbours | None = None,
+    set_aside: Callable[[Iterable[str]], Mapping[str, str]] = lambda keys: {},
 ) -> Problem:
     """Return the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
 
@@ -178,14 +179,15 @@ def build_problem(
         progress: share of its work that a running job has done, [0, 1], by key; None = estimate it from time.
         window: the most waiting jobs to consider, see the rule; None = all.
         neighbours: of the snapshot before.
+        set_aside: returns those of the jobs that are not to be planned, with the reasons, by key.
     """
     usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, RunningJob] = {}
-    stuck: dict[str, str] = {}
     obstacles: dict[object, str | None] = {}
     active = queue.active()
+    stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
     for entry in active:
         view = views.pop(entry.key, None)
         if busy(entry) or entry.intent is not None:
@@ -195,7 +197,7 @@ def build_problem(
                 done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = RunningJob(entry.key, nodes, done)
             continue
-        if entry.waits and not queue.unmet(entry):
+        if entry.key in stuck or (entry.waits and not queue.unmet(entry)):
             continue
         if entry.shape not in obstacles:
             obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)

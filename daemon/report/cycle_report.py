@@ -28,6 +28,8 @@ class CycleReport:
         policy: the one that made the plan, "" without a plan.
         more: once its starts have happened there is more to plan.
         mode: of the daemon at the end of the cycle, one of `metrics.MODES`.
+        trouble: what keeps jobs from being planned, or "".
+        set_aside: workflows that are not planned, because planning fails with them.
     """
 
     number: int
@@ -40,6 +42,8 @@ class CycleReport:
     rejected: list[Rejection] = field(default_factory=list)
     more: bool = False
     mode: str = ""
+    trouble: str = ""
+    set_aside: int = 0
 
 
 class Observer:
@@ -83,6 +87,7 @@ class CycleReporter(Observer):
         states = Counter[JobState](entry.state for entry in self._queue.entries())
         metrics.show_snapshot(snapshot, states)
         metrics.set_mode(report.mode)
+        metrics.set_aside.set(report.set_aside)
         metrics.cycle_duration.observe(self._clock() - report.began)
         if text := sentence(report, states, self._clock() - report.began):
             log.info("cycle %d: %s", report.number, text, extra={"cycle": report.number})

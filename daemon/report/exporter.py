@@ -31,11 +31,11 @@ class Health:
 
     def __init__(self, patience_s: float, clock: Callable[[], float]) -> None:
         self.patience_s, self._clock = patience_s, clock
-        self._last, self._ready = clock(), False
+        self._last, self._ready, self._trouble = clock(), False, ""
 
-    def completed(self) -> None:
-        """Note a completed cycle."""
-        self._last, self._ready = self._clock(), True
+    def completed(self, trouble: str = "") -> None:
+        """Note a completed cycle; `trouble` is what keeps jobs from being planned."""
+        self._last, self._ready, self._trouble = self._clock(), True, trouble
 
     @property
     def age_s(self) -> float:
@@ -49,8 +49,13 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether a first cycle has been completed and the others go on."""
-        return self._ready and self.alive
+        """Whether a first cycle has been completed, the others go on, and all jobs can be planned."""
+        return not self.why_not_ready
+
+    @property
+    def why_not_ready(self) -> str:
+        """Why the daemon is not ready, or ""."""
+        return self._trouble if self._ready and self.alive else "no cycle has been completed recently"
 
 
 class Exporter:
@@ -71,7 +76,7 @@ class Exporter:
         pages = {
             "/metrics": lambda accept: _exposition(metrics, accept),
             "/healthz": lambda _: _status(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
-            "/readyz": lambda _: _status(health.ready, "no cycle has been completed recently"),
+            "/readyz": lambda _: _status(health.ready, health.why_not_ready),
         }
         try:
             self._server = _Server((address, port), type("Handler", (_Handler,), {"pages": pages}))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...formats.text import count, percent, seconds
@@ -22,6 +22,8 @@ from ..state.queue import Entry, Event, Forecast, ending
 from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")
+#: Jobs of a workflow that end alike in one cycle and have a line of the log each.
+MOST_ALIKE = 4
 
 
 class JobLog:
@@ -35,14 +37,22 @@ class JobLog:
         self._dry_run_texts: dict[tuple[str, str], str] = {}  # a dry run makes the same decision in every cycle
         self._stuck: Mapping[str, str] = {}
 
-    def add_event(self, event: Event) -> None:
-        """Record what a snapshot or a user did to a job."""
-        entry, text = event.entry, event.text
-        if entry.state.ended:
-            text = ending(entry.state, entry.exit_code, entry.signal, entry.reason)
-        self._add(entry.key, event.kind, text)
-        if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
-            log.warning("%s %s", entry.key, text, extra={"job": entry.key, "cycle": self.cycle})
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Record what a snapshot or a user did to jobs; many of one workflow that end alike are one line of the log."""
+        alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for event in events:
+            entry, text = event.entry, event.text
+            if entry.state.ended:
+                text = ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+            self._add(entry.key, event.kind, text)
+            if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
+                alike.setdefault((entry.workflow, str(entry.state)), []).append((entry.key, text))
+        for (workflow, state), ended in alike.items():
+            for key, text in ended if len(ended) <= MOST_ALIKE else ():
+                log.warning("%s %s", key, text, extra={"job": key, "cycle": self.cycle})
+            if len(ended) > MOST_ALIKE:
+                what, (key, text) = count(len(ended), "job"), ended[0]
+                log.warning("%s: %s %s (%s: %s)", workflow, what, state, key, text, extra={"cycle": self.cycle})
 
     def add_relearned(self, entry: Entry) -> None:
         """Record that a waiting job is planned with a profile learned again."""

@@ -161,6 +161,7 @@ class Metrics:
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
         self.snapshot_age = make(Gauge, "snapshot_age_seconds", "Age of the newest snapshot, as of the scrape.")
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
+        self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
         self.decisions = make(Counter, "decisions_total", "Decisions by outcome.", ("policy", "outcome"))
         self.decision_duration = make(Histogram, "decision_duration_seconds", "Time to make a plan.", buckets=_SECONDS)
         self.evaluations = make(Counter, "whatif_evaluations_total", "Simulated placements.")

@@ -20,7 +20,8 @@ from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
-from ..codec import decode, encode
+from ..codec import decode_stored, encode
+from ..ipc import Peer, user_name
 from ..planning.guard import Forecaster
 from ..report.accuracy import ForecastOutcome
 from .handed_over import handed_over
@@ -40,6 +41,8 @@ _JOB_COLUMNS = (
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
 _SAVE_PENDING = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+#: What a job takes in the file next to its definition, about.
+JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
 _HANDED_OVER = ""
 _OLD_HANDED_OVER = (
@@ -142,7 +145,7 @@ class Journal:
 
         Args:
             submission: the workflow.
-            idempotency_key: chosen by the client, unique; None = none.
+            idempotency_key: chosen by the user, of whom it is unique; None = none.
         """
         with self._transaction() as run:
             _insert(run, submission, encode(submission.workflow), idempotency_key)
@@ -160,11 +163,34 @@ class Journal:
             with self._transaction() as run:
                 _insert(run, handed_over(name, time), _HANDED_OVER)
 
-    def submitted_as(self, idempotency_key: str) -> tuple[str, str] | None:
-        """Return the id and the definition of the workflow submitted with this key, if there is one."""
-        query = "SELECT id, definition FROM workflows WHERE idempotency_key = ?"
-        row: tuple[str, str] | None = self._db.execute(query, (idempotency_key,)).fetchone()
+    def submitted_as(self, idempotency_key: str, owner: int) -> tuple[str, str] | None:
+        """Return the id and the definition of the workflow that a user submitted with this key, if there is one.
+
+        Args:
+            idempotency_key: chosen by the user.
+            owner: uid of the user; a workflow whose owner is not known counts, too.
+        """
+        query = (
+            "SELECT id, definition FROM workflows"
+            " WHERE idempotency_key = ? OR (idempotency_key = ? AND owner IS NULL) LIMIT 1"
+        )
+        row: tuple[str, str] | None = self._db.execute(
+            query, (_owned(idempotency_key, owner), idempotency_key)
+        ).fetchone()
         return row
+
+    def note_request(self, peer: Peer, time: float, do: str, target: str) -> None:
+        """Record who changed something over the socket. Raises JournalError.
+
+        Args:
+            peer: the user.
+            time: epoch seconds.
+            do: the request.
+            target: what it changed.
+        """
+        with self._transaction() as run:
+            query = "INSERT INTO requests (time, uid, pid, do, target) VALUES (?, ?, ?, ?, ?)"
+            run(query, (time, peer.uid, peer.pid, do, target))
 
     def save(
         self, entries: Iterable[Entry], *, ended: Iterable[Submission] = (), unsaved: Unsaved | None = None
@@ -243,32 +269,57 @@ class Journal:
         return queue
 
     def _submissions(self, which: str, *arguments: object) -> Iterator[Submission]:
-        for row in self._read(f"SELECT id, definition, submit_time FROM workflows {which}", arguments):
+        for row in self._read(f"SELECT id, definition, submit_time, owner FROM workflows {which}", arguments):
             yield self._submission(*row)
 
-    def _submission(self, workflow: str, definition: str, submit_time: float) -> Submission:
+    def _submission(self, workflow: str, definition: str, submit_time: float, owner: int | None) -> Submission:
         rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
             submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2]) for row in rows}
         else:
-            submission = Submission(workflow, decode(definition), submit_time)
+            submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
         for row in rows:
             _restore(submission.entries[row[1]], row)
         return submission
 
-    def recent(self, limit: int) -> list[Submission]:
-        """Return the last `limit` workflows, the newest last, ended or not."""
-        return list(self._submissions("ORDER BY number DESC LIMIT ?", limit))[::-1]
+    def recent(self, limit: int) -> dict[str, int | None]:
+        """Return the ids of the last `limit` workflows, the newest last, ended or not, each with its owner."""
+        return dict(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
+
+    def bytes_of(self, owner: int) -> int:
+        """Return how many bytes the workflows of a user take here, ended ones included."""
+        return int(self._read("SELECT coalesce(sum(size), 0) FROM workflows WHERE owner = ?", (owner,))[0][0])
+
+    def size(self, workflow: str) -> int:
+        """Return how many jobs a workflow has."""
+        return int(self._read("SELECT count(*) FROM jobs WHERE workflow = ?", (workflow,))[0][0])
+
+    def summary(self, workflow: str) -> dict[str, Any]:
+        """Return a workflow as `status` shows it, without its jobs. O(jobs), without its definition."""
+        query = "SELECT id, name, owner, state, submit_time, finish_time FROM workflows WHERE id = ?"
+        id, name, owner, state, submitted, finished = self._read(query, (workflow,))[0]
+        counts = self._read("SELECT state, count(*) FROM jobs WHERE workflow = ? GROUP BY state", (workflow,))
+        ended = JobState(state).ended
+        return {
+            "id": id,
+            "name": name,
+            "owner": None if owner is None else user_name(owner),
+            "state": state,
+            "submit_time": submitted,
+            "finish_time": finished,
+            "exit_code": int(state != JobState.COMPLETED) if ended else None,
+            "job_counts": dict(counts),
+        }
 
     def find(self, workflow: str) -> Submission | None:
         """Return the workflow of that id, ended or not."""
         return next(self._submissions("WHERE id = ?", workflow), None)
 
-    def workflows_with(self, job: str) -> list[str]:
-        """Return the ids of the workflows that have a job of that id, the newest first."""
-        query = "SELECT id FROM workflows JOIN jobs ON workflow = id WHERE job = ? ORDER BY number DESC"
-        return [row[0] for row in self._read(query, (job,))]
+    def workflows_with(self, job: str) -> dict[str, int | None]:
+        """Return the ids of the workflows that have a job of that id, the newest first, each with its owner."""
+        query = "SELECT id, owner FROM workflows JOIN jobs ON workflow = id WHERE job = ? ORDER BY number DESC"
+        return dict(self._read(query, (job,)))
 
     def records(self, key: str) -> list[dict[str, Any]]:
         """Return all records of a job, in order."""
@@ -334,6 +385,7 @@ class Journal:
                 for table in ("story", "intents"):
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
             run("DELETE FROM books WHERE ended < ?", (before,))
+            run("DELETE FROM requests WHERE time < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 
@@ -349,11 +401,21 @@ def _insert(
     run: Callable[..., sqlite3.Cursor], submission: Submission, definition: str, idempotency_key: str | None = None
 ) -> None:
     name, state = submission.workflow.name, str(submission.state)
+    if idempotency_key is not None and submission.owner is not None:
+        idempotency_key = _owned(idempotency_key, submission.owner)
     run(
-        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state)"
-        " VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?)",
-        (submission.id, name, idempotency_key, definition, submission.submit_time, state),
+        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state, owner,"
+        " size) VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(submission.id, name, idempotency_key, definition, submission.submit_time, state, submission.owner),
+            len(definition) + JOB_BYTES * len(submission.entries),
+        ),
     )
+
+
+def _owned(idempotency_key: str, owner: int) -> str:
+    """Return a key as it is stored, so that no user takes the keys of another."""
+    return f"{owner} {idempotency_key}"
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:

@@ -54,14 +54,21 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 4
+VERSION = 5
 _BOOKS = """CREATE TABLE IF NOT EXISTS books (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
+#: Who changed something over the socket.
+_REQUESTS = """CREATE TABLE IF NOT EXISTS requests (
+    id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
+    target TEXT NOT NULL)"""
+#: Read without the definitions, which can be large.
+_OWNED = "CREATE INDEX IF NOT EXISTS owned ON workflows (owner, size)"
+_NEWEST = "CREATE INDEX IF NOT EXISTS newest ON workflows (number, id, owner)"
 _SCHEMA = f"""
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
-    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL);
+    NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL, owner INTEGER, size INTEGER);
 CREATE TABLE jobs (
     workflow TEXT NOT NULL REFERENCES workflows ON DELETE CASCADE, job TEXT NOT NULL, position INTEGER,
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
@@ -79,6 +86,9 @@ CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
     source TEXT NOT NULL DEFAULT '');
 {_BOOKS};
+{_REQUESTS};
+{_OWNED};
+{_NEWEST};
 """
 #: Statements that upgrade each earlier version to the next.
 _ADDED = {
@@ -89,6 +99,13 @@ _ADDED = {
         "ALTER TABLE jobs ADD COLUMN forecast_latest REAL",
         "ALTER TABLE errors ADD COLUMN source TEXT NOT NULL DEFAULT ''",
         _BOOKS,
+    ),
+    4: (
+        "ALTER TABLE workflows ADD COLUMN owner INTEGER",
+        "ALTER TABLE workflows ADD COLUMN size INTEGER",
+        _REQUESTS,
+        _OWNED,
+        _NEWEST,
     ),
 }
 

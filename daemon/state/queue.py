@@ -140,7 +140,10 @@ class Event:
 
 @dataclass(slots=True)
 class Submission:
-    """A workflow that was submitted to us under `id`; `offered`: its jobs stay in the resource manager's own queue."""
+    """A workflow that was submitted to us under `id`; `offered`: its jobs stay in the resource manager's own queue.
+
+    `owner` is the uid of the user who submitted it; None = not known.
+    """
 
     offered: ClassVar[bool] = False
     id: str
@@ -148,6 +151,7 @@ class Submission:
     submit_time: float
     entries: dict[str, Entry] = field(default_factory=dict)
     successors: dict[str, list[str]] = field(default_factory=dict)
+    owner: int | None = None
 
     def __post_init__(self) -> None:
         for position, job in enumerate(self.workflow.jobs):

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.daemon.access import Access
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.config import AccessConfig, QuotaConfig
+from pilotfish.daemon.ipc import Peer
+from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.planning.guard import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.rpc import Requests
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.model.capacity import Occupancy
@@ -186,9 +193,27 @@ class Bench:
         return self.metrics.registry.get_sample_value(f"pilotfish_{name}", labels) or 0.0
 
 
+def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfig = QuotaConfig(), submits=True):
+    """Return a function that asks the daemon of a bench; `uid` is the user's, by default the tests' own."""
+    judge = Access(access, quotas, submits=submits, file=Path("daemon.yaml"))
+    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles(), judge)
+
+    def ask(do, uid=None, gid=54321, **arguments):
+        return requests.handle({"do": do, **arguments}, Peer(os.getuid() if uid is None else uid, gid, 1))
+
+    return ask
+
+
 @pytest.fixture
 def kit() -> SimpleNamespace:
-    return SimpleNamespace(cluster=make_cluster, job=make_job, Manager=Manager, Bench=Bench, first_fit=first_fit)
+    return SimpleNamespace(
+        cluster=make_cluster,
+        job=make_job,
+        Manager=Manager,
+        Bench=Bench,
+        first_fit=first_fit,
+        requests=requests_of,
+    )
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """Workflows as JSON text: the round trip is exact, and invalid text is one clear error."""
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.codec import decode, encode
+from pilotfish.daemon.codec import decode, decode_stored, encode
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow
 
@@ -57,8 +58,10 @@ commands = st.none() | st.lists(st.text(st.characters(codec="utf-8", min_codepoi
 @settings(max_examples=50, deadline=None)
 def test_decoding_an_encoded_workflow_gives_it_back(jobs, name):
     workflow = Workflow(name, tuple(jobs), source="x.yaml", warnings=("w",))
-    assert decode(encode(workflow)) == workflow
-    assert encode(decode(encode(workflow))) == encode(workflow)
+    assert decode_stored(encode(workflow)) == workflow
+    assert encode(decode_stored(encode(workflow))) == encode(workflow)
+    asked = dataclasses.replace(workflow, jobs=tuple(dataclasses.replace(job, allowed=None) for job in jobs))
+    assert decode(encode(asked)) == asked
 
 
 def document(**job):
@@ -95,6 +98,21 @@ def with_group(**group):
         (with_group(service_demand={"dist": "empirical"}), "values"),
         (with_group(utilisation=1.5), "utilisation"),
         (with_group(bandwidth=float("inf")), "bandwidth"),
+        (document(environment=[["A;id", "1"]]), "environment"),
+        (document(allowed=["n1"]), "cannot be submitted"),
+        (document(known_as="other:root"), "cannot be submitted"),
+        (document(directory="a\0b"), "directory"),
+        (document(id="x" * 256), "255 characters"),
+        (document(profile={"groups": [{"count": 1, "service_demand": 1}], "provenance": {"source": "x"}}), "source is"),
+        (with_group(service_demand={"dist": "foo", "mean": 1}), "dist is 'foo'"),
+        (with_group(service_demand={"dist": "normal", "mean": 1, "cv": -1}), "cv is -1"),
+        (with_group(service_demand={"dist": "normal", "mean": 1, "values": [1]}), "parameters"),
+        (with_group(service_demand={"dist": "uniform", "low": 2, "high": 1}), "more than low"),
+        (with_group(service_demand=1e-300), "service_demand"),
+        (with_group(utilisation=1e-300), "utilisation"),
+        (with_group(utilisation_std=-1), "utilisation_std"),
+        (with_group(service_demand=1e12, utilisation=1e-9), "would run for"),
+        (with_group(count=10**400), "threads"),
         (with_group(phases=[{"share": 0.5, "utilisation": 1, "bandwidth": 0}]), "shares"),
     ],
 )

@@ -20,7 +20,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
     config = load_config(write(tmp_path, HEAD + "state_dir: state\nsocket: {path: /run/p.sock}\n"))
     assert config.cluster == str(tmp_path / "lab.yaml")
     assert config.journal == tmp_path / "state" / "journal.sqlite"
-    assert config.endpoint == "ipc:///run/p.sock"
+    assert config.endpoint == "/run/p.sock"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.ipc import MOST_AT_ONCE, Server
+from pilotfish.daemon.socket_server import Server
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
@@ -53,21 +53,5 @@ def test_a_regular_file_in_place_of_the_socket_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("words")
     with pytest.raises(ConfigError, match="no socket"):
-        Server(f"ipc://{path}", lambda request: {})
+        Server(f"ipc://{path}", lambda request, peer: {})
     assert path.read_text() == "words"
-
-
-def test_a_flood_is_answered_in_portions(tmp_path: Path) -> None:
-    import zmq
-
-    server = Server(f"ipc://{tmp_path}/s", lambda request: {"ok": True})
-    client = zmq.Context.instance().socket(zmq.DEALER)
-    try:
-        client.connect(f"ipc://{tmp_path}/s")
-        for _ in range(3 * MOST_AT_ONCE):
-            client.send_multipart([b"", b'{"v": 1}'])
-        server.wait(2.0)
-        assert 0 < server.serve() <= MOST_AT_ONCE
-    finally:
-        client.close(linger=0)
-        server.close()

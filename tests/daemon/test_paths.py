@@ -24,7 +24,7 @@ def bare(monkeypatch):
 def test_the_home_directory_is_last():
     assert paths.state_dir() == Path("/home/fish/.local/state/pilotfish")
     assert paths.profile_store_path() == Path("/home/fish/.local/state/pilotfish/profiles.sqlite")
-    assert paths.runtime_socket() == "ipc:///home/fish/.local/state/pilotfish/pilotfish.sock"
+    assert paths.runtime_socket() == "/home/fish/.local/state/pilotfish/pilotfish.sock"
 
 
 def test_the_order_of_the_variables(monkeypatch):
@@ -43,12 +43,12 @@ def test_a_relative_xdg_path_is_ignored_as_the_specification_says(monkeypatch):
 
 def test_the_socket(monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
-    assert paths.runtime_socket() == "ipc:///run/user/1/pilotfish.sock"
+    assert paths.runtime_socket() == "/run/user/1/pilotfish.sock"
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/pilotfish")
-    assert paths.runtime_socket() == "ipc:///run/pilotfish/pilotfish.sock"
+    assert paths.runtime_socket() == "/run/pilotfish/pilotfish.sock"
     for written in ("/tmp/s", "ipc:///tmp/s"):
         monkeypatch.setenv("PILOTFISH_SOCKET", written)
-        assert paths.runtime_socket() == "ipc:///tmp/s"
+        assert paths.runtime_socket() == "/tmp/s"
 
 
 def test_a_socket_path_too_long_for_the_kernel(monkeypatch):

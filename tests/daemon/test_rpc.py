@@ -9,19 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import Workflow
 
 
 @pytest.fixture
-def asked(bench):
-    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles())
-
-    def ask(do, **arguments):
-        return requests.handle({"v": 1, "do": do, **arguments})
-
-    return bench, ask
+def asked(bench, kit):
+    return bench, kit.requests(bench)
 
 
 def submit(ask, *jobs, name="dag 1", **more):
@@ -137,3 +130,32 @@ def test_surrogates_in_text_are_refused(asked):
     for do, name in (("status", "workflow"), ("cancel", "target"), ("explain", "job")):
         assert "not printable" in ask(do, **{name: "\ud800"})["error"]
     assert not ask("submit", workflow="\ud800", directory="/")["ok"]
+
+
+def test_status_of_a_large_workflow_is_bounded_and_counts_everything(asked, kit, caplog):
+    bench, ask = asked
+    jobs = [kit.job(f"j{i}") for i in range(2500)]
+    large = submit(ask, *jobs)["id"]
+    bench.run(2)
+    for reply in (ask("status"), ask("status", workflow=large)):
+        (shown,) = reply["workflows"]
+        assert sum(shown["job_counts"].values()) == 2500 and len(shown["jobs"]) == 1000
+        assert sum(job["state"] == "running" for job in shown["jobs"]) == shown["job_counts"]["running"] > 0
+    caplog.clear()
+    assert ask("cancel", target=large)["cancelled"] > 2400
+    bench.run(3)
+    lines = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) < 10 and sum("jobs cancelled" in line for line in lines) >= 1
+    (shown,) = ask("status")["workflows"]
+    assert (shown["jobs"], shown["state"], shown["exit_code"]) == ([], "cancelled", 1)
+    assert shown["job_counts"] == {"cancelled": 2500}
+    (shown,) = ask("status", workflow=large)["workflows"]
+    assert len(shown["jobs"]) == 1000 and shown["job_counts"] == {"cancelled": 2500}
+
+
+def test_many_workflows_are_bounded_in_one_reply(asked, kit):
+    _, ask = asked
+    for i in range(510):
+        submit(ask, kit.job("a"), name=f"w{i}")
+    reply = ask("status")
+    assert (len(reply["workflows"]), reply["workflows_left_out"]) == (500, 10)

@@ -67,6 +67,7 @@ class Daemon:
     def write(self, more: str = "") -> None:
         self.config.write_text(
             "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\ncycle_seconds: 0.2\n"
+            "access: {root: true}\n"
             f"profiles: profiles.sqlite\nsocket: {{path: '{self.folder}/s'}}\n"
             f"metrics: {{port: {self.port}}}\n"
             f"adapter: {{name: local, options: {{cgroups: false}}}}\n{more}"

@@ -191,6 +191,7 @@ SERVICE = """\
 schema: pilotfish/daemon/v1
 cluster: here.yaml
 cycle_seconds: 0.2
+access: {root: true}
 metrics: {port: 0}
 adapter: {name: local, options: {cgroups: false}}
 """

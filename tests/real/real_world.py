@@ -66,7 +66,7 @@ class Served:
         """Return the answer to a question; None if there is no answer yet."""
         assert self.process is not None and self.process.poll() is None, self.log.read_text()
         try:
-            return ipc.ask(f"ipc://{self.socket}", do, **arguments)
+            return ipc.ask(str(self.socket), do, trusted=lambda uid: True, **arguments)
         except ipc.DaemonError:
             return None
 

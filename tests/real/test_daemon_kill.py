@@ -34,7 +34,7 @@ class Daemon(Served):
         self.write("cluster.yaml", cluster)
         config = {
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "journal", "policy": "mom",
-            "cycle_seconds": 0.2, "profiles": str(self.store), "socket": {"path": str(self.socket)},
+            "access": {"root": True}, "cycle_seconds": 0.2, "profiles": str(self.store), "socket": {"path": str(self.socket)},
             "metrics": {"enabled": False}, "adapter": {"name": "local", "options": {"cgroups": False}},
         }  # fmt: skip
         self.write("pilotfish.yaml", config)

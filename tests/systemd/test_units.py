@@ -24,7 +24,9 @@ def test_the_sample_names_every_key_and_no_other(tmp_path):
     from pilotfish.daemon.config import DaemonConfig, load_config
 
     text = (FOLDER / "pilotfish.yaml").read_text()
-    whole = re.sub(r"^(\s*)# ((?:state_dir|output_dir|profiles|path|group|folder):)", r"\1\2", text, flags=re.M)
+    whole = re.sub(
+        r"^(\s*)# ((?:state_dir|output_dir|profiles|path|group|admin_group|folder):)", r"\1\2", text, flags=re.M
+    )
     document = yaml.safe_load(whole)
 
     def keys(model: type[BaseModel]) -> dict:

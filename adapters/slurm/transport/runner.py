@@ -12,7 +12,7 @@ import os
 import subprocess
 from collections.abc import Callable, Sequence
 
-from ...base import AdapterError
+from ...base import AdapterError, inherited
 
 Runner = Callable[[Sequence[str]], str]
 
@@ -52,7 +52,8 @@ class CommandRunner:
         self.timeout_s = timeout_s
         left_out = _NOT_EVEN_FOR_USERS if as_user else _MEANT_FOR_USERS
         kept = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
-        self._environment = kept if as_user else {**kept, **ENVIRONMENT}
+        token = {key: value for key, value in kept.items() if key == "SLURM_JWT"}  # Slurm's commands may need it
+        self._environment = kept if as_user else {**inherited(kept), **token, **ENVIRONMENT}
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""

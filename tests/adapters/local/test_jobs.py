@@ -45,7 +45,9 @@ def test_a_job_starts_with_default_signals_and_no_foreign_files(world: LocalWorl
 
 
 def test_environment_and_directory_are_as_asked(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", "/run/ours")
+    of_the_service = ("NOTIFY_SOCKET", "STATE_DIRECTORY", "CREDENTIALS_DIRECTORY", "SLURM_JWT", "LISTEN_FDNAMES")
+    for name in (*of_the_service, "WATCHDOG_USEC", "INVOCATION_ID", "JOURNAL_STREAM"):
+        monkeypatch.setenv(name, "ours-alone")
     monkeypatch.setenv("FROM_OUTSIDE", "1")
     (world.path / "wörk").mkdir()
     job = Job(
@@ -61,7 +63,7 @@ def test_environment_and_directory_are_as_asked(world: LocalWorld, monkeypatch: 
     ours = ("PILOTFISH_JOB_ID=j", "PILOTFISH_KEY=j", "PILOTFISH_NODES=a,b", "PILOTFISH_THREADS=6")
     for line in ("X=ä\nb", "FROM_OUTSIDE=2", *ours):
         assert f"{line}\n" in out
-    assert "NOTIFY_SOCKET" not in out
+    assert "ours-alone" not in out
 
 
 def test_exit_codes_are_kept(world: LocalWorld) -> None:

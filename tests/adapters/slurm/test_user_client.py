@@ -155,6 +155,14 @@ def test_a_users_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CommandRunner()(["sh", "-c", line]) == "no no no UTC\n"
 
 
+def test_the_services_own_variables_stay_out_of_slurms_commands_and_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STATE_DIRECTORY", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "SLURM_JWT"):
+        monkeypatch.setenv(name, "secret")
+    assert CommandRunner()(["env"]).count("secret") == 1  # the token, which Slurm's own commands may need
+    line = command("k", replace(JOB, command=("env",)), ["n1"], [], None)[-1].removeprefix("--wrap=")
+    assert "secret" not in CommandRunner()(["sh", "-c", line])
+
+
 def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     job = replace(JOB, command=("printf", "%s|", "a'b", "$HOME", "x;y"), environment=(("A", "1 2"),))
     line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")

@@ -66,6 +66,7 @@ class World:
         )
         (folder / "pilotfish.yaml").write_text(
             "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\ncycle_seconds: 0.2\n"
+            "access: {root: true}\n"
             f"profiles: profiles.sqlite\nsocket: {{path: '{folder}/s'}}\nmetrics: {{enabled: false}}\n"
             "counters: [perf, likwid]\nadapter: {name: local, options: {cgroups: false}}\n"
         )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.status import show_job_log
-from pilotfish.daemon.learning.job_profiles import GivenProfiles, profile_of
+from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     NOT_RECORDED,
     ForecastOutcome,
@@ -28,7 +28,6 @@ from pilotfish.daemon.report.accuracy import (
     to_csv,
     to_dict,
 )
-from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import PredictionInterval
 from pilotfish.simulate.model.snapshot import JobState
@@ -135,8 +134,7 @@ def test_an_interval_survives_a_restart_and_is_counted_at_the_end(bench, kit, tm
     bench.kill()
     bench.start()
     bench.run(30)
-    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles())
-    reply = json.loads(json.dumps(requests.handle({"do": "explain", "job": f"{workflow}/late"})))
+    reply = json.loads(json.dumps(kit.requests(bench)("explain", job=f"{workflow}/late")))
     assert reply["job"]["forecast_run_within"] == pytest.approx([9.0, 11.0])
     show_job_log(reply)
     assert "outside of 9.000 s to 11.00 s" in " ".join(capsys.readouterr().out.split())
@@ -210,8 +208,7 @@ def test_a_job_that_ended_before_it_began_has_no_error(bench, kit):
 
 
 def test_the_daemon_gives_the_same_answer(ran, kit):
-    requests = Requests(ran.cycle, ran.journal, ran.manager.cluster, GivenProfiles())
-    answer = json.loads(json.dumps(requests.handle({"do": "accuracy"})))
+    answer = json.loads(json.dumps(kit.requests(ran)("accuracy")))
     assert [ForecastOutcome(*one) for one in answer["jobs"]] == ran.journal.forecasts(100)
 
 

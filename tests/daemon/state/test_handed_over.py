@@ -9,7 +9,6 @@ import pytest
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.rpc import Requests
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 from pilotfish.simulate.model.plan import Release, Start
 from pilotfish.simulate.model.snapshot import JobState, JobView
@@ -181,9 +180,7 @@ def test_known_profiles_are_used_and_only_the_manager_cancels(offering, kit) -> 
     offering.manager.offer(dataclasses.replace(kit.job("1"), profile=DEFAULT_PROFILE))
     offering.run(1)
     assert offering.cycle.tracker.queue.find("rjms/1").job.profile is known
-    answer = Requests(offering.cycle, offering.journal, offering.manager.cluster, GivenProfiles()).handle(
-        {"do": "cancel", "target": "rjms/1"}
-    )
+    answer = kit.requests(offering)("cancel", target="rjms/1")
     assert not answer["ok"] and "can only be cancelled in the resource manager" in answer["error"]
 
 
@@ -307,3 +304,19 @@ def test_a_dry_run_makes_each_decision_once_and_not_every_cycle(offering, kit, c
     assert sum(len(report.applied) for report in reports) == 2
     assert caplog.text.count("release rjms/") == 2
     assert offering.manager.releases == 0
+
+
+def test_a_job_that_makes_planning_fail_is_set_aside_alone(offering, kit) -> None:
+    def picky(problem, cluster, options):
+        if any(job.id == "rjms/2" for job in problem.workflow.jobs):
+            raise IndexError("the second")
+        return kit.first_fit(problem, cluster, options)
+
+    offering.planner = picky
+    offering.restart()
+    for name in ("1", "2", "3"):
+        offering.manager.offer(kit.job(name))
+    offering.run(3)
+    assert set(offering.manager.runs) == {"rjms/1", "rjms/3"}
+    assert set(offering.cycle.tracker.isolation.reasons) == {"rjms/2"}
+    assert "planning fails with it: IndexError: the second" in kit.requests(offering)("explain", job="rjms/2")["waits"]

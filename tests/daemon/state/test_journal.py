@@ -68,8 +68,8 @@ def test_a_submission_is_written_whole_or_not_at_all(filled, kit):
     with pytest.raises(JournalError):
         journal.submit(twice, "nightly")
     assert journal.find("w.2") is None
-    assert journal.submitted_as("nightly")[0] == "w.1"
-    assert journal.submitted_as("other") is None
+    assert journal.submitted_as("nightly", 7)[0] == "w.1"
+    assert journal.submitted_as("other", 7) is None
 
 
 def test_two_daemons_cannot_share_it(filled):
@@ -115,6 +115,11 @@ def test_a_journal_of_the_first_version_is_upgraded(filled):
         for table, column in (("errors", "model"), ("errors", "source"), *(("jobs", name) for name in INTERVAL)):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("DROP TABLE books")
+        database.execute("DROP TABLE requests")
+        for index in ("owned", "newest"):
+            database.execute(f"DROP INDEX {index}")
+        for column in ("owner", "size"):
+            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:
@@ -131,6 +136,11 @@ def test_a_journal_without_intervals_is_upgraded(filled):
         for table, column in (("errors", "source"), *(("jobs", name) for name in INTERVAL)):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("DROP TABLE books")
+        database.execute("DROP TABLE requests")
+        for index in ("owned", "newest"):
+            database.execute(f"DROP INDEX {index}")
+        for column in ("owner", "size"):
+            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
         database.execute("PRAGMA user_version=3")
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]

@@ -1,0 +1,109 @@
+"""Who may do what over the socket: rights by owner and administrator, and quotas by user.
+
+Rule: the kernel says who asks (`Peer`), never the request. A workflow belongs to the user who submitted it; only its
+owner or an administrator changes it. The daemon's own user and root are administrators.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..formats.text import count
+from ..simulate.errors import ConfigError, InvalidJobError
+from .config import AccessConfig, QuotaConfig
+from .ipc import Peer, user_name
+from .state.queue import Submission
+
+
+class ForbiddenError(InvalidJobError):
+    """The user may not do this."""
+
+
+class Access:
+    """Judges requests.
+
+    Args:
+        access: who may do what.
+        quotas: most that one user may have at once.
+        submits: whether workflows may be submitted if the configuration does not say so.
+        file: the configuration's, for errors.
+
+    Raises:
+        ConfigError: a user or group does not exist.
+    """
+
+    def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, submits: bool, file: Path) -> None:
+        self._quotas, self._everybody_sees = quotas, access.see == "everybody"
+        self._submits = submits if access.submit is None else access.submit
+        self._admins = {0, os.geteuid(), *(_uid(given, file) for given in access.admins)}
+        self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
+
+    def administers(self, peer: Peer) -> bool:
+        """Return whether a user may change and see everything."""
+        return peer.uid in self._admins or (self._admin_group is not None and self._admin_group in _groups(peer))
+
+    def sees(self, peer: Peer, owner: int | None) -> bool:
+        """Return whether a user may see a workflow of that owner; None = unknown, or many users."""
+        return self._everybody_sees or peer.uid == owner or self.administers(peer)
+
+    def check_change(self, peer: Peer, submission: Submission) -> None:
+        """Raise ForbiddenError unless a user may change a workflow."""
+        if peer.uid != submission.owner and not self.administers(peer):
+            whose = "an unknown user" if submission.owner is None else user_name(submission.owner)
+            raise ForbiddenError(f"{submission.id} belongs to {whose}; its owner or an administrator can change it")
+
+    def check_submit(self, peer: Peer, jobs: int, present: Iterable[Submission], kept_bytes: int) -> None:
+        """Raise ForbiddenError unless a user may submit a workflow now.
+
+        Args:
+            peer: the user.
+            jobs: of the workflow.
+            present: all workflows that have not ended.
+            kept_bytes: of the user's workflows in the journal.
+        """
+        if not self._submits:
+            why = "what it starts would run as an operator of the resource manager"
+            raise ForbiddenError(
+                f"this service takes no workflows, because {why}: submit to the resource manager itself"
+                " (pilotfish submit --adapter slurm); an administrator can allow it (access.submit: true)"
+            )
+        mine = [each for each in present if each.owner == peer.uid]
+        total = jobs + sum(len(each.entries) for each in mine)
+        for name, wanted, most in (
+            ("workflow", len(mine) + 1, self._quotas.workflows),
+            ("job", total, self._quotas.jobs),
+        ):
+            if wanted > most:
+                had = f"with this one, {peer} would have {count(wanted, name)} that have not ended"
+                raise ForbiddenError(f"{had} (allowed: {most:,}, quotas.{name}s)")
+        if kept_bytes > self._quotas.journal_mib * 2**20:
+            had = f"the workflows of {peer} fill {kept_bytes / 2**20:,.0f} MiB of the journal"
+            raise ForbiddenError(f"{had} (allowed: {self._quotas.journal_mib:,}, quotas.journal_mib)")
+
+
+def _uid(given: str | int, file: Path) -> int:
+    if isinstance(given, int):
+        return given
+    try:
+        return pwd.getpwnam(given).pw_uid
+    except KeyError:
+        raise ConfigError(str(file), "access.admins", f"no user {given!r} exists", "names or uids of users") from None
+
+
+def _gid(name: str, file: Path) -> int:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ConfigError(str(file), "access.admin_group", f"no group {name!r} exists", "the name of a group") from None
+
+
+def _groups(peer: Peer) -> set[int]:
+    """Return the groups of a user: the one of the connection, and those of the user database."""
+    try:
+        return {peer.gid, *os.getgrouplist(pwd.getpwuid(peer.uid).pw_name, peer.gid)}
+    except KeyError:
+        return {peer.gid}

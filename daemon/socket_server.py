@@ -1,0 +1,377 @@
+"""The daemon's end of its socket: HTTP over a Unix socket, in the daemon's own thread.
+
+Rule: the permissions of the socket file decide which users may connect, and the kernel tells which user it is. Every
+connection has one request, a deadline, and a bounded size; every user has a bounded number of connections. So no user
+keeps the daemon from its cycles, its memory, or its other users; of requests that wait, those of the user who has
+needed the least time come first.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import logging
+import os
+import selectors
+import socket
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from ..simulate.errors import ConfigError
+from ..trust import make_folder
+from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, ZEROMQ_GREETING, Peer, peer_of, refusal, socket_path
+
+log = logging.getLogger("pilotfish.requests")
+#: Most requests answered, and connections accepted, in a row, and for how long, seconds.
+MOST_AT_ONCE, LONGEST_S = 64, 0.1
+#: Seconds for a request to arrive, and for its reply to be read.
+DEADLINE_S = 20.0
+WARN_EVERY_S = 60.0
+#: Connections of all users; the daemon's own user and root have some more.
+MOST_CONNECTIONS, RESERVED = 512, 32
+#: Bytes of the requests of one user that are being received, as multiples of the largest one.
+_MOST_BODIES = 2
+#: How often deadlines are checked, seconds.
+_EXPIRE_EVERY_S = 1.0
+#: Parts of a request that are received in a row, of 64 KiB at most.
+_PARTS = 16
+#: Seconds after which the time that a user's requests have taken counts half.
+_HALF_LIFE_S = 10.0
+_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+            408: "Request Timeout", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
+            500: "Internal Server Error", 503: "Service Unavailable"}  # fmt: skip
+_CHANGING = frozenset({SUBMIT, "cancel"})
+Handler = Callable[[dict[str, Any], Peer], dict[str, Any]]
+
+
+class BadRequestError(Exception):
+    """A request is refused before it is handled; the arguments are those of `refusal`."""
+
+
+class _Connection:
+    """A connection: what has been received of its request, and what is left to send of its reply."""
+
+    def __init__(self, channel: socket.socket, peer: Peer, deadline: float) -> None:
+        self.channel, self.peer, self.deadline = channel, peer, deadline
+        self.received = bytearray()
+        self.request: dict[str, Any] | None = None
+        self.body_at, self.length = 0, -1
+        self.reply: memoryview | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole request is here."""
+        return self.length >= 0 and len(self.received) >= self.body_at + self.length
+
+    def receive(self) -> bool:
+        """Take what has arrived; return False once the other end is gone. Raises BadRequestError, OSError."""
+        for _ in range(_PARTS):
+            try:
+                part = self.channel.recv(2**16)
+            except BlockingIOError:
+                break
+            if not part:
+                return False
+            self.received += part
+            if self.length < 0:
+                self._read_head()
+            if self.complete or self.length < 0:
+                break
+        return True
+
+    def _read_head(self) -> None:
+        end = self.received.find(b"\r\n\r\n", 0, LARGEST_HEAD)
+        if end >= 0:
+            self.request, self.length = _parse_head(bytes(self.received[:end]).decode("latin-1"))
+            self.body_at = end + 4
+        elif self.received.startswith(ZEROMQ_GREETING[:1]):
+            raise BadRequestError("this daemon speaks HTTP; the client is of an earlier version of pilotfish")
+        elif len(self.received) >= LARGEST_HEAD:
+            raise BadRequestError(f"the head of the request has more than {LARGEST_HEAD} bytes", 413)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the complete request. Raises BadRequestError."""
+        assert self.request is not None
+        if self.length == 0:
+            return self.request
+        try:
+            body = self.received[self.body_at : self.body_at + self.length].decode()
+        except UnicodeDecodeError:
+            raise BadRequestError("the body is not text in UTF-8") from None
+        return {**self.request, "workflow": body}
+
+
+def _parse_head(head: str) -> tuple[dict[str, Any], int]:
+    """Return the request without its body, and the length of the body. Raises BadRequestError."""
+    first, *lines = head.split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise BadRequestError("not a request of HTTP/1.1")
+    method, target, _ = words
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or name.lower() in headers:
+            raise BadRequestError("a header is malformed, or given twice")
+        headers[name.lower()] = value.strip()
+    try:
+        parts = urlsplit(target)
+        query = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), max_num_fields=20)
+    except ValueError:
+        raise BadRequestError("the query cannot be read") from None
+    version, _, do = parts.path.removeprefix("/").partition("/")
+    if version != VERSION:
+        raise BadRequestError(f"found {parts.path[:40]!r} (allowed: /{VERSION}/REQUEST)", 404)
+    if method not in ("POST", "GET") or (method == "GET" and do in _CHANGING):
+        raise BadRequestError(f"found the method {method[:10]} (allowed: POST, and GET for what changes nothing)", 405)
+    request = dict(query)
+    if len(request) < len(query) or "do" in request or (do == SUBMIT and "workflow" in request):
+        raise BadRequestError("an argument is given twice")
+    return {**request, "do": do}, _body_length(headers, do)
+
+
+def _body_length(headers: dict[str, str], do: str) -> int:
+    if "transfer-encoding" in headers:
+        raise BadRequestError("the length of the body must be given, as Content-Length", 411)
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit() and len(length) < 16):
+        raise BadRequestError("Content-Length is not a number")
+    allowed = LARGEST_BODY if do == SUBMIT else 0
+    if int(length) > allowed:
+        raise BadRequestError(f"the body has {int(length):,} bytes (allowed: {allowed:,})", 413)
+    return int(length)
+
+
+class Server:
+    """The daemon's end.
+
+    Args:
+        endpoint: path of the socket; its folder is made if missing.
+        handler: turns a request of a peer into a reply; must not raise.
+        mode: permissions of the socket file.
+        group: of the socket file; None = the daemon's.
+        connections: most connections of one user.
+
+    Raises:
+        ConfigError: another daemon listens there, or the socket cannot be made.
+    """
+
+    def __init__(
+        self, endpoint: str, handler: Handler, *, mode: int = 0o600, group: str | None = None, connections: int = 64
+    ) -> None:
+        self.path, self._handler, self._most_each = socket_path(endpoint), handler, connections
+        if _listens(self.path):
+            raise ConfigError("socket", "path", f"another daemon listens on {self.path} already")
+        if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
+            raise ConfigError("socket", "path", f"{self.path} is there and is no socket", "a path of its own")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._bind(mode, group)
+        except (OSError, KeyError) as error:
+            self._socket.close()
+            reason = f"no group {group!r} exists" if isinstance(error, KeyError) else error.strerror
+            raise ConfigError("socket", "path", f"cannot listen on {self.path}: {reason}") from None
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._connections: set[_Connection] = set()
+        self._count: Counter[int] = Counter()
+        self._complete: list[_Connection] = []
+        self._spent: dict[int, float] = {}
+        self._halved = time.monotonic()
+        self._warned: dict[str, float] = {}
+        self._served = time.monotonic()
+
+    def _bind(self, mode: int, group: str | None) -> None:
+        number = grp.getgrnam(group).gr_gid if group else -1
+        make_folder(self.path.parent, sticky=True)
+        self.path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            self._socket.bind(str(self.path))
+        finally:
+            os.umask(before)
+        made = os.lstat(self.path)
+        self._identity = made.st_dev, made.st_ino
+        if group:
+            os.chown(self.path, -1, number)
+        os.chmod(self.path, mode)
+        self._socket.setblocking(False)
+        self._socket.listen(128)
+
+    def wait(self, timeout_s: float, *others: int) -> None:
+        """Block until there is something to serve or another file descriptor is readable, `timeout_s` s at most."""
+        for descriptor in others:
+            self._selector.register(descriptor, selectors.EVENT_READ)
+        most = 0.0 if self._complete else _EXPIRE_EVERY_S if self._connections else timeout_s
+        try:
+            self._selector.select(max(0.0, min(timeout_s, most)))
+        finally:
+            for descriptor in others:
+                self._selector.unregister(descriptor)
+
+    def serve(self) -> int:
+        """Go on with all connections without blocking; return how many requests were answered.
+
+        At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
+        """
+        end = time.monotonic() + LONGEST_S
+        for key, _ in self._selector.select(0.0):
+            if key.data is None:
+                self._accept(end)
+            else:
+                self._go_on(key.data)
+        self._expire()
+        answered = 0
+        while self._complete and answered < MOST_AT_ONCE and time.monotonic() < end:
+            least = min(self._complete, key=lambda each: self._spent.get(each.peer.uid, 0.0))
+            self._complete.remove(least)
+            self._answer(least)
+            answered += 1
+        return answered
+
+    def _accept(self, end: float) -> None:
+        for _ in range(MOST_AT_ONCE):
+            try:
+                channel, _ = self._socket.accept()
+                peer = peer_of(channel)
+            except OSError:  # none is left, the peer is gone, or there are no file descriptors
+                return
+            channel.setblocking(False)
+            connection = _Connection(channel, peer, time.monotonic() + DEADLINE_S)
+            self._connections.add(connection)
+            self._count[peer.uid] += 1
+            most = MOST_CONNECTIONS + (RESERVED if peer.uid in (0, os.geteuid()) else 0)
+            if self._count[peer.uid] > self._most_each:
+                self._warn(f"{peer} has more than {self._most_each} connections; further ones are refused")
+                self._refuse(connection, f"you have more than {self._most_each} connections to the daemon", 429)
+            elif len(self._connections) > most:
+                self._warn(f"there are {most} connections; further ones are refused")
+                self._refuse(connection, "the daemon has too many connections", 503)
+            else:
+                self._selector.register(channel, selectors.EVENT_READ, connection)
+            if time.monotonic() > end:
+                return
+
+    def _go_on(self, connection: _Connection) -> None:
+        """Read or write what is possible now."""
+        try:
+            if connection.reply is not None:
+                self._send(connection)
+                return
+            if not connection.receive():
+                self._drop(connection)
+                return
+            self._bound_bodies(connection)
+            if connection.complete:
+                self._selector.unregister(connection.channel)
+                self._complete.append(connection)
+        except BadRequestError as error:
+            self._refuse(connection, *error.args)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop(connection)
+
+    def _bound_bodies(self, connection: _Connection) -> None:
+        """Refuse a request whose user already sends as much as one may."""
+        uid = connection.peer.uid
+        if connection.length > 0:
+            mine = sum(max(0, each.length) for each in self._connections if each.peer.uid == uid)
+            if mine > _MOST_BODIES * LARGEST_BODY:
+                raise BadRequestError("you are sending too many large requests at once", 429)
+
+    def _answer(self, connection: _Connection) -> None:
+        began = time.monotonic()
+        try:
+            arguments = connection.arguments()
+            connection.received.clear()
+            reply = self._handler(arguments, connection.peer)
+        except BadRequestError as error:
+            reply = refusal(*error.args)
+        uid, now = connection.peer.uid, time.monotonic()
+        self._spent[uid] = self._spent.get(uid, 0.0) + now - began
+        if now - self._halved > _HALF_LIFE_S:
+            self._halved = now
+            self._spent = {user: spent / 2 for user, spent in self._spent.items() if spent > 1e-3}
+        self._reply(connection, reply)
+
+    def _refuse(self, connection: _Connection, error: str, code: int = 400) -> None:
+        self._reply(connection, refusal(error, code))
+
+    def _reply(self, connection: _Connection, reply: dict[str, Any]) -> None:
+        code = 200 if reply.get("ok") else int(reply.pop("code", 400))
+        body = json.dumps(reply, separators=(",", ":")).encode() + b"\n"
+        head = f"HTTP/1.1 {code} {_REASONS.get(code, 'Error')}\r\nContent-Type: application/json\r\n"
+        text = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+        connection.reply, connection.deadline = memoryview(text), time.monotonic() + DEADLINE_S
+        with suppress(KeyError):
+            self._selector.unregister(connection.channel)
+        self._selector.register(connection.channel, selectors.EVENT_WRITE, connection)
+        self._go_on(connection)
+
+    def _send(self, connection: _Connection) -> None:
+        assert connection.reply is not None
+        connection.reply = connection.reply[connection.channel.send(connection.reply) :]
+        if not connection.reply:
+            self._drop(connection)
+
+    def _expire(self) -> None:
+        """Drop connections whose deadline has passed; the time in which the daemon was busy does not count."""
+        now = time.monotonic()
+        busy, self._served = now - self._served - _EXPIRE_EVERY_S, now
+        for connection in self._connections if busy > 0 else ():
+            connection.deadline += busy
+        for connection in [each for each in self._connections if each.deadline < now and each not in self._complete]:
+            if connection.reply is None:
+                self._refuse(connection, f"the request did not arrive within {DEADLINE_S:g} s", 408)
+            self._drop(connection)
+
+    def _drop(self, connection: _Connection) -> None:
+        if connection not in self._connections:
+            return
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(connection.channel)
+        self._connections.discard(connection)
+        self._count[connection.peer.uid] -= 1
+        connection.channel.close()
+
+    def _warn(self, text: str) -> None:
+        """Log a warning, at most once in WARN_EVERY_S."""
+        now = time.monotonic()
+        if now - self._warned.get(text, -WARN_EVERY_S) >= WARN_EVERY_S:
+            self._warned[text] = now
+            log.warning("%s", text)
+
+    def close(self) -> None:
+        """Send what can be sent, stop listening, and remove the socket file if it is still this one."""
+        until = time.monotonic() + 0.5
+        while any(each.reply is not None for each in self._connections) and time.monotonic() < until:
+            for key, _ in self._selector.select(0.05):
+                if key.data is not None and key.data.reply is not None:
+                    self._go_on(key.data)
+        for connection in list(self._connections):
+            self._drop(connection)
+        self._selector.close()
+        self._socket.close()
+        with suppress(FileNotFoundError):
+            there = os.lstat(self.path)
+            if (there.st_dev, there.st_ino) == self._identity:
+                self.path.unlink()
+
+
+def _listens(path: os.PathLike[str]) -> bool:
+    """Return whether a process listens on the socket at `path`, also with a full backlog."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return True
