@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import secrets
-import stat
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -23,6 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
+from ...trust import make_folder, open_file
 from ..base import AdapterError
 
 log = logging.getLogger("pilotfish.slurm")
@@ -116,20 +116,19 @@ def read_key(folder: Path | None, *, make: bool) -> bytes:
     path = folder / "mark.key"
     try:
         if make and not path.exists():
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(folder)
             draft = folder / f".mark.key.{os.getpid()}.{secrets.token_hex(4)}"
             _write(draft, secrets.token_bytes(KEY_BYTES))
             with suppress(FileExistsError):
                 os.link(draft, path)  # of two that make a key, one wins
             draft.unlink()
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = open_file(path)
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise ConfigError(str(path), "", f"the key of pilotfish's marks: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) & 0o077:
+        if os.fstat(descriptor).st_mode & 0o077:
             raise ConfigError(str(path), "", "others can read the key of pilotfish's marks", "mode 0600")
         key = file.read(KEY_BYTES + 1)
     if len(key) != KEY_BYTES:
@@ -177,7 +176,8 @@ class PinRecord:
         pins, damaged = dict[int, Pin](), set[int]()
         for name in names:
             try:
-                pins[int(name)] = _pin_in((self._folder / name).read_text())
+                with os.fdopen(open_file(self._folder / name)) as file:
+                    pins[int(name)] = _pin_in(file.read())
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, KeyError, TypeError):
@@ -193,7 +193,7 @@ class PinRecord:
         """
         if self._folder is not None and not self._read_only:
             try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self._folder)
                 draft = self._folder / f".{job}.new"
                 _write(draft, json.dumps(asdict(pin)).encode())
                 os.replace(draft, self._folder / str(job))
@@ -220,7 +220,7 @@ class PinRecord:
         """End the time in which marks decide: what they showed has been recorded."""
         if self.lost and self._folder is not None and not self._read_only:
             with suppress(OSError):
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_folder(self._folder)
                 self.lost = False
 
 
@@ -231,9 +231,8 @@ def _pin_in(text: str) -> Pin:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a new file, to disk, for its owner only."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
+    with os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        file.truncate()
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

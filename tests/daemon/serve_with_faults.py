@@ -37,4 +37,5 @@ class Faulty(Adapter):
         return False
 
 
-sys.exit(Service(Path(sys.argv[1]), make_adapter=lambda name, cluster, **options: Faulty(cluster)).run())
+make = lambda name, cluster, **options: Faulty(cluster)  # noqa: E731
+sys.exit(Service(Path(sys.argv[1]), show=print, make_adapter=make).run())

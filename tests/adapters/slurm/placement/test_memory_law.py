@@ -162,7 +162,7 @@ class Pair:
 
     def fresh(self) -> tuple[SlurmAdapter, Snapshot]:
         """Return an adapter that reads only the last answers, with the state of the old one: its clock, the site, since
-        when jobs wait, and what it submitted."""
+        when jobs wait, what it submitted and what it let go."""
         slurm, old = self.slurm, self.old
         told = SimpleNamespace(
             jobs=lambda ids=(): list(slurm.told.values()), nodes=lambda: slurm.told_nodes, time=slurm.time, notes=(),
@@ -171,6 +171,7 @@ class Pair:
         told.update = lambda number, fields: told.updates.append((number, dict(fields)))
         fresh = self._adapter(told)
         fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
+        fresh.changes._let_go = set(old.changes._let_go)
         fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)  # type: ignore[assignment]
         fresh._cache.since = dict(old._cache.since)
         found = fresh.snapshot()
