@@ -1,7 +1,7 @@
 """Which jobs are handed over to pilotfish, and what may be done with each now.
 
 Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
-change only if the job's comment says so (`pilotfish:hold=SECONDS`, and the begin time is that long after submission).
+change only if the job's comment says so (`pilotfish:hold=SECONDS`) and the begin time is that long after submission.
 Every other begin time is the user's or Slurm's; Slurm sets one when it requeues a job, until the credential of the
 first run has expired.
 """
@@ -20,7 +20,9 @@ from .records import SlurmJob
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
 _WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
-_SLACK_S = 5.0  #: between a submission and the begin time computed from it
+#: Seconds by which a begin time may be before and after submission plus hold: a slow `sbatch`, and rounding. What is
+#: further away was moved by its user, or comes from a login node with a wrong clock.
+_EARLY_S, _LATE_S = 15.0, 5.0
 #: Reasons with which Slurm would start the job if it had the nodes.
 _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "BeginTime", "Cleaning"))
 
@@ -82,7 +84,7 @@ def is_held(job: SlurmJob, now: float) -> bool:
     hold = hold_seconds(job.comment)
     if hold is None or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
         return False
-    return job.submit <= job.begin <= job.submit + hold + _SLACK_S
+    return -_EARLY_S <= job.begin - job.submit - hold <= _LATE_S
 
 
 def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:
@@ -102,8 +104,11 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
     if is_held(job, now):
         return Ownership.HELD, ""
     if job.begin is not None and job.begin > now:
-        requeued = "Slurm lets it wait after a requeue"
-        return Ownership.WAITING, requeued if job.restarts else "its user wants it to begin later"
+        if job.restarts:
+            return Ownership.WAITING, "Slurm lets it wait after a requeue"
+        if hold_seconds(job.comment) is None:
+            return Ownership.WAITING, "its user wants it to begin later"
+        return Ownership.WAITING, "its user moved its begin time, or the clock of the login node is wrong"
     if job.priority == 0:
         return Ownership.WAITING, "it is held"
     return Ownership.FREE, ""

@@ -90,11 +90,12 @@ class _Handler(BaseHTTPRequestHandler):
         if status != 304:
             self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        for start in range(0, len(answer), 64) if self.fake.slow_s else ():
-            self.wfile.write(answer[start : start + 64])
-            time.sleep(self.fake.slow_s)
-        if not self.fake.slow_s:
-            self.wfile.write(answer)
+        with suppress(BrokenPipeError):  # the client reads no more than it wants
+            for start in range(0, len(answer), 64) if self.fake.slow_s else ():
+                self.wfile.write(answer[start : start + 64])
+                time.sleep(self.fake.slow_s)
+            if not self.fake.slow_s:
+                self.wfile.write(answer)
 
     do_POST = do_GET
 

@@ -258,7 +258,7 @@ def test_what_never_came_to_the_queue(tmp_path: Path, stage: str, state: str) ->
     [
         ({}, "may choose its nodes and start it; in 50 s it may begin by itself"),
         ({"begin": 1_000_001.0}, "pilotfish may still choose its nodes"),
-        ({"begin": 1_000_500.0}, "its user wants it to begin later"),
+        ({"begin": 1_000_500.0}, "its user moved its begin time"),
         ({"Dependency": "afterok:1(unfulfilled)"}, "it depends on afterok:1(unfulfilled)"),
         ({"State": "RUNNING", "nodes": "n1", "start": 1_000_009.0}, ""),
     ],
