@@ -35,6 +35,7 @@ cluster: cluster.yaml
 cycle_seconds: 0.2
 socket: {{path: {folder}/run/s}}
 metrics: {{port: 0}}
+access: {{root: true}}
 adapter: {{name: local, options: {{cgroups: false, output_dir: {folder}/outputs}}}}
 """
 SWEEP = """\

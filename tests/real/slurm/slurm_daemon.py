@@ -34,7 +34,9 @@ class SlurmDaemon(Served):
     def mark(self, job: int, uid: int, nodes: tuple[str, ...], time: float) -> str:
         """The mark of a pin that this daemon set, and whose record was lost."""
         state = self.config.parent / "state" / "slurm"
-        return Marks(read_key(state, make=True)).make("pin", int(time), job, uid, nodes)
+        if not (state / "mark.key").exists():
+            read_key(state, make=True)
+        return Marks((state / "mark.key").read_bytes()).make("pin", int(time), job, uid, nodes)
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""

@@ -52,16 +52,35 @@ def test_other_jobs_are_never_changed(slurm: SlurmCluster, daemon: SlurmDaemon) 
     later = slurm.submit("true", "--begin=now+600", "--comment=pilotfish")  # its user's own begin time
     longer = slurm.submit("true", "--begin=now+900", "--comment=pilotfish:hold=60")  # longer than was set for us
     foreign = slurm.submit("true", "--begin=now+600")
-    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--array=1-2")
+    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish", "--array=1-2")
     forged = slurm.submit("true", "--begin=now+600", "--comment=x\n1@pilotfish", "--job-name=a JobState=RUNNING")
     ours = hand_over(slurm, "true", "--nodelist=n3")
     tied = hand_over(slurm, "true", "--exclude=n1,n2,n3")
     eventually(lambda: all_ended(slurm, [ours, tied]), "the end of the jobs handed over")
     time.sleep(1.5)
     assert {slurm.jobs()[job][0] for job in (later, longer, foreign, array, forged)} == {"PENDING"}
-    for job in (later, longer, foreign, forged):
+    for job in (later, longer, foreign, array, forged):
         assert "AdminComment" not in slurm.show(job) and slurm.show(job)["ReqNodeList"] == "(null)"
     assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
+
+
+def test_an_array_that_is_held_for_us_is_let_go_at_once(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    daemon.start()
+    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--array=1-3")
+    members = range(array, array + 3)
+    eventually(
+        lambda: all(slurm.jobs().get(job, "")[:1] == ("COMPLETED",) for job in members), "the end of its members"
+    )
+    assert any("members of arrays" in entry["text"] for entry in daemon.story(array)["story"])
+
+
+def test_a_job_that_may_begin_is_held_back_before_it_is_bound(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    blocked = slurm.submit("sleep 3", "--nodes=4", "--exclusive")
+    free = slurm.submit("true", "--comment=pilotfish")
+    daemon.start("--show-commands")
+    eventually(lambda: all_ended(slurm, [blocked, free]), "the end of both")
+    said = daemon.out.read_text() + daemon.log.read_text()
+    assert slurm.show(free)["Restarts"] == "0" and "Traceback" not in said
 
 
 def test_a_dry_run_logs_its_decisions_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:

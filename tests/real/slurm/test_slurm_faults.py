@@ -224,7 +224,7 @@ def test_a_full_disk_stops_placing_and_nothing_else(slurm: SlurmCluster, tmp_pat
     state = tmp_path / "state"
     state.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", state], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", state], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"no small disk can be made here: {mounted.stderr.decode().strip()}")
