@@ -67,8 +67,6 @@ log = logging.getLogger("pilotfish.slurm")
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
-#: Seconds for which a free job is held back while it is pinned; a command takes less, or is given up.
-BOUND_S = 20.0
 #: Said once, where it is so.
 IN_COMMENT = "an operator may not write AdminComment: pins are marked in Comment"
 #: Slurm's refusal for lack of rights.
@@ -287,11 +285,7 @@ class SlurmAdapter(Adapter):
         self.transport.close()
 
     def _place(self, number: int, start: Start) -> None:
-        """Pin a job and end what holds it back, in one command, after a fresh read of the job.
-
-        Slurm would change the nodes of a job that begins while the command is on its way. So only a job that cannot
-        begin is pinned: a free one is held back for BOUND_S first, and one whose hold ends sooner is left to Slurm.
-        """
+        """Pin a job and end our hold on it: one command, after a fresh read of the job."""
         job = self._read_fresh(number)
         if job.state is not JobState.PENDING:
             return  # it started or ended in between
@@ -305,15 +299,11 @@ class SlurmAdapter(Adapter):
         verdict = judge.verdict(job, start.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, start.nodes):
             raise _refused(start, problem)
-        if what is Ownership.HELD and job.begin is not None and job.begin < now + BOUND_S:
-            raise _refused(start, f"its hold ends within {BOUND_S:g} s: Slurm starts it")
-        if what is Ownership.FREE and not self._hold_back(job):
-            return  # it started or ended in between
         pin = pin_for(job, start.nodes, now)
         if self._recorder is None:
             self.changes.record.add(number, pin)
         try:
-            self._write(job, lambda: self.changes.pin(job, start.nodes, now))
+            self._write(job, lambda: self.changes.pin(job, start.nodes, now, held=what is Ownership.HELD))
         except AdapterError as error:
             if not error.transient and self._recorder is None:  # it was surely not done
                 self.changes.record.drop(number)
@@ -322,16 +312,6 @@ class SlurmAdapter(Adapter):
         self._jobs[number] = replace(job, wanted=start.nodes, pinned=float(pin.time), own_nodes=pin.own)
         judge.place(self._jobs[number])
         self._last_snapshot = None
-
-    def _hold_back(self, job: SlurmJob) -> bool:
-        """Let a waiting job begin in BOUND_S at the earliest; return whether it had not begun. It fails open."""
-        try:
-            self._changes.update(job.id, {"StartTime": f"now+{BOUND_S:.0f}"})
-        except AdapterError as error:
-            if any(words in error.stderr_tail for words in BEGUN):
-                return False
-            raise
-        return True
 
     def _write(self, job: SlurmJob, fields: Callable[[], Mapping[str, str]]) -> None:
         """Write fields with a mark; if AdminComment may not be written, use Comment from then on."""

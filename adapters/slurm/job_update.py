@@ -96,18 +96,20 @@ class OurChanges:
         self._let_go &= set(jobs)
         self._known = {job: known for job, known in self._known.items() if job in jobs}
 
-    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float) -> dict[str, str]:
-        """Return the fields that place a job on these nodes and let it start now.
+    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> dict[str, str]:
+        """Return the fields that place a job on these nodes and, if our begin time holds it, let it start now.
 
         Args:
             job: The job, freshly read.
             nodes: Node names.
             now: Controller's clock, epoch seconds.
+            held: Whether our begin time holds the job.
         """
         mine = pin_for(job, nodes, now)
         where = {} if mine.own else {"ReqNodeList": fold(nodes)}
+        start = {"StartTime": "now"} if held else {}
         mark = self.marks.make(mine.kind, mine.time, job.id, job.uid, mine.nodes)
-        return {**where, "StartTime": "now", self.field: self._with_mark(job, mark)}
+        return {**where, **start, self.field: self._with_mark(job, mark)}
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""

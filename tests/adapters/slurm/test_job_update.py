@@ -45,7 +45,7 @@ def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
 
 def pinned(changes: OurChanges, job: SlurmJob = JOB, now: float = NOW) -> SlurmJob:
     changes.record.add(job.id, pin_for(job, ("n1",), now))
-    return changed(job, changes.pin(job, ("n1",), now))
+    return changed(job, changes.pin(job, ("n1",), now, held=True))
 
 
 @given(TEXTS, st.sampled_from([*MarkField]))
@@ -55,7 +55,7 @@ def test_a_pin_and_its_end_keep_every_byte_of_a_comment(text: str, field: MarkFi
     placed = pinned(changes, job)
     said = field.text(placed)
     assert said.startswith(text) and MARK.search(said[len(text) :]) and len(said) - len(text) <= MARK_BYTES
-    again = changed(placed, changes.pin(placed, ("n1",), NOW + 1))
+    again = changed(placed, changes.pin(placed, ("n1",), NOW + 1, held=True))
     assert field.text(again).startswith(text) and len(field.text(again)) == len(said)
     found = changes.recognise(again, lambda: NOW)
     assert found.pinned is not None
@@ -114,14 +114,14 @@ def test_a_text_of_a_user_is_no_mark_and_stays(text: str) -> None:
     job = replace(JOB, comment=text, wanted=("n1",))
     found = changes.recognise(job, lambda: NOW)
     assert (found.pinned, found.let_go) == (None, False) and changes.unpin(found) == {}
-    assert changes.pin(job, ("n1",), NOW)["Comment"].startswith(text)
+    assert changes.pin(job, ("n1",), NOW, held=True)["Comment"].startswith(text)
     claimed_time(text)
 
 
 def test_a_job_on_nodes_of_its_users_choice_keeps_them() -> None:
     changes = ours()
     job = replace(JOB, wanted=("n1",))
-    fields = changes.pin(job, ("n1",), NOW)
+    fields = changes.pin(job, ("n1",), NOW, held=True)
     assert fields.keys() == {"StartTime", "Comment"} and "pilotfish:own=" in fields["Comment"]
     changes.record.add(7, pin_for(job, ("n1",), NOW))
     undone = changes.unpin(changes.recognise(changed(job, fields), lambda: NOW))
@@ -135,7 +135,7 @@ def test_a_full_comment_takes_no_mark() -> None:
     full = replace(JOB, comment="é" * (room // 2) + "xx")
     assert changes.recognise(full, lambda: NOW).full
     longest = replace(JOB, comment="x" * room)
-    assert len(os.fsencode(changes.pin(longest, ("n1",), 99_999_999_999)["Comment"])) < 1024
+    assert len(os.fsencode(changes.pin(longest, ("n1",), 99_999_999_999, held=True)["Comment"])) < 1024
     assert changes.let_go(replace(JOB, comment="x" * 1023), NOW) == {"StartTime": "now"}
 
 
@@ -151,11 +151,12 @@ def test_a_job_that_was_let_go_stays_so() -> None:
 
 def test_updates_are_one_command_with_allowed_fields() -> None:
     changes = ours(field=MarkField.ADMIN_COMMENT)
-    fields = changes.pin(replace(JOB, admin_comment="of the site"), ("n1", "n2"), NOW)
+    fields = changes.pin(replace(JOB, admin_comment="of the site"), ("n1", "n2"), NOW, held=True)
     said = command(7, fields)
     assert said[:5] == ["scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now"]
     assert said[5].startswith("AdminComment=of the site pilotfish:pin=1000000:") and len(said) == 6
-    assert {*fields, *ours().pin(JOB, ("n1",), NOW)} == ALLOWED
+    assert "StartTime" not in changes.pin(JOB, ("n1",), NOW, held=False)
+    assert {*fields, *ours().pin(JOB, ("n1",), NOW, held=True)} == ALLOWED
     assert command(7, {"ReqNodeList": ""})[3] == "ReqNodeList="  # an empty list clears it
     with pytest.raises(InvariantError, match="Priority"):
         command(7, {"Priority": "9"})

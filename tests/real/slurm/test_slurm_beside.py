@@ -74,15 +74,6 @@ def test_an_array_that_is_held_for_us_is_let_go_at_once(slurm: SlurmCluster, dae
     assert any("members of arrays" in entry["text"] for entry in daemon.story(array)["story"])
 
 
-def test_a_job_that_may_begin_is_held_back_before_it_is_bound(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    blocked = slurm.submit("sleep 3", "--nodes=4", "--exclusive")
-    free = slurm.submit("true", "--comment=pilotfish")
-    daemon.start("--show-commands")
-    eventually(lambda: all_ended(slurm, [blocked, free]), "the end of both")
-    said = daemon.out.read_text() + daemon.log.read_text()
-    assert slurm.show(free)["Restarts"] == "0" and "Traceback" not in said
-
-
 def test_a_dry_run_logs_its_decisions_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     daemon.start("--dry-run", "--show-commands")
     job = hand_over(slurm, "true")
