@@ -28,7 +28,7 @@ UNDO = """\
 # If job_submit.lua is in use: take lua out of JobSubmitPlugins in slurm.conf, and only then remove the file.
 scontrol reconfigure
 systemctl disable --now pilotfishd
-pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0     # takes the last pins back
+runuser -u pilotfish -- pilotfish reap --config /etc/pilotfish/pilotfish.yaml --older-than 0  # takes the last pins back
 systemctl disable --now pilotfish-reap.timer
 sacctmgr -i modify user where name={user} set AdminLevel=None
 # Or, if the account was made for this: sacctmgr -i delete user name={user}
