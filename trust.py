@@ -37,9 +37,17 @@ class UntrustedError(PermissionError):
         super().__init__(errno.EACCES, f"{path} is not trusted: {problem}", path)
 
 
-def check_folder(path: StrPath) -> str:
-    """Return the path of a trusted folder, without links. Raises OSError: not trusted, or missing."""
-    return _folder(path, make=False)
+def check_folder(path: StrPath, *, sticky: bool = False) -> str:
+    """Return the path of a trusted folder, without links.
+
+    Args:
+        path: the folder.
+        sticky: it may be one that others can write if it is sticky.
+
+    Raises:
+        OSError: not trusted, or missing.
+    """
+    return _folder(path, make=False, sticky=sticky)
 
 
 def make_folder(path: StrPath, *, sticky: bool = False) -> str:
@@ -193,6 +201,46 @@ def destination(path: StrPath) -> tuple[str, bool]:
             return at, True
         at = target
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+@contextmanager
+def as_account(user: str) -> Iterator[None]:
+    """Let root judge and read files as another account would; any other user stays who it is. Holds for all threads.
+
+    Args:
+        user: name of the account; root stays root if it is "" or not known.
+    """
+    import pwd
+
+    try:
+        entry = pwd.getpwnam(user) if user and os.geteuid() == 0 else None
+    except KeyError:
+        entry = None
+    if entry is None or entry.pw_uid == 0:
+        yield
+        return
+    group, groups = os.getegid(), os.getgroups()
+    with suppress(PermissionError):  # a user namespace may forbid it
+        os.initgroups(user, entry.pw_gid)
+    try:
+        os.setegid(entry.pw_gid)
+        os.seteuid(entry.pw_uid)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        with suppress(PermissionError):
+            os.setgroups(groups)
+
+
+def owner_of(path: StrPath) -> str:
+    """Return the name of the user to whom a file or folder belongs, "" if that is not known."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.stat(path).st_uid).pw_name
+    except (OSError, KeyError):
+        return ""
 
 
 @contextmanager

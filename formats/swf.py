@@ -8,7 +8,9 @@ Source: Feitelson, Parallel Workloads Archive, "The Standard Workload Format" (v
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,7 +54,7 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
         ConfigError: a line that is not a job, with its number; not an SWF file; no jobs.
         OSError: the file cannot be read.
     """
-    data = unpacked(Path(path).read_bytes(), str(path), LARGEST)
+    data = unpacked(_content(path), str(path), LARGEST)
     columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
     size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
     machine = {key: int(value) for key, value in reversed(_MACHINE.findall(_header(data)))}
@@ -68,6 +70,17 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
     workload = workload.take(workload.submit_time >= 0, "jobs without a submit time")
     workload = workload.take(workload.run_time >= 0, "jobs without a run time")
     return in_order(workload.take(workload.size > 0, "jobs without processors"))
+
+
+def _content(path: str | Path) -> bytes:
+    """Return the bytes of a file or pipe. Raises OSError; ConfigError: it is a device, or larger than LARGEST."""
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+            raise ConfigError(str(path), "", "a device, which may have no end", "a file or a pipe")
+        if status.st_size > LARGEST:
+            raise ConfigError(str(path), "", "too large", f"at most {LARGEST // 2**20} MiB")
+        return file.read()
 
 
 def _header(data: bytes) -> bytes:

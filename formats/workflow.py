@@ -159,7 +159,7 @@ class _Jobs:
             profile = self.profiles(value) if self.profiles else None
             if profile is None:
                 names: Iterable[str] = getattr(self.profiles, "names", tuple)()
-                allowed = "a name in the profile store, or an inline profile"
+                allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
                 raise bad(f"no profile is named {value[:100]!r}{nearest(value, names)}", allowed)
             self.named[value] = self.interned.one(profile)
         return self.named[value]

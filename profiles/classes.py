@@ -118,7 +118,7 @@ def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeTyp
     if utilisation < SLEEPS:
         return Classification(JobClass.SLEEPING, f"it uses a core for {utilisation:.0%} of its time")
     if not bandwidth:
-        return Classification(None, "its memory bandwidth is not known")
+        return Classification(None, "memory bandwidth is not known")
     if node is None:
         return Classification(None, "the memory bandwidth of the node is not known")
     share = bandwidth * node.cores / node.memory_bandwidth
@@ -132,5 +132,5 @@ def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeTyp
     if share > LITTLE:
         return Classification(JobClass.MIXED, why)
     if ipc is None:
-        return Classification(None, f"{why}; its IPC is not known")
+        return Classification(None, f"{why}; IPC is not known")
     return Classification(JobClass.CPU, f"{ipc:.2g} instructions per cycle, and {why}")

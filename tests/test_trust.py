@@ -334,3 +334,23 @@ def test_a_user_namespace_that_does_not_know_root_still_has_a_home(world: Path) 
 
 def runs(argv: list[str]) -> bool:
     return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
+@as_root
+def test_root_sees_as_another_account_and_is_itself_again(world: Path) -> None:
+    folder = world / "of-games"
+    folder.mkdir()
+    games = pwd.getpwnam("games")
+    os.chown(folder, games.pw_uid, games.pw_gid)
+    before = os.geteuid(), os.getegid(), os.getgroups()
+    with pytest.raises(UntrustedError, match="belongs to user games"):
+        trust.check_folder(folder)
+    with pytest.raises(ZeroDivisionError), trust.as_account(trust.owner_of(folder)):
+        assert (os.geteuid(), os.getegid()) == (games.pw_uid, games.pw_gid) and 0 not in os.getgroups()
+        trust.check_folder(folder)
+        1 / 0  # noqa: B018
+    assert (os.geteuid(), os.getegid(), os.getgroups()) == before
+    for same in ("", "no such user", "root"):
+        with trust.as_account(same):
+            assert os.geteuid() == 0
+    assert trust.owner_of(world / "none") == ""

@@ -147,6 +147,27 @@ class Mix:
         return min(1.0, self.cores / len(self.rates))
 
 
+class MixTable:
+    """The tasks of M mixes as arrays of M rows and as many columns as the largest mix has tasks.
+
+    Args:
+        mixes: at least one.
+    """
+
+    def __init__(self, mixes: Sequence[Mix]) -> None:
+        count = np.array([len(mix.rates) for mix in mixes])
+        self.share = np.array([[mix.share] for mix in mixes])
+        self.exists = np.arange(count.max()) < count[:, None]  # else the row is over
+        self.rates = np.zeros(self.exists.shape)
+        self.rates[self.exists] = [rate for mix in mixes for rate in mix.rates]
+        self.count = count[:, None]
+        self.rising = np.sort(np.where(self.exists, self.rates, np.inf), axis=1)
+        lower = np.cumsum(np.where(self.exists, self.rising, 0.0), axis=1)
+        self.total = lower[:, -1:]
+        self.lower = np.hstack((np.zeros_like(self.total), lower[:, :-1]))
+        self.rest = np.maximum(self.count - np.arange(count.max()), 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """A model that shares a bandwidth, MB/s, between all tasks; inf = unlimited (`none`)."""
@@ -156,23 +177,28 @@ class Sharing:
     bandwidth: float = np.inf
 
     def speeds(self, mix: Mix) -> Array:
-        """Return the model's speed of each task.
+        """Return the model's speed of each task of a mix."""
+        return self.speeds_of(MixTable((mix,)))
+
+    def speeds_of(self, mixes: MixTable) -> Array:
+        """Return the model's speed of each task, one mix after the other. O(tasks).
 
         Source: DESiDE (Chahal et al., ICPE 2019), 4.3; max-min by water-filling.
         """
-        rates, share = np.asarray(mix.rates, float), mix.share
         everyone = self.contending is ContendingThreads.ALL
-        level = self._level(rates, self.bandwidth if everyone else self.bandwidth / share)
-        return share / np.maximum(1.0, rates / level)
+        level = self._levels(mixes, self.bandwidth if everyone else self.bandwidth / mixes.share)
+        found: Array = (mixes.share / np.maximum(1.0, mixes.rates / level))[mixes.exists]
+        return found
 
-    def _level(self, rates: Array, bandwidth: float) -> float:
+    def _levels(self, mixes: MixTable, bandwidth: Array | float) -> Array | float:
+        """Return the most that a task of each mix gets, MB/s."""
         if self.contention is Contention.EQUAL_SHARE:
-            return bandwidth / len(rates)
-        if self.contention is Contention.NONE or rates.sum() <= bandwidth:
+            return bandwidth / mixes.count
+        if self.contention is Contention.NONE:
             return np.inf
-        low = np.sort(rates)
-        levels = (bandwidth - np.concatenate([[0.0], np.cumsum(low)[:-1]])) / np.arange(len(low), 0, -1)
-        return float(levels[np.argmax(low >= levels)])
+        levels = (bandwidth - mixes.lower) / mixes.rest
+        first = np.argmax(mixes.rising >= levels, axis=1)[:, None]
+        return np.where(mixes.total <= bandwidth, np.inf, np.take_along_axis(levels, first, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +239,12 @@ def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: Conten
     """
     if contention is Contention.NONE:
         return Sharing(contention, contending)
-    unit = max(sum(mix.rates) for mix in mixes)
+    table = MixTable(mixes)
+    unit = float(table.total.max())
     seen = np.concatenate([np.log(mix.speeds) for mix in mixes])
 
     def model(at: Array) -> Array:
-        shared = Sharing(contention, contending, unit * float(np.exp(at[0])))
-        return np.concatenate([np.log(shared.speeds(mix)) for mix in mixes])
+        return np.log(Sharing(contention, contending, unit * float(np.exp(at[0]))).speeds_of(table))
 
     def squares(start: Array) -> float:
         return float(((seen - model(start)) ** 2).sum())

@@ -50,12 +50,12 @@ KERNELS = {
     "deside.interval": Kernel("the interval engine", 4, 2, 1),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
-    "queue.easy_rich": Kernel("the replay with dependencies or decision times", 6, module="queue.easy"),
-    "queue.conservative": Kernel("the replay under conservative backfilling", 6),
+    "queue.easy_rich": Kernel("EASY with dependencies or decision times", 6, module="queue.easy"),
+    "queue.conservative": Kernel("the conservative replay", 6),
     "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),
     "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
-    "queue.power_networked": Kernel("the replay on a network with power policies", 16, module="queue.power.easy_power"),
+    "queue.power_networked": Kernel("the power replay on a network", 16, module="queue.power.easy_power"),
     "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
@@ -75,7 +75,8 @@ class KernelWarning(RuntimeWarning):
 
 def source_stamp() -> str:
     """Hash of all kernel sources and of what compiles them."""
-    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {platform.python_version()}".encode())
+    python = ".".join(platform.python_version_tuple()[:2])  # code of one 3.11 runs under another
+    digest = hashlib.sha256(f"{version('numba')} {version('llvmlite')} {python}".encode())
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -174,3 +174,12 @@ def test_processors_are_whole(tmp_path: Path) -> None:
 def test_an_empty_file_has_no_jobs(tmp_path: Path) -> None:
     assert len(read_swf(written(tmp_path, ""))) == 0
     assert len(read_swf(written(tmp_path, HEADER))) == 0
+
+
+def test_a_device_and_a_file_beyond_any_memory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"/dev/zero: a device, which may have no end \(allowed: a file or a pipe\)"):
+        read_swf("/dev/zero")
+    with open(tmp_path / "huge.swf", "wb") as file:
+        file.truncate(2**35)  # without a block on disk
+    with pytest.raises(ConfigError, match=r"huge.swf: too large \(allowed: at most 16384 MiB\)"):
+        read_swf(tmp_path / "huge.swf")

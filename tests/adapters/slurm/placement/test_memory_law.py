@@ -27,7 +27,7 @@ from pilotfish.adapters.slurm.submission import comment_for
 from pilotfish.adapters.slurm.transport.scontrol import Settings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Release, Start
+from pilotfish.simulate.model.plan import Place, Release, Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
 from tests.growth import held_by
 
@@ -270,7 +270,7 @@ class Pair:
             slurm.away = pick(("jobs", "nodes", *AGES))
         elif what == "submit":
             with suppress(AdapterError):
-                self.old.apply(Start(OURS, OWN, ("n1",)))
+                self.old.apply(Submit(OURS, OWN, ("n1",)))
         elif what == "forget":
             self.old.forget(OURS)
         elif what in ("place", "release"):
@@ -284,7 +284,7 @@ class Pair:
             return
         job = self.random.choice(pending)
         key, where = f"slurm/{job.id}", tuple(self.random.sample(NAMES, job.nodes))
-        action = Release(key) if what == "release" else Start(key, Job(str(job.id), OWN.profile), where)
+        action = Release(key) if what == "release" else Place(key, Job(str(job.id), OWN.profile), where)
         said, before = [], slurm.queue.get(job.id)
         for adapter in (fresh, self.old):
             try:
@@ -390,7 +390,7 @@ def test_partitions_read_before_a_failure_are_used() -> None:
 
 def test_a_forgotten_submission_leaves_the_snapshot() -> None:
     pair = Pair(Random(1))
-    pair.old.apply(Start(OURS, OWN, ("n1",)))
+    pair.old.apply(Submit(OURS, OWN, ("n1",)))
     (before,) = (view for view in pair.old.snapshot().jobs if view.key == OURS)
     pair.old.forget(OURS)
     for look in (pair.old.snapshot, lambda: pair.old.refresh(["slurm/1"])):
@@ -406,13 +406,13 @@ def test_a_job_is_not_placed_on_old_eligibility() -> None:
     pair.slurm.parts = {"main": Partition("main", nodes=frozenset({"n1"}))}
     pair.slurm.kept = [Reservation("maint", now + 100.0, now + 900.0, frozenset({"n1"}))]
     pair.slurm.queue[1] = SlurmJob(
-        1, JobState.PENDING, "Resources", partition="main", priority=1, time_limit=60.0, comment="pilotfish"
+        1, JobState.PENDING, "Resources", partition="main", submit=now, time_limit=60.0, priority=1, comment="pilotfish"
     )
     (view,) = pair.old.snapshot().jobs
     assert view.waits == ""
     pair.slurm.seconds += 60.0
     with pytest.raises(AdapterError, match="maint"):
-        pair.old.apply(Start(view.key, view.job, ("n1",)))
+        pair.old.apply(Place(view.key, view.job, ("n1",)))
 
 
 def test_unchanged_node_lists_stay_the_same_objects() -> None:
