@@ -1,10 +1,11 @@
-"""The protocol that connects a resource manager to the daemon, and its errors.
+"""The protocols that connect a resource manager to the daemon, and their errors.
 
-Rule: an adapter observes and carries out; it never decides. `apply` is idempotent under the action's key: applying the
-same Start twice starts the job once.
+Rule: an adapter observes and carries out; it never decides. Every action is idempotent under its key: submitting a job
+twice starts it once.
 
-To add a resource manager, derive a class from `Adapter`. Implement `name`, `snapshot`, `apply` and `wait`; every other
-member has a default. Offer it as an entry point (see `registry`) and run the contract tests on it.
+To add a resource manager, derive a class from `Adapter`, which puts the small protocols together. Implement `name`,
+`snapshot` and `wait`, and the actions that it can carry out; every other member has a default. Offer it as an entry
+point (see `registry`) and run the contract tests on it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Protocol
 
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
-from ..simulate.model.plan import Action
+from ..simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Submit
 from ..simulate.model.snapshot import JobView, Snapshot
 
 
@@ -92,13 +93,14 @@ class Capabilities:
     """What a resource manager can do, so that the daemon never checks its name.
 
     Args:
-        books: Its accounting knows what ended jobs used, and snapshots do not; see `Adapter.books`.
+        books: Its accounting knows what ended jobs used, and snapshots do not; see `Accounting`.
         virtual_time: Its clock is not the wall clock; time passes only in `wait` and `advance`.
         events: `wait` returns when something happens; otherwise it only sleeps, and the daemon polls.
         resolution_s: Times of jobs are whole multiples of this, seconds.
         begins_within_s: Longest time from placing a job to its start, seconds.
-        offers: Its users hand jobs over to pilotfish through it; see `JobView.offered`.
-        power: Idle nodes can be powered down (`PowerOff`), and wake by themselves.
+        offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
+        power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
+        here: Its jobs run on this machine.
     """
 
     books: bool = False
@@ -108,10 +110,11 @@ class Capabilities:
     begins_within_s: float = 0.0
     offers: bool = False
     power: bool = False
+    here: bool = False
 
 
-class Adapter(Protocol):
-    """A resource manager. Derive from this class to inherit the defaults.
+class Observe(Protocol):
+    """What every adapter does: read the nodes and jobs.
 
     Every call raises AdapterError if the resource manager cannot be reached or refuses.
     """
@@ -172,33 +175,9 @@ class Adapter(Protocol):
         """
         return None
 
-    def books(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
-        """Look up in accounting what ended jobs used, if snapshots do not contain it. Default: no accounting.
-
-        `since` is as for `recall`.
-
-        Returns:
-            Key -> usage; jobs without a complete record are omitted. None: there is no accounting.
-        """
-        return None
-
     def load(self) -> Load | None:
         """Return counts of the requests so far. Safe to call from any thread. Default: None, nothing is counted."""
         return None
-
-    def apply(self, action: Action) -> None:
-        """Carry out one action, idempotently. Required.
-
-        A Release does nothing if the adapter cannot pin jobs.
-
-        Raises:
-            AdapterError: The action was refused, or its outcome is unknown (transient).
-        """
-        ...
-
-    def preview(self, action: Action) -> Sequence[str]:
-        """Return the commands that `apply` would run now, as a person would type them. Changes nothing. Default: ()."""
-        return ()
 
     def wait(self, timeout_s: float) -> bool:
         """Block until something may have changed, at most `timeout_s` seconds; return whether it did. Required."""
@@ -208,6 +187,22 @@ class Adapter(Protocol):
         """Return a descriptor that is readable when `wait` would return, for a poller. Default: None."""
         return None
 
+    def close(self) -> None:
+        """Close connections and files; jobs go on. Default: nothing is open."""
+        return
+
+
+class Launch(Protocol):
+    """Jobs of our own. The resource manager keeps their keys, so that a job runs once, whatever is repeated."""
+
+    def submit(self, action: Submit) -> None:
+        """Start a job; do nothing if one was ever started under its key. Default: refused."""
+        raise AdapterError(f"{action.key}: no jobs can be submitted through this adapter", kind="refused")
+
+    def cancel(self, action: Cancel) -> None:
+        """End a job of our own; do nothing if it has ended or is unknown. Default: refused."""
+        raise AdapterError(f"{action.key}: no jobs can be cancelled through this adapter", kind="refused")
+
     def forget(self, key: str) -> None:
         """Drop the records of an ended job. Raises AdapterError if it has not ended. Default: nothing is kept."""
         return
@@ -216,9 +211,69 @@ class Adapter(Protocol):
         """Return the files of a job's stdout and stderr. Default: None, they are unknown."""
         return None
 
-    def close(self) -> None:
-        """Close connections and files; jobs go on. Default: nothing is open."""
+
+class HandOver(Protocol):
+    """Jobs of the resource manager's users, who hand them over to us (`JobView.offered`).
+
+    Such a job is held by a deadline that the resource manager enforces: without us it starts. A pin is a hold, too.
+    If pins outlive the adapter, its module has a function `reap` that removes them; see `registry`.
+    """
+
+    def place(self, action: Place) -> None:
+        """Pin a job to nodes and end its hold, so that it starts there within `begins_within_s`. Default: refused.
+
+        It does nothing if the job has begun, and is refused if the job is not handed over or must wait.
+        """
+        raise AdapterError(f"{action.key}: no jobs can be placed through this adapter", kind="refused")
+
+    def release(self, action: Release) -> None:
+        """Undo a pin that has not become a start, or end the hold of a job for good. Default: nothing is held."""
         return
+
+
+class Accounting(Protocol):
+    """What ended jobs used, where snapshots do not contain it."""
+
+    def books(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
+        """Look up what ended jobs used; `since` is as for `Observe.recall`. Default: no accounting.
+
+        Returns:
+            Key -> usage; jobs without a complete record are omitted. None: there is no accounting.
+        """
+        return None
+
+
+class PowerControl(Protocol):
+    """Idle nodes that can be powered down."""
+
+    def power_off(self, action: PowerOff) -> None:
+        """Let idle nodes be powered down; a node wakes for a job. Default: refused."""
+        raise AdapterError(f"power off: {', '.join(action.nodes)} cannot be powered down", kind="refused")
+
+
+class Adapter(Observe, Launch, HandOver, Accounting, PowerControl, Protocol):
+    """A resource manager. Derive from this class to inherit the defaults."""
+
+    def apply(self, action: Action) -> None:
+        """Carry out one action, idempotently.
+
+        Raises:
+            AdapterError: The action was refused, or its outcome is unknown (transient).
+        """
+        if isinstance(action, Submit):
+            self.submit(action)
+        elif isinstance(action, Place):
+            self.place(action)
+        elif isinstance(action, Release):
+            self.release(action)
+        elif isinstance(action, Cancel):
+            self.cancel(action)
+        else:
+            self.power_off(action)
+
+    def preview(self, action: Action) -> Sequence[str]:
+        """Return the commands that `apply` would run now, as a person would type them. Changes nothing. Default: ()."""
+        return ()
 
 
 #: Variables that a service manager sets for a service (systemd.exec(5), sd_notify(3)), and a token of Slurm's.

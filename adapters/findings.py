@@ -48,9 +48,13 @@ class Service:
         dry_run: Whether it is configured for a dry run.
         power_save: Whether it is configured to power nodes down.
         state_dir: Directory of the adapter's own state; None: unknown.
+        config: File of its configuration; None: no configuration is examined.
+        account: Account that it runs as; "": unknown.
     """
 
     mode: str | None = None
     dry_run: bool = False
     power_save: bool = False
     state_dir: Path | None = None
+    config: Path | None = None
+    account: str = ""

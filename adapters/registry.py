@@ -1,8 +1,9 @@
 """Adapters by name, found by entry points.
 
 Rule: an adapter is a module that an installed package offers in the entry-point group `pilotfish.adapters`. It has a
-function `create(cluster, **options)` and may have `discover()`, `examine(...)` and `reap(...)`. It is imported when it
-is used. The built-in adapters need no package metadata, so that a source checkout works, and cannot be replaced.
+function `create(cluster, **options)` and may have `discover()`, `examine(...)`, `reap(...)` and `export(...)`. It is
+imported when it is used. The built-in adapters need no package metadata, so that a source checkout works, and cannot be
+replaced.
 
     [project.entry-points."pilotfish.adapters"]
     mycluster = "my_package.adapter"
@@ -21,11 +22,13 @@ from typing import Any, cast
 from ..formats.document_errors import nearest
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Workflow
+from ..simulate.model.plan import Plan
 from .base import Adapter
 from .findings import Finding, Service
 
 GROUP = "pilotfish.adapters"
-BUILT_IN = ("local", "simulated", "slurm")
+BUILT_IN = ("local", "oar", "simulated", "slurm")
 
 
 def names() -> list[str]:
@@ -50,13 +53,34 @@ def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
     return cast(Adapter, make(cluster, **options))
 
 
-def has_reaper(name: str) -> bool:
-    """Return whether an adapter has a reaper of its own."""
-    return name in names() and _has(name, "reap")
+def options_of_service(
+    name: str, options: Mapping[str, Any], *, folder: Path, state_dir: Path, read_only: bool
+) -> dict[str, Any]:
+    """Return the options with which a service creates an adapter.
+
+    A path is relative to the configuration. An adapter that asks for `state_dir` or `read_only` gets the service's.
+
+    Args:
+        name: Name of the adapter.
+        options: As configured.
+        folder: Of the configuration.
+        state_dir: Directory of the adapter's own state.
+        read_only: Whether the service only observes (a dry run).
+    """
+    parameters = inspect.signature(_function(name, "create")).parameters
+    found = dict(options)
+    for option, value in options.items():
+        if isinstance(value, str) and option in parameters and "PathLike" in str(parameters[option].annotation):
+            found[option] = folder / Path(value).expanduser()
+    if "state_dir" in parameters:
+        found.setdefault("state_dir", state_dir)
+    if read_only and "read_only" in parameters:
+        found["read_only"] = True
+    return found
 
 
 def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, state_dir: Path, **options: Any) -> int:
-    """Release overdue pins by the adapter's own reaper; return how many releases failed.
+    """Release overdue pins; return how many releases failed. Pins of an adapter without `reap` end with it.
 
     Args:
         name: Name of the adapter.
@@ -70,7 +94,7 @@ def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, s
         ConfigError: There is no such adapter or option.
         AdapterError: The resource manager does not answer.
     """
-    release = _function(name, "reap")
+    release = _function(name, "reap", f"{name!r} has no reaper: its pins end with the service")
     _check(name, options)
     return cast(int, release(older_s, show, dry=dry, state_dir=state_dir, **options))
 
@@ -84,6 +108,27 @@ def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
     """
     find = _function(name, "discover", f"{name!r} cannot list nodes")
     return cast("tuple[Cluster, tuple[str, ...]]", find())
+
+
+def exporters() -> list[str]:
+    """Return the names of the adapters that can print a plan as a script, sorted."""
+    return [name for name in names() if _has(name, "export")]
+
+
+def export(name: str, plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
+    """Return a script that submits the jobs of a plan to a resource manager, each on its nodes.
+
+    Args:
+        name: Name of the adapter.
+        plan: The mapping; jobs that are not in it count as done.
+        workflow: The jobs of the plan.
+        cluster: Limits the requested cores to those of the nodes.
+
+    Raises:
+        ConfigError: There is no such adapter, or it prints no scripts.
+        InvalidJobError: The plan has a job that the workflow does not have.
+    """
+    return cast(str, _function(name, "export", f"{name!r} prints no scripts")(plan, workflow, cluster))
 
 
 def examine(

@@ -36,7 +36,7 @@ def accuracy(
     By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
     of run times, (actual - forecast) / actual; the bias (above 0: jobs run longer than forecast); the trend, in points
     from the earlier half of the jobs to the later; and the share of jobs inside their prediction interval, which should
-    be 80 %. The daemon is asked, or its journal is read; of the latest 10,000 jobs.
+    be 80 %. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
 
     \b
     Examples:

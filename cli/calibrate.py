@@ -53,12 +53,14 @@ def calibrate(
     grid: Annotated[bool, flag("--grid", "Find the contention model that fits best; takes twice as long.")] = False,
     picture: picture_files.PlotFile = None,
     record: Annotated[
-        Path | None, option("DIR", "Record it in this folder; report changes since the last record.")
+        Path | None, option("DIR", "Store a record in this folder; report changes since the last.")
     ] = None,
     compare: Annotated[Path | None, option("A", "Report differences from this cluster file or record.")] = None,
     bound: Annotated[float, option("SHARE", "Least change that is reported; 0.1 is 10 %.", min=0.001, max=10)] = 0.1,
     as_json: options.Json = False,
-    switching: Annotated[str | None, option("NODE", "Switch another node OFF and on; time it, read its power.")] = None,
+    switching: Annotated[
+        str | None, option("NODE", "Switch this other node OFF and on; time it, read its power.")
+    ] = None,
     off_command: Annotated[str, option("CMD", "Command that switches $PILOTFISH_NODE off.")] = "",
     on_command: Annotated[str, option("CMD", "Command that switches it on.")] = "",
     up_command: Annotated[str, option("CMD", "Command that exits with 0 when it is up.")] = "",
@@ -71,7 +73,7 @@ def calibrate(
         float, option("SECONDS", "Time limit for the node to go off, or to come up.", min=0.1, max=86400)
     ] = 900.0,
     settle: Annotated[
-        float, option("SECONDS", "Wait before its power is read, for as long again.", min=0.1, max=3600)
+        float, option("SECONDS", "Wait this long, then read its power for as long.", min=0.1, max=3600)
     ] = 10.0,
     yes: Annotated[bool, flag("--yes", "Confirm that the node may be switched off.")] = False,
 ) -> None:

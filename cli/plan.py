@@ -21,8 +21,6 @@ from .usage_errors import bad, not_among
 if TYPE_CHECKING:
     from ..simulate.planning.stochastic import Replicated
 
-_FORMS = ("slurm", "oar", "json")
-
 
 def plan(
     workflow: options.OptionalWorkflowFile = None,
@@ -39,7 +37,8 @@ def plan(
     everything: options.All = False,
     plot: picture_files.PlotFile = None,
     export: Annotated[
-        str | None, option("FORM", "Print the mapping for another scheduler: slurm, oar or json.", words=_FORMS)
+        str | None,
+        option("FORM", "Print the mapping for another scheduler: slurm, oar or json.", words=("slurm", "oar", "json")),
     ] = None,
     adapter: Annotated[str | None, option("NAME", "Plan the queue of this resource manager: slurm.")] = None,
     config: Annotated[Path | None, option("FILE", "Configuration of the service (YAML).")] = None,
@@ -94,10 +93,10 @@ def plan(
         return
     drawn = request.replicated(flow, site) if replicates else None
     made = drawn.plan if drawn else request.plan(flow, site)
-    if export in ("slurm", "oar"):
-        from ..formats.plan import export_oar, export_slurm
+    if export not in (None, "json"):
+        from ..adapters import registry
 
-        show_document((export_slurm if export == "slurm" else export_oar)(made, flow, site))
+        show_document(registry.export(str(export), made, flow, site))
     elif as_json or export:
         print_json("plan", _document(made, flow, site))
     else:
@@ -111,11 +110,14 @@ def plan(
 
 
 def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: str | None) -> None:
-    if export is not None and export not in _FORMS:
-        raise not_among("--export", export, "a form", _FORMS)
+    if export not in (None, "json"):
+        from ..adapters import registry
+
+        if export not in (forms := registry.exporters()):
+            raise not_among("--export", str(export), "a form", (*forms, "json"))
     if compare and (plot or export):
         raise bad("--compare", f"it makes several plans, and {'--plot' if plot else '--export'} takes one")
-    if as_json and export in ("slurm", "oar"):
+    if as_json and export not in (None, "json"):
         raise bad("--json", f"stdout can hold JSON or --export {export}, not both")
     picture_files.check(plot)
 

@@ -7,7 +7,7 @@ import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..adapters import registry
 from ..adapters.base import Adapter
@@ -20,6 +20,7 @@ from ..formats.plan import plan_to_dict
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
+from ..trust import as_account, owner_of
 from .inputs import configured_adapter, read_cluster
 from .kernel_loading import load_simulator
 from .output import tables
@@ -27,6 +28,9 @@ from .output.documents import print_json
 from .output.text import Screen, class_lines
 from .streams import note, show, warn
 from .usage_errors import adapter_errors
+
+if TYPE_CHECKING:
+    from ..daemon.config import DaemonConfig
 
 _MOST_WAITS = 15
 
@@ -65,6 +69,7 @@ def show_queue(
             cluster, assumed = (read_cluster(nodes), ()) if nodes else registry.discover(name)
             note(*assumed)
             manager = stack.enter_context(closing(registry.create(name, cluster, **settings)))
+        _recognise_pins(manager, configured)
         load_simulator()
         warn(*manager.notes)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
@@ -74,6 +79,18 @@ def show_queue(
         else:
             _print(seen, manager, cluster, commands=commands, everything=everything)
     warn(*(seen.plan.warnings if seen.plan else ()))
+
+
+def _recognise_pins(manager: Adapter, configured: DaemonConfig | None) -> None:
+    """Let the adapter read what the service of this configuration has pinned; without the right to, say so."""
+    if configured is None:
+        return
+    folder = configured.adapter_state
+    try:
+        with as_account(owner_of(folder)):
+            manager.keep_state(folder, read_only=True)
+    except ConfigError as error:
+        warn(f"pins of the service are not recognised: {error}")
 
 
 def _copy(store: Path, folder: Path) -> Path:

@@ -35,7 +35,7 @@ def evaluate(
         option("NAME", "Predictor: estimate, last-two or history; may be repeated.", words=_PREDICTORS, default="all"),
     ] = None,
     quantile: Annotated[
-        float | None, option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", default="0.5")
+        float | None, option("Q", "Quantile that history predicts, such as 0.5 or 0.9.", default="0.7")
     ] = None,
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,

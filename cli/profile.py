@@ -124,7 +124,7 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
 
 @app.command()
 def show(
-    name: Annotated[str, argument("NAME", "Its name.", words=options.profile_names)],
+    name: Annotated[str, argument("NAME", "Name of the profile.", words=options.profile_names)],
     cluster: options.ClusterFile = None,
     store: options.Store = None,
     as_json: options.Json = False,

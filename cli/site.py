@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import getpass
 import math
+import os
 import shutil
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from ..daemon.paths import default_config_path, runtime_socket, state_dir
 from ..simulate.errors import ConfigError
+from ..trust import UntrustedError, as_account, check_file, check_folder, owner_of
 from . import options
 from .inputs import config_file, configured_adapter, read_cluster
 from .options import flag, option
@@ -103,6 +106,9 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
     service, found = _service(loaded) if loaded else (Service(), [])
+    if config and loaded:
+        service = replace(service, config=config.absolute(), account=_account_of(loaded, user))
+        found += _files(config, loaded, service.account)
     if name == "local":
         settings.setdefault("state_dir", (loaded.journal.parent if loaded else state_dir()) / "local")
     with adapter_errors(config):
@@ -129,6 +135,31 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     except DaemonError as error:
         mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
     return Service(mode, dry, power, config.adapter_state if config else None), [found]
+
+
+def _account_of(config: DaemonConfig, user: str) -> str:
+    """Return the account of the service: for root, who cannot know, the one that owns the state directory."""
+    return (owner_of(config.journal.parent) if user == "root" else "") or user
+
+
+def _files(path: Path, config: DaemonConfig, account: str) -> list[Finding]:
+    """Return which files and folders of the service another user controls, as its account sees them."""
+    if os.geteuid() and account != _me():
+        return [Finding(NOTE, "files", f"not examined: only root can see with the eyes of {account}")]
+    socket, wrong = Path(config.endpoint).parent, dict[str, Finding]()  # by what is said: a folder is named once
+    checks: dict[Path, Callable[[Path], object]] = {socket: partial(check_folder, sticky=True)}
+    checks |= dict.fromkeys((config.profile_store.parent, config.journal.parent, config.adapter_state), check_folder)
+    checks |= dict.fromkeys((path, Path(config.cluster), config.journal, config.profile_store), check_file)
+    with as_account(account):
+        for each, check in checks.items():
+            try:
+                check(each)
+            except FileNotFoundError:
+                continue  # the service makes it
+            except OSError as error:
+                says = str(error.strerror) if isinstance(error, UntrustedError) else f"{each}: {error.strerror}"
+                wrong[says] = Finding(PROBLEM, "files", says)
+    return [*wrong.values()] or [Finding(OK, "files", f"no other user controls the files and folders of {account}")]
 
 
 def _counters() -> list[Finding]:
@@ -220,23 +251,16 @@ def reap(
     """
     from ..adapters import registry
     from ..daemon.config import load_service_config
-    from ..daemon.reaper import reap as release_overdue
 
     path = config_file(config)
     found = load_service_config(path)
     name, settings, dry = found.adapter.name, dict(found.adapter.options), dry_run or found.dry_run
-    if name == "local":
-        raise ConfigError(str(path), "adapter.name", "'local' never pins a job", "slurm")
     if found.dry_run and not dry_run:
         note(f"{path}: dry_run is true, so nothing is released")
     lines: list[str] = []
     say = lines.append if as_json else show
     with adapter_errors(path):
-        if registry.has_reaper(name):
-            failed = registry.reap(name, older_than, say, dry=dry, state_dir=found.adapter_state, **settings)
-        else:
-            with closing(registry.create(name, read_cluster(Path(found.cluster)), **settings)) as adapter:
-                failed = release_overdue(adapter, older_than, say, dry=dry)
+        failed = registry.reap(name, older_than, say, dry=dry, state_dir=found.adapter_state, **settings)
     if as_json:
         print_json("reaped", {"dry_run": dry, "failed": failed, "actions": lines})
     return int(failed > 0)

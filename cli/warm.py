@@ -14,15 +14,15 @@ from .usage_errors import not_among
 
 def warm(
     as_list: Annotated[bool, flag("--list", "Compile nothing; show which kernels are there.")] = False,
-    only: Annotated[list[str] | None, option("NAME", "Only this kernel; may be given again.", "--kernel", "-k")] = None,
+    only: Annotated[list[str] | None, option("NAME", "Only this kernel; may be repeated.", "--kernel", "-k")] = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> int:
     """Compile all kernels that this machine has not compiled yet, for an image, a package or a service.
 
-    Kernels are kept for the processor that compiles them, in the user's cache or below PILOTFISH_CACHE. They are their
-    owner's only. After `chmod -R a+rX`, other users load those of root, but of no other user.
-    Exit code 1: a kernel is not there; it could not be compiled or kept.
+    Kernels are kept for the processor that compiles them, in the user's cache or below PILOTFISH_CACHE. Only their
+    owner may read them. After `chmod -R a+rX`, other users load those of root, but of no other user.
+    Exit code 1: a kernel is missing, because it could not be compiled or stored.
 
     \b
     Examples:

@@ -29,16 +29,17 @@ class Access:
     Args:
         access: who may do what.
         quotas: most that one user may have at once.
-        submits: whether workflows may be submitted if the configuration does not say so.
+        operated: name of the resource manager whose operator the service is; "" = it is none, and takes workflows
+            if the configuration does not say otherwise.
         file: the configuration's, for errors.
 
     Raises:
         ConfigError: a user or group does not exist.
     """
 
-    def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, submits: bool, file: Path) -> None:
+    def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, operated: str, file: Path) -> None:
         self._quotas, self._everybody_sees = quotas, access.see == "everybody"
-        self._submits = submits if access.submit is None else access.submit
+        self._submits, self._operated = not operated if access.submit is None else access.submit, operated
         self._admins = {0, os.geteuid(), *(_uid(given, file) for given in access.admins)}
         self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
 
@@ -66,10 +67,12 @@ class Access:
             kept_bytes: of the user's workflows in the journal.
         """
         if not self._submits:
-            why = "what it starts would run as an operator of the resource manager"
+            why = ""
+            if self._operated:
+                why = f", because what it starts would run as an operator of {self._operated}"
+                why += f": submit to {self._operated} itself (pilotfish submit --adapter {self._operated})"
             raise ForbiddenError(
-                f"this service takes no workflows, because {why}: submit to the resource manager itself"
-                " (pilotfish submit --adapter slurm); an administrator can allow it (access.submit: true)"
+                f"this service takes no workflows{why}; an administrator can allow it (access.submit: true)"
             )
         mine = [each for each in present if each.owner == peer.uid]
         total = jobs + sum(len(each.entries) for each in mine)

@@ -13,14 +13,16 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
 from ..formats.job_rules import name_problem
 from ..formats.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
 
 
 @cache
@@ -42,37 +44,58 @@ def _fail_fast(schema: Any) -> Any:
 
 def encode(workflow: Workflow) -> str:
     """Return `workflow` as JSON text; what has its default value is left out."""
-    return json.dumps(_changed(workflow), separators=(",", ":"), default=sorted)
+    return json.dumps(_plain(workflow, {}), separators=(",", ":"), default=sorted)
 
 
-def _changed(value: Any) -> dict[str, Any]:
-    """Return the fields of a value that differ from their defaults, in the same way for the values in it."""
-    kind: Any = type(value)
-    parts = ((name, getattr(value, name), default) for name, default in _defaults(kind))
-    return {name: _plain(part) for name, part, default in parts if default is _REQUIRED or part != default}
+def _plain(part: Any, shared: dict[int, Any]) -> Any:
+    """Return a value for JSON; of a dataclass, the fields that differ from their defaults.
+
+    Args:
+        part: the value.
+        shared: by identity, the profiles that were converted before, because jobs share them.
+    """
+    kind: Any = type(part)
+    if kind is tuple:
+        return [each if type(each) is str else _plain(each, shared) for each in part]
+    if not hasattr(kind, "__dataclass_fields__"):
+        return part
+    if (known := shared.get(id(part))) is not None:
+        return known
+    names, defaults, values = _fields(kind)
+    changed = {
+        name: value if type(value) in _ATOMS else _plain(value, shared)
+        for name, default, value in zip(names, defaults, values(part), strict=True)
+        if default is _REQUIRED or value != default
+    }
+    if kind is Profile:
+        shared[id(part)] = changed
+    return changed
 
 
-def _plain(part: Any) -> Any:
-    if dataclasses.is_dataclass(part):
-        return _changed(part)
-    return [_plain(each) for each in part] if isinstance(part, tuple) else part
-
-
+_ATOMS = frozenset((str, int, float, bool, type(None)))
 _REQUIRED = dataclasses.MISSING
 
 
 @cache
-def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((each.name, each.default) for each in dataclasses.fields(kind))
+def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Return the names of a dataclass's fields, their defaults, and what reads them from a value."""
+    every = dataclasses.fields(kind)
+    names = tuple(each.name for each in every)
+    read = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    return names, tuple(each.default for each in every), read
 
 
-def decode(text: str | bytes) -> Workflow:
+def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     """Return the workflow in text from outside, checked: each job can be planned, and the graph is sound.
+
+    Args:
+        text: as `encode` makes it.
+        directory: makes directories of jobs absolute, as `at_home` does; None = they stay as they are.
 
     Raises:
         InvalidJobError: not JSON, a wrong type, a number out of range, or an invalid DAG.
     """
-    workflow = decode_stored(text)
+    workflow = decode_stored(text, directory)
     if problem := name_problem(workflow.name):
         raise InvalidJobError(f"workflow: the name {problem}")
     for job in workflow.jobs:
@@ -81,8 +104,10 @@ def decode(text: str | bytes) -> Workflow:
     return check_workflow(workflow)
 
 
-def decode_stored(text: str | bytes) -> Workflow:
+def decode_stored(text: str | bytes, directory: str | None = None) -> Workflow:
     """Return a workflow that the journal has; only its types are checked, because it was accepted once.
+
+    The arguments are those of `decode`.
 
     Raises:
         InvalidJobError: not JSON, or a wrong type.
@@ -95,8 +120,11 @@ def decode_stored(text: str | bytes) -> Workflow:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "workflow"
         raise InvalidJobError(f"workflow: {where}: {first['msg'].lower()}") from None
-    interned = ProfilePool()
-    jobs = tuple(dataclasses.replace(job, profile=interned.one(job.profile), owner=None) for job in workflow.jobs)
+    interned, absolute = ProfilePool(), _absolute(workflow, directory)
+    jobs = tuple(
+        dataclasses.replace(job, profile=interned.one(job.profile), owner=None, directory=absolute[job.directory])
+        for job in workflow.jobs
+    )
     return dataclasses.replace(workflow, jobs=jobs)
 
 
@@ -122,11 +150,15 @@ def id_for(name: str, key: str) -> str:
 
 def at_home(workflow: Workflow, directory: str) -> Workflow:
     """Return the workflow with every job's directory absolute, relative to where it was submitted."""
-    jobs = tuple(
-        dataclasses.replace(job, directory=str(PurePosixPath(directory) / (job.directory or "")))
-        for job in workflow.jobs
-    )
+    absolute = _absolute(workflow, directory)
+    jobs = tuple(dataclasses.replace(job, directory=absolute[job.directory]) for job in workflow.jobs)
     return dataclasses.replace(workflow, jobs=jobs)
+
+
+def _absolute(workflow: Workflow, directory: str | None) -> dict[str | None, str | None]:
+    """Return the absolute directory for each that a job names, itself if `directory` is None."""
+    named = {job.directory for job in workflow.jobs}
+    return {name: name if directory is None else str(PurePosixPath(directory) / (name or "")) for name in named}
 
 
 def asked_for(workflow: Workflow) -> list[Job]:

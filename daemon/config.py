@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from ..adapters import DEFAULT
 from ..formats.entry_points import MAPPING_POLICIES, plug_ins
 from ..formats.files import check_schema, config_error, read_document
 from ..profiles.measure.counters import KINDS
@@ -64,7 +65,7 @@ FolderPath = Annotated[str, _path_of("folder")]
 class AdapterConfig(_Section):
     """The adapter of the resource manager, and its options."""
 
-    name: str = "local"
+    name: str = DEFAULT
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -273,11 +274,17 @@ def changed_keys(old: DaemonConfig, new: DaemonConfig) -> set[str]:
     return {name for name in DaemonConfig.model_fields if getattr(old, name) != getattr(new, name)}
 
 
-def check_counters(config: DaemonConfig, file: Path) -> None:
-    """Refuse named counters if no job runs on this node. Raises ConfigError."""
-    adapter = config.adapter.name
-    if isinstance(config.counters, list) and adapter != "local":
-        problem = f"found {', '.join(config.counters)}, but jobs of the adapter {adapter!r} do not run on this node"
+def check_counters(config: DaemonConfig, file: Path, *, here: bool) -> None:
+    """Refuse named counters if no job runs on this node. Raises ConfigError.
+
+    Args:
+        config: the configuration.
+        file: where it was read from.
+        here: whether the adapter's jobs run on this node.
+    """
+    if isinstance(config.counters, list) and not here:
+        adapter, names = config.adapter.name, ", ".join(config.counters)
+        problem = f"found {names}, but jobs of the adapter {adapter!r} do not run on this node"
         raise ConfigError(str(file), "counters", problem, "auto, none")
 
 

@@ -21,15 +21,16 @@ from .trigger import Trigger
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Collect garbage after a cycle only: a cycle makes many objects, none in a ring; a search costs a sixth of it."""
-    was_enabled = gc.isenabled()
+def _uninterrupted(trigger: Trigger) -> Iterator[None]:
+    """Collect garbage after a cycle only: it makes many objects, none in a ring. Plan again after one that fails."""
     gc.disable()
     try:
         yield
+    except Exception:
+        trigger.renew()  # what was decided is lost, and the news on which it was decided
+        raise
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
 
 
 @dataclass(slots=True)
@@ -51,10 +52,13 @@ class Cycle:
     clock: Callable[[], float]
     number: int = 0
 
-    @_no_garbage_collection()
     def run(self) -> CycleReport:
-        """Go through one cycle. Raises AdapterError if the cluster cannot be read; nothing has happened then."""
+        """Go through one cycle. Raises AdapterError if the cluster cannot be read; nothing is carried out then."""
         self.number += 1
+        with _uninterrupted(self.trigger):
+            return self._steps()
+
+    def _steps(self) -> CycleReport:
         report = CycleReport(self.number, self.clock(), dry=self.applier.dry)
         # 1. Observe: one snapshot is the only picture of the cluster that this cycle decides on.
         snapshot = self.adapter.snapshot()
@@ -79,12 +83,11 @@ class Cycle:
             actions = self.tracker.without_rejected(actions, report.rejected)
         # 6. Journal the intents: from here on a restart knows what may have happened.
         intended = self.tracker.intend(actions)
-        # 7. Apply.
+        # 7. Apply, and journal the outcome.
         report.applied = carry_out(intended, self.applier)
-        # 8. Journal the outcome.
         self.tracker.conclude(report.applied, dry=self.applier.dry)
         self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
-        # 9. Report.
+        # 8. Report.
         report.mode, report.trouble = self.mode, self.planner.trouble
         report.set_aside = len(self.planner.isolation.reasons)
         for observer in self.observers:

@@ -141,7 +141,6 @@ class Service:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
         check_objective(config, cluster)
-        check_counters(config, self._file)
         if os.geteuid() == 0 and not (config.access.root or self._dry):
             problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
@@ -207,9 +206,9 @@ class Service:
 
     def _counters(self) -> NeighbourCounters:
         """Return the configured hardware counters for jobs that run on this node."""
-        asked, local = self.config.counters, self.config.adapter.name == "local"
+        asked, here = self.config.counters, self._adapter.capabilities.here
         named = asked if isinstance(asked, list) else []
-        counters = NeighbourCounters(named or (None if local and asked == "auto" else ()))
+        counters = NeighbourCounters(named or (None if here and asked == "auto" else ()))
         for name in counters.missing.keys() & set(named):
             log.warning("counters: %s is not available: %s", name, counters.missing[name])
         if counters.names:
@@ -222,7 +221,7 @@ class Service:
             return []
         if not self._adapter.capabilities.power:
             problem = f"found true, but the adapter {self._adapter.name!r} cannot power nodes down"
-            raise ConfigError(str(self._file), "power.save", problem, "false, or the adapter slurm")
+            raise ConfigError(str(self._file), "power.save", problem, "false")
         return [PowerSaver(applier, power.idle_seconds, power.spare_nodes)]
 
     def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
@@ -260,23 +259,20 @@ class Service:
 
     def _access(self) -> Access:
         """Return who may do what; where a job that we start would run as an operator, no user may submit by default."""
-        submits = not self._adapter.capabilities.offers
-        return Access(self.config.access, self.config.quotas, submits=submits, file=self._file)
+        operated = self._adapter.name if self._adapter.capabilities.offers else ""
+        return Access(self.config.access, self.config.quotas, operated=operated, file=self._file)
 
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
 
-        name, options = self.config.adapter.name, dict(self.config.adapter.options)
-        if name == "local":
-            for option in {"state_dir", "output_dir"} & options.keys():
-                if isinstance(options[option], str):  # like every path of the file, relative to it
-                    options[option] = self._file.absolute().parent / Path(options[option]).expanduser()
-            options.setdefault("state_dir", self.config.adapter_state)
-            if self._dry:
-                options["read_only"] = True
+        section, state = self.config.adapter, self.config.adapter_state
         with naming_config(self._file):
-            adapter = (self._make_adapter or registry.create)(name, cluster, **options)
-        adapter.keep_state(self.config.adapter_state, read_only=self._dry)
+            options = registry.options_of_service(
+                section.name, section.options, folder=self._file.absolute().parent, state_dir=state, read_only=self._dry
+            )
+            adapter = (self._make_adapter or registry.create)(section.name, cluster, **options)
+        check_counters(self.config, self._file, here=adapter.capabilities.here)
+        adapter.keep_state(state, read_only=self._dry)
         for note in adapter.notes:
             log.warning("%s", note)
         return adapter

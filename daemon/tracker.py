@@ -8,17 +8,16 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ..adapters.base import Adapter
-from ..simulate.model.plan import Action, Cancel, Plan, Rejection
+from ..simulate.model.plan import Action, Cancel, Plan, Rejection, Release
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
-from .reaper import lapsed, overdue
 from .report.forecast_errors import ForecastErrors
 from .report.job_log import JobLog
 from .state.ended_jobs import EndedJobs
@@ -31,6 +30,28 @@ from .trigger import Trigger
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.
 PIN_S = 10.0
+
+
+def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
+    """Return releases for the pins set longer ago than `older_s` seconds, by the resource manager's clock."""
+    before = snapshot.time - older_s
+    return [Release(view.key) for view in snapshot.jobs if view.pinned_since is not None and view.pinned_since < before]
+
+
+def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] = ()) -> list[Release]:
+    """Return releases for the jobs held beyond their deadline.
+
+    Args:
+        snapshot: the jobs, with their deadlines.
+        older_s: least time since the deadline, seconds.
+        starting: keys of jobs that are about to start, and are left out.
+    """
+    before = snapshot.time - older_s
+    return [
+        Release(view.key, view.due_why or "it was held long enough")
+        for view in snapshot.jobs
+        if view.offered and view.due is not None and view.due <= before and view.key not in starting
+    ]
 
 
 class JobTracker:

@@ -1,12 +1,10 @@
-"""Plans as JSON (schema pilotfish/plan/v1), and as shell scripts for Slurm (sbatch) or OAR (oarsub).
+"""Plans as JSON (schema pilotfish/plan/v1), and the parts of the scripts that adapters make of them.
 
-Rule: a script submits jobs in the order of their planned starts, each after its predecessors; every name is quoted for
-the shell (and for SQL, with OAR).
+Rule: a script submits jobs in the order of their planned starts, each after its predecessors; every name is quoted.
 """
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -16,8 +14,6 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, PlannedJob
-from .quantities import clock
-from .text import shell_words
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -25,72 +21,26 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     return {"schema": "pilotfish/plan/v1", **asdict(plan)}
 
 
-def export_slurm(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
-    """Return a shell script of sbatch lines that pin each job to its nodes (sbatch(1)).
+def cores_of(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
+    """Return the cores that a job requests on each of its nodes: one for each thread, at most those of the nodes.
 
     Args:
-        plan: the mapping; jobs that are not in it count as done.
-        workflow: the jobs of the plan; a job without a command is submitted as a no-op.
-        cluster: limits the requested cores to those of the nodes; None = one core for each thread.
-
-    Raises:
-        InvalidJobError: the plan has a job that the workflow does not have.
+        planned: where it runs.
+        job: what runs.
+        cluster: of the nodes; None = not known.
     """
-
-    def submit(planned: PlannedJob, job: Job, ids: list[str]) -> str:
-        words = ["sbatch", "--parsable", f"--job-name={job.id}", f"--comment=pilotfish:{workflow.name}/{job.id}"]
-        words += [f"--nodes={len(planned.nodes)}", f"--nodelist={','.join(planned.nodes)}", "--ntasks-per-node=1"]
-        words.append(f"--cpus-per-task={_cores(planned, job, cluster)}")
-        if memory := max(job.memory, job.profile.memory):
-            words.append(f"--mem={math.ceil(memory / 2**20)}M")
-        if job.walltime is not None:
-            words.append(f"--time={clock(job.walltime)}")
-        if job.directory is not None:
-            words.append(f"--chdir={job.directory}")
-        line = shell_words(words)
-        if ids:
-            line += f' --kill-on-invalid-dep=yes --dependency="afterok:{":".join(ids)}"'
-        return f"$({line} {shell_words(['--wrap=' + _command(job)])})"
-
-    steps = [
-        line
-        for number, (planned, job, ids) in enumerate(_in_order(plan, workflow))
-        for line in (f"job_{number}={submit(planned, job, ids)}", f"job_{number}=${{job_{number}%%;*}}")
-    ]
-    return _script(plan, workflow, steps)
-
-
-def export_oar(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
-    """Return a shell script of oarsub lines that pin each job to cores of its nodes (oarsub(1), OAR 2.5).
-
-    OAR's -a waits for any end of a job, also a failed one. Arguments and errors as in `export_slurm`.
-    """
-
-    def submit(planned: PlannedJob, job: Job, ids: list[str]) -> str:
-        where = ",".join("'" + name.replace("'", "''") + "'" for name in planned.nodes)
-        limit = "" if job.walltime is None else f",walltime={clock(job.walltime, days=False)}"
-        words = ["submit", f"--name=pilotfish:{workflow.name}/{job.id}", "-p", f"network_address in ({where})"]
-        words += ["-l", f"/nodes={len(planned.nodes)}/core={_cores(planned, job, cluster)}{limit}"]
-        if job.directory is not None:
-            words += ["-d", job.directory]
-        after = "".join(f' -a "{before}"' for before in ids)
-        return f"$({shell_words(words)}{after} {shell_words([_command(job)])})"
-
-    steps = ["submit() {", "    oarsub \"$@\" | sed -n 's/^OAR_JOB_ID=\\([0-9][0-9]*\\)$/\\1/p' | grep .", "}"]
-    steps += [
-        f"job_{number}={submit(planned, job, ids)}"
-        for number, (planned, job, ids) in enumerate(_in_order(plan, workflow))
-    ]
-    return _script(plan, workflow, steps)
-
-
-def _cores(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
-    """Return the cores that a job requests on each of its nodes: one for each thread, at most those of the nodes."""
     here = [] if cluster is None else [cluster.nodes[cluster.index[name]].type.cores for name in planned.nodes]
     return min([job.profile.threads, *here])
 
 
-def _script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
+def plan_script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
+    """Return a shell script that says what it comes from.
+
+    Args:
+        plan: the mapping.
+        workflow: its jobs.
+        steps: lines of the script.
+    """
     about = f"{workflow.name} on {plan.cluster}, mapped by pilotfish with {plan.policy}"
     head = ["#!/bin/sh", f"# {''.join(c if c.isprintable() else '?' for c in about)}"]
     head.append("# Nodes, cores and dependencies are the plan's; deliberate waits and shared cores are not expressed.")
@@ -100,7 +50,7 @@ def _script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
     return "\n".join([*head, "set -eu", *steps, ""])
 
 
-def _command(job: Job) -> str:
+def shell_command(job: Job) -> str:
     """Return the shell line that runs a job with its environment variables."""
     if job.command is None:
         return ":"
@@ -108,10 +58,17 @@ def _command(job: Job) -> str:
     return shlex.join(["env", *variables, *job.command] if variables else job.command)
 
 
-def _in_order(plan: Plan, workflow: Workflow) -> list[tuple[PlannedJob, Job, list[str]]]:
+def in_order(plan: Plan, workflow: Workflow) -> list[tuple[PlannedJob, Job, list[str]]]:
     """Return the jobs in the order of their starts, predecessors first.
 
     Each comes with the shell variables of the ids that it waits for.
+
+    Args:
+        plan: the mapping.
+        workflow: its jobs.
+
+    Raises:
+        InvalidJobError: the plan has a job that the workflow does not have.
     """
     import networkx as nx
 

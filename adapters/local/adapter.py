@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.plan import Action, Cancel, Start
+from ...simulate.model.plan import Cancel, Submit
 from ...simulate.model.snapshot import NodeState, Snapshot
 from ...trust import check_folder
 from ..base import Adapter, AdapterError, Capabilities, inherited
@@ -36,7 +36,7 @@ class LocalAdapter(Adapter):
     """This machine as a resource manager; see `create` for the arguments."""
 
     name = "local"
-    capabilities = Capabilities()
+    capabilities = Capabilities(here=True)
     notes: Sequence[str] = ()
 
     def __init__(
@@ -90,21 +90,6 @@ class LocalAdapter(Adapter):
         states = (NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
         self._version += 1
         return Snapshot(time.time(), self._version, self.cluster, tuple(states), jobs)
-
-    def apply(self, action: Action) -> None:
-        """Carry out an action once, however often it is applied.
-
-        A Start of a job that ever began does nothing. A Cancel of a job that has ended or is unknown does nothing; a
-        Cancel of a job that has not begun keeps it from beginning.
-
-        Raises:
-            AdapterError: kind `refused`: the action can never be carried out; `spawn` (transient): nothing was started.
-        """
-        self._writable()
-        if isinstance(action, Start):
-            self._start(action)
-        elif isinstance(action, Cancel):
-            self._cancel(action)
 
     def wait(self, timeout_s: float) -> bool:
         """Block until a job ends or `wake` is called, at most `timeout_s` seconds; return True if one of them did."""
@@ -162,7 +147,13 @@ class LocalAdapter(Adapter):
             os.close(self._events)
             self._state.close()
 
-    def _start(self, start: Start) -> None:
+    def submit(self, start: Submit) -> None:
+        """Start a job, unless one ever began under its key.
+
+        Raises:
+            AdapterError: kind `refused`: it can never be started; `spawn` (transient): nothing was started.
+        """
+        self._writable()
         check_start(start, self.cluster)
         name = directory_name(start.key)
         directory = str(self._state.jobs / name)
@@ -200,7 +191,7 @@ class LocalAdapter(Adapter):
             with suppress(FileNotFoundError, NotADirectoryError):
                 check_folder(self.output_dir)
 
-    def _spec(self, start: Start, directory: str) -> Spec:
+    def _spec(self, start: Submit, directory: str) -> Spec:
         job, by_name = start.job, {node.name: node for node in self.cluster.nodes}
         cpus = tuple(sorted({cpu for node in start.nodes for cpu in by_name[node].cpus}))
         stdout, stderr = self.output(start.key)
@@ -247,7 +238,9 @@ class LocalAdapter(Adapter):
         with suppress(OSError):  # the next snapshot tries again
             self._spawn(directory, fd)
 
-    def _cancel(self, cancel: Cancel) -> None:
+    def cancel(self, cancel: Cancel) -> None:
+        """End a job; one that has not begun never begins. Nothing is done if it has ended or is unknown."""
+        self._writable()
         directory = str(self._state.jobs / directory_name(cancel.key))
         view = self._observer.view(os.path.basename(directory))
         if view is None or view.state.ended:

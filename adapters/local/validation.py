@@ -10,7 +10,7 @@ import os
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.plan import Start
+from ...simulate.model.plan import Submit
 from ..base import AdapterError
 
 SOURCE = "local adapter"
@@ -51,7 +51,7 @@ def shared_cpus(cluster: Cluster) -> tuple[str, ...]:
     return ()
 
 
-def check_start(start: Start, cluster: Cluster) -> None:
+def check_start(start: Submit, cluster: Cluster) -> None:
     """Raise AdapterError (refused) for what could never be started on this cluster."""
     job = start.job
     problem = ""

@@ -1,8 +1,8 @@
 """The settings of a user's commands (schema pilotfish/client/v1): the service's socket, or Slurm itself.
 
 Rule: the command line takes precedence over PILOTFISH_ADAPTER, that over a given socket, that over the user's file, and
-that, key by key, over the site's. A wrong key is a ConfigError that names its file. `systemd/client.yaml` explains the
-keys.
+that, key by key, over the site's. A wrong key is a ConfigError that names its file. A file says whose daemon is trusted
+and how jobs are submitted, so it must be trusted itself. `systemd/client.yaml` explains the keys.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from ...daemon.paths import client_files
 from ...formats.document_errors import nearest
 from ...simulate.errors import ConfigError
+from ...trust import check_file
 
 ADAPTERS = ("daemon", "slurm")
 
@@ -57,6 +58,10 @@ def read(files: Iterable[Path]) -> Settings:
 
     found: dict[str, Any] = {}
     for path in files:
+        try:
+            check_file(path)
+        except OSError as error:
+            raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
         document = check_schema(read_document(path), "client", str(path))
         try:
             Settings.model_validate(document)

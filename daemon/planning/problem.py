@@ -21,7 +21,7 @@ from heapq import heappop, heappush, nsmallest
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
-from ...simulate.model.plan import Plan, PlannedJob, RunningJob, Start
+from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..check import holds_nodes, occupancy
 from ..state.queue import Entry, Event, Queue, busy
@@ -78,11 +78,13 @@ Planner = Callable[[Problem, Cluster, Options], Plan]
 
 def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
     """Return the jobs that the plan starts now, in the plan's order, each with its forecast."""
-    return [
-        (Start(planned.id, problem.startable[planned.id].job, planned.nodes), planned)
-        for planned in plan.jobs
-        if planned.start_time <= NOW_S and planned.id in problem.startable
-    ]
+    found = []
+    for planned in plan.jobs:
+        entry = problem.startable.get(planned.id)
+        if entry is not None and planned.start_time <= NOW_S:
+            start = Place if entry.offered else Submit
+            found.append((start(planned.id, entry.job, planned.nodes), planned))
+    return found
 
 
 def next_due(plan: Plan, problem: Problem) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ...adapters.simulated import SimulatedAdapter
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.plan import Cancel, Start
+from ...simulate.model.plan import Cancel, Submit
 from ...simulate.model.snapshot import JobView
 
 
@@ -60,5 +60,5 @@ def _start_time(view: JobView) -> float:
     return view.start_time
 
 
-def _start(view: JobView) -> Start:
-    return Start(view.key, dataclasses.replace(view.job, nodes=len(view.nodes), walltime=None), view.nodes)
+def _start(view: JobView) -> Submit:
+    return Submit(view.key, dataclasses.replace(view.job, nodes=len(view.nodes), walltime=None), view.nodes)

@@ -95,9 +95,9 @@ class RunOutcome:
 
     @cached_property
     def worst(self) -> JobOutcome | None:
-        """The completed job with the largest error of the run time."""
+        """The completed job whose run time is off by the largest factor, longer or shorter."""
         known = [job for job in self.jobs if job.error is not None]
-        return max(known, key=lambda job: abs(job.error or 0.0), default=None)
+        return max(known, key=lambda job: abs(math.log(max(1e-9, 1.0 - (job.error or 0.0)))), default=None)
 
 
 def outcome_of(submission: Submission, plan: Plan) -> RunOutcome:

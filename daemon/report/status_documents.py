@@ -23,7 +23,10 @@ from ..state.queue import Entry, Submission
 MOST_JOBS, MOST_WORKFLOWS = 1000, 500
 #: Ended workflows that are kept in memory, by their jobs.
 _MOST_KEPT = 100_000
-_URGENCY = {JobState.FAILED: 0, JobState.TIMEOUT: 0, JobState.UNKNOWN: 0, JobState.RUNNING: 1, JobState.PENDING: 2}
+_URGENCY = {state: 1 for state in JobState if state.takes_nodes} | {
+    **dict.fromkeys((JobState.FAILED, JobState.TIMEOUT, JobState.UNKNOWN), 0),
+    JobState.PENDING: 2,
+}
 
 
 class Documents:

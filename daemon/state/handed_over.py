@@ -68,7 +68,7 @@ class HandedOver(Submission):
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
         if entry is None:
-            entry = self.entries[name] = Entry(self.id, with_profile(job), len(self.entries))
+            entry = self.entries[name] = Entry(self.id, with_profile(job), len(self.entries), offered=True)
             queue.dirty[entry.key] = entry
         elif before != job:
             entry.change(with_profile(job))
@@ -116,4 +116,4 @@ def _ended(key: str, records: Records | None) -> JobView | None:
 def _stays(entry: Entry, view: JobView | None) -> bool:
     """Return whether the job is still handed over, or was placed, or has begun by itself."""
     placed = entry.handed or entry.intent is not None
-    return placed or (view is not None and (view.offered or view.start_time is not None))
+    return placed or (view is not None and (view.offered or view.start_time is not None or view.state.takes_nodes))

@@ -41,6 +41,8 @@ _JOB_COLUMNS = (
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
 _SAVE_PENDING = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+#: Intents that make a job begin; earlier versions wrote the last one.
+_STARTS = ("place", "submit", "start")
 #: What a job takes in the file next to its definition, about.
 JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
@@ -149,8 +151,7 @@ class Journal:
         """
         with self._transaction() as run:
             _insert(run, submission, encode(submission.workflow), idempotency_key)
-            for entry in submission.entries.values():
-                run(_SAVE, _row(entry))
+            self._db.executemany(_SAVE, map(_row, submission.entries.values()))
 
     def keep_handed_over(self, name: str, time: float) -> None:
         """Keep the jobs handed over through a resource manager from now on. Raises JournalError.
@@ -264,7 +265,7 @@ class Journal:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
         for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
             entry = queue.find(key)
-            if entry and action == "start" and not entry.state.ended:
+            if entry and action in _STARTS and not entry.state.ended:
                 entry.intent = intent
         return queue
 
@@ -276,7 +277,7 @@ class Journal:
         rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
-            submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2]) for row in rows}
+            submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2], True) for row in rows}
         else:
             submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
         for row in rows:
@@ -419,7 +420,8 @@ def _owned(idempotency_key: str, owner: int) -> str:
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
-    given = (entry.workflow, entry.job.id, entry.position, str(entry.state), json.dumps(entry.nodes))
+    nodes = json.dumps(entry.nodes) if entry.nodes else "[]"
+    given = (entry.workflow, entry.job.id, entry.position, str(entry.state), nodes)
     forecast = _forecast_of(entry.forecast) if entry.forecast else (None,) * 4
     within = (entry.forecast and entry.forecast.within) or (None, None)
     return *given, *_ran_of(entry), *forecast, *_progress_of(entry), *within

@@ -160,9 +160,9 @@ def _refuse_emptied(path: Path) -> None:
     for companion in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         if companion.exists():
             raise sqlite3.DatabaseError(f"it is empty, but {companion.name} exists")
-    jobs = path.parent / "local" / "jobs"
-    if jobs.is_dir() and any(jobs.iterdir()):
-        raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
+    for jobs in path.parent.glob("*/jobs"):  # of an adapter that keeps records of its jobs
+        if jobs.is_dir() and any(jobs.iterdir()):
+            raise sqlite3.DatabaseError(f"it is empty, but there are jobs in {jobs}")
 
 
 def unusable(path: Path, error: Exception) -> ConfigError:

@@ -78,6 +78,7 @@ class Entry:
 
     Args:
         position: in its workflow, from 0.
+        offered: its user handed it over through the resource manager: it is placed, and not submitted.
         forecast: at the decision to start it; `promised` is the first forecast of its finish time, `expected` the
             latest.
         handed: the resource manager has taken it (its intent came true).
@@ -91,6 +92,7 @@ class Entry:
     workflow: str
     job: Job
     position: int
+    offered: bool = False
     state: JobState = JobState.PENDING
     nodes: tuple[str, ...] = ()
     start_time: float | None = None
@@ -155,7 +157,7 @@ class Submission:
 
     def __post_init__(self) -> None:
         for position, job in enumerate(self.workflow.jobs):
-            self.entries.setdefault(job.id, Entry(self.id, job, position))
+            self.entries.setdefault(job.id, Entry(self.id, job, position, self.offered))
             for before in job.after:
                 self.successors.setdefault(before, []).append(job.id)
 
@@ -295,7 +297,7 @@ class Queue:
             return None
         if view.state.ended:
             return Event("ended", entry, outcome(entry))
-        if view.state is JobState.RUNNING:
+        if view.state is JobState.RUNNING and before[0] not in (JobState.SUSPENDED, JobState.RESUMING):
             return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
@@ -343,7 +345,8 @@ class Queue:
         return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:
-        entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, now, reason
+        ended = max(now, self.submissions[entry.workflow].submit_time)  # before the first snapshot there is no time
+        entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, ended, reason
         return Event("cancelled", entry, reason)
 
     def _cancel_descendants(self, entry: Entry, now: float) -> list[Event]:
@@ -362,7 +365,7 @@ class Queue:
 
 def busy(entry: Entry) -> bool:
     """Return whether the job holds its nodes: it runs, may run, or was placed to run."""
-    return (entry.handed or entry.state in (JobState.RUNNING, JobState.UNKNOWN)) and not entry.state.ended
+    return entry.state.takes_nodes or (entry.handed and not entry.state.ended)
 
 
 def outcome(entry: Entry) -> str:

@@ -12,8 +12,17 @@ LEVEL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Start `job` (known to the resource manager as `key`) on `nodes` now."""
+class Submit:
+    """Start `job`, one of our own, on `nodes` now; the resource manager is to know it as `key`."""
+
+    key: str
+    job: Job
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Let `job`, which its user handed over and the resource manager knows as `key`, start on `nodes` now."""
 
     key: str
     job: Job
@@ -43,6 +52,8 @@ class PowerOff:
     key: ClassVar[str] = ""  # the action concerns no job
 
 
+#: What makes a job begin.
+Start = Place | Submit
 Action = Start | Cancel | Release | PowerOff
 
 

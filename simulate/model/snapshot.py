@@ -13,10 +13,16 @@ from .job import Job
 
 
 class JobState(StrEnum):
-    """State of a job. UNKNOWN is never treated as ended: the job is looked up again."""
+    """State of a job. UNKNOWN is never treated as ended: the job is looked up again.
+
+    CONFIGURING: its nodes are prepared for it. SUSPENDED: it is stopped and keeps them. RESUMING: it will go on.
+    """
 
     PENDING = "pending"
+    CONFIGURING = "configuring"
     RUNNING = "running"
+    SUSPENDED = "suspended"
+    RESUMING = "resuming"
     COMPLETED = "completed"
     FAILED = "failed"
     TIMEOUT = "timeout"
@@ -27,6 +33,11 @@ class JobState(StrEnum):
     def ended(self) -> bool:
         """Whether the job will never run again."""
         return self in (JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED)
+
+    @property
+    def takes_nodes(self) -> bool:
+        """Whether the job has nodes, or may have: it has begun and not ended."""
+        return self is not JobState.PENDING and not self.ended
 
 
 class NodeState(StrEnum):

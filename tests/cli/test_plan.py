@@ -143,7 +143,7 @@ def test_the_picture_goes_into_the_file_and_the_tables_to_stdout(ending, dag, la
     ("options", "said"),
     [
         (["--policy", "mum"], "did you mean 'mom'"),
-        (["--export", "pbs"], "'pbs' is not a form (allowed: slurm, oar, json)"),
+        (["--export", "pbs"], "'pbs' is not a form (allowed: oar, slurm, json)"),
         (["--engine", "fuild"], "did you mean 'fluid'? (allowed: fluid, interval)"),
         (["--objective", "speed"], "--objective"),
         (["--time-limit", "0"], "--time-limit"),

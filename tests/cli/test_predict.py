@@ -6,6 +6,7 @@ import pytest
 
 from pilotfish.cli.__main__ import main
 from pilotfish.formats.swf import dump_swf
+from pilotfish.profiles.prediction.predictors import QUANTILE
 from pilotfish.tests.profiles.prediction.generated_users import habitual
 
 
@@ -23,6 +24,11 @@ def test_a_table_of_predictors(trace, capfd):
     for word in ("estimate", "last-two", "history", "MEAN ERROR", "TOO LOW", "user, size, walltime"):
         assert word in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_help_names_the_quantile_that_is_used(capfd):
+    assert main(["predict", "evaluate", "--help"]) == 0
+    assert f"[default: ({QUANTILE:g})]" in " ".join(capfd.readouterr().out.split())
 
 
 def test_json(trace, capfd):

@@ -47,7 +47,7 @@ def test_a_workflow_runs_and_is_compared_with_its_forecast(tmp_path, capsys):
     assert lines[0].startswith("dag-1 on ") and lines[2].split()[0] == "JOB"
     assert [line.split()[0] for line in lines[3:6]] == ["one", "two", "three"]
     assert all(line.endswith("  ok") for line in lines[3:6]) and lines[-2] == "jobs      3 of 3 completed"
-    assert lines[-1] == "classes   3 unknown (its memory bandwidth is not known)"
+    assert lines[-1] == "classes   3 unknown (memory bandwidth is not known)"
     assert max(map(width, lines)) <= 80 and "\x1b" not in said.out + said.err
     assert said.err.count("  start  ") == said.err.count("  end    ") == 3
 

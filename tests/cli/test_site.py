@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,47 @@ def test_doctor_alone_examines_the_default_configuration(home: Path, capsys: pyt
     (folder / "pilotfish.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nsede: 1\n")
     assert main(["doctor"]) == 1
     assert "did you mean 'seed'?" in " ".join(capsys.readouterr().out.split())
+
+
+STRANGER = 61001
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
+@pytest.mark.parametrize("user", ["root", "games"])
+def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Judged as the account of the service would judge it, and nothing is changed."""
+    uid = pwd.getpwnam(user).pw_uid
+
+    def said(*argv: str) -> list[tuple[str, str]]:
+        main(["doctor", "--config", str(home / "c.yaml"), "--json", *argv])
+        found = json.loads(capsys.readouterr().out)["findings"]
+        assert os.geteuid() == 0
+        return [(each["level"], each["says"]) for each in found if each["topic"] == "files"]
+
+    (home / "cluster.yaml").write_text(CLUSTER)
+    (home / "c.yaml").write_text(f"schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: {home}/mine\n")
+    (home / "mine").mkdir()
+    os.chown(home / "mine", uid, uid)
+    for above in home.parents:  # pytest's own folders are root's alone
+        above.chmod(above.stat().st_mode | 0o011)
+    home.chmod(0o755)
+    ok = [("ok", f"no other user controls the files and folders of {user}")]
+    assert said("--user", user) == said() == ok
+    (home / "mine" / "journal.sqlite").write_text("")
+    os.chown(home / "mine" / "journal.sqlite", STRANGER, STRANGER)
+    ((level, says),) = said("--user", user)
+    assert level == "problem" and f"journal.sqlite is not trusted: it belongs to user {STRANGER}" in says
+    (home / "mine" / "journal.sqlite").unlink()
+    for name, mode in (("mine", 0o777), ("c.yaml", 0o666), ("cluster.yaml", 0o664)):
+        before = (home / name).stat().st_mode
+        (home / name).chmod(mode)
+        ((level, says),) = said("--user", user)
+        assert level == "problem" and f"{home / name} is not trusted" in says and "others can write to it" in says
+        (home / name).chmod(before)
+    other = "backup"
+    ((level, says),) = said("--user", other) if user == "games" else [("problem", "belongs to user games")]
+    assert level == "problem" and "belongs to user games" in says
+    assert sorted(path.name for path in home.iterdir()) == ["c.yaml", "cluster.yaml", "mine"]
 
 
 def test_a_state_folder_that_cannot_be_written_is_a_problem(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pilotfish.simulate.kernels import KERNELS
 
 def warm(*argv: str, cache: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pilotfish.cli", "warm", *argv]
-    environment = os.environ | {"PILOTFISH_CACHE": str(cache), "COLUMNS": "100"}
+    environment = os.environ | {"PILOTFISH_CACHE": str(cache), "COLUMNS": "80"}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
@@ -21,6 +21,7 @@ def test_what_is_missing_is_compiled_once(tmp_path: Path) -> None:
     listed = warm("--list", cache=tmp_path)
     assert listed.returncode == 1 and listed.stderr == ""
     assert [line.split()[:2] for line in listed.stdout.splitlines()[:-1]] == [["missing", name] for name in KERNELS]
+    assert max(map(len, listed.stdout.splitlines()[:-1])) <= 80
     assert listed.stdout.splitlines()[-1].startswith(f"0 of {len(KERNELS)} kernels are in {tmp_path}/kernels/")
     assert list(tmp_path.iterdir()) == []
     first = warm("-k", "swf.parser", cache=tmp_path)

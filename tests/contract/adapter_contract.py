@@ -7,17 +7,30 @@ processes and for a virtual clock.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from enum import StrEnum
 from typing import Protocol
 
 import pytest
 
 from pilotfish.adapters.base import Adapter, AdapterError
 from pilotfish.simulate.model.job import Job
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 PATIENCE = 400  # steps
+LONG_S = 600  # a hold that no test lives to see the end of
+
+
+class Mind(StrEnum):
+    """What a user may do to a job that was handed over."""
+
+    CANCEL = "cancel"
+    HOLD = "hold"
+    BEGIN_LATER = "begin later"
+    TAKE_BACK = "take back"
+    REQUEUE = "requeue"
 
 
 class World(Protocol):
@@ -26,6 +39,11 @@ class World(Protocol):
     `job` creates a job that takes about `seconds` and ends with `exit_code`. `step` lets some time pass, at most a
     second of the adapter's clock. `restart` creates the adapter again from what a crash of pilotfish leaves (an adapter
     that keeps its jobs in memory stays). `runs` counts how often the job ran, None if that is unknown.
+
+    The others are needed by adapters with HandOver alone. `hand_over` lets a user submit a job of one core that is held
+    for `hold_s` seconds, and returns its key. `user` lets its user do something, see `Mind`. `drain` lets a node take
+    no more jobs, or take them again. While it is `away`, the manager answers nothing; `lose` loses the answer to the
+    next change.
     """
 
     adapter: Adapter
@@ -34,6 +52,11 @@ class World(Protocol):
     def step(self) -> None: ...
     def restart(self) -> None: ...
     def runs(self, id: str) -> int | None: ...
+    def hand_over(self, id: str, seconds: float, hold_s: int) -> str: ...
+    def user(self, key: str, does: Mind) -> None: ...
+    def drain(self, node: str, *, drained: bool = True) -> None: ...
+    def away(self) -> AbstractContextManager[None]: ...
+    def lose(self) -> None: ...
 
 
 def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
@@ -74,7 +97,7 @@ class AdapterContract:
 
     def test_a_started_job_runs_and_completes(self, world: World, nodes: tuple[str, ...]) -> None:
         job = world.job("a", 0.2)
-        world.adapter.apply(Start("flow/a", job, nodes[1:2]))
+        world.adapter.apply(Submit("flow/a", job, nodes[1:2]))
         done = ended(world, "flow/a")
         assert (done.state, done.exit_code, done.signal) == (JobState.COMPLETED, 0, None)
         assert done.nodes == nodes[1:2]
@@ -86,7 +109,7 @@ class AdapterContract:
         assert done.finish_time <= world.adapter.snapshot().time + tick
 
     def test_a_started_job_never_looks_unstarted(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 0.3), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 0.3), nodes[:1]))
         seen = [view(world.adapter.snapshot(), "k")]
         while not seen[-1].state.ended and len(seen) < PATIENCE:
             world.step()
@@ -95,13 +118,13 @@ class AdapterContract:
         assert seen[-1].state is JobState.COMPLETED
 
     def test_a_failing_job_keeps_its_exit_code(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 0.0, exit_code=7), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 0.0, exit_code=7), nodes[:1]))
         failed = ended(world, "k")
         assert (failed.state, failed.exit_code) == (JobState.FAILED, 7)
         assert "exit code" not in failed.reason  # the code says it
 
     def test_output_is_two_files_or_unknown(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 0.0), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 0.0), nodes[:1]))
         ended(world, "k")
         files = world.adapter.output("k")
         assert files is None or (len(files) == 2 and all(file.is_file() for file in files))
@@ -110,7 +133,7 @@ class AdapterContract:
         assert not world.adapter.recall({"never/was": world.adapter.snapshot().time})
 
     def test_a_preview_changes_nothing(self, world: World, nodes: tuple[str, ...]) -> None:
-        start = Start("k", world.job("a", 0.0), nodes[:1])
+        start = Submit("k", world.job("a", 0.0), nodes[:1])
         assert list(world.adapter.preview(start)) == list(world.adapter.preview(start))
         world.step()
         assert world.adapter.snapshot().jobs == ()
@@ -118,7 +141,7 @@ class AdapterContract:
         assert ended(world, "k").exit_code == 0
 
     def test_starting_twice_starts_once(self, world: World, nodes: tuple[str, ...]) -> None:
-        start = Start("k", world.job("a", 0.2), nodes[:1])
+        start = Submit("k", world.job("a", 0.2), nodes[:1])
         world.adapter.apply(start)
         world.adapter.apply(start)
         first = ended(world, "k")
@@ -127,15 +150,15 @@ class AdapterContract:
         assert world.runs("a") in (1, None)
 
     def test_a_walltime_ends_a_job(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 600.0, walltime=0.3), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 600.0, walltime=0.3), nodes[:1]))
         over = ended(world, "k")
         assert over.state is JobState.TIMEOUT
         assert over.start_time is not None and over.finish_time is not None
         assert over.finish_time - over.start_time < 600.0
 
     def test_a_cancel_ends_a_job_and_only_that_one(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 600.0), nodes[:1]))
-        world.adapter.apply(Start("other", world.job("b", 0.5), nodes[1:2]))
+        world.adapter.apply(Submit("k", world.job("a", 600.0), nodes[:1]))
+        world.adapter.apply(Submit("other", world.job("b", 0.5), nodes[1:2]))
         until(world, lambda snapshot: view(snapshot, "k").state is JobState.RUNNING)
         world.adapter.apply(Cancel("k"))
         world.adapter.apply(Cancel("k"))
@@ -143,7 +166,7 @@ class AdapterContract:
         assert ended(world, "other").state is JobState.COMPLETED
 
     def test_a_cancel_changes_nothing_that_ended_or_never_was(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", world.job("a", 0.0), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 0.0), nodes[:1]))
         before = ended(world, "k")
         world.adapter.apply(Cancel("k"))
         world.adapter.apply(Cancel("never"))
@@ -151,29 +174,29 @@ class AdapterContract:
 
     def test_an_unknown_node_is_refused_and_leaves_nothing(self, world: World) -> None:
         with pytest.raises(AdapterError) as caught:
-            world.adapter.apply(Start("k", world.job("a", 0.0), ("no-such-node",)))
+            world.adapter.apply(Submit("k", world.job("a", 0.0), ("no-such-node",)))
         assert not caught.value.transient
         assert "no-such-node" in str(caught.value)
         assert world.adapter.snapshot().jobs == ()
 
     def test_a_job_on_two_nodes_has_both(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("k", replace(world.job("a", 0.1), nodes=2), nodes[:2]))
+        world.adapter.apply(Submit("k", replace(world.job("a", 0.1), nodes=2), nodes[:2]))
         assert ended(world, "k").nodes == nodes[:2]
 
     @pytest.mark.parametrize("key", ["flow/a", "..", "a b\n\"c'", "é/ß%2F", "x" * 300, "-rf *"])
     def test_any_key_comes_back(self, world: World, nodes: tuple[str, ...], key: str) -> None:
-        world.adapter.apply(Start(key, world.job("a", 0.0), nodes[:1]))
+        world.adapter.apply(Submit(key, world.job("a", 0.0), nodes[:1]))
         assert ended(world, key).state is JobState.COMPLETED
 
     def test_a_wait_ends_when_a_job_does(self, world: World, nodes: tuple[str, ...]) -> None:
         assert world.adapter.wait(0.0) is False
-        world.adapter.apply(Start("k", world.job("a", 0.2), nodes[:1]))
+        world.adapter.apply(Submit("k", world.job("a", 0.2), nodes[:1]))
         if world.adapter.capabilities.events:
             assert world.adapter.wait(60.0) is True
         assert ended(world, "k").state is JobState.COMPLETED
 
     def test_jobs_outlive_the_adapter(self, world: World, nodes: tuple[str, ...]) -> None:
-        start = Start("k", world.job("a", 0.5, exit_code=3), nodes[:1])
+        start = Submit("k", world.job("a", 0.5, exit_code=3), nodes[:1])
         world.adapter.apply(start)
         world.restart()
         world.adapter.apply(start)
@@ -183,8 +206,8 @@ class AdapterContract:
         assert world.runs("a") in (1, None)
 
     def test_closing_ends_no_job_and_releases_the_cluster(self, world: World, nodes: tuple[str, ...]) -> None:
-        world.adapter.apply(Start("long", world.job("a", 600.0), nodes[:1]))
-        world.adapter.apply(Start("short", world.job("b", 0.5, exit_code=3), nodes[1:2]))
+        world.adapter.apply(Submit("long", world.job("a", 600.0), nodes[:1]))
+        world.adapter.apply(Submit("short", world.job("b", 0.5, exit_code=3), nodes[1:2]))
         before = view(until(world, lambda snapshot: view(snapshot, "long").start_time is not None), "long")
         world.adapter.close()
         world.adapter.close()
@@ -196,3 +219,160 @@ class AdapterContract:
         world.adapter.apply(Cancel("long"))
         assert ended(world, "long").state is JobState.CANCELLED
         assert (world.runs("a"), world.runs("b")) in ((1, 1), (None, None))
+
+    # Jobs that are handed over.
+
+    @pytest.fixture
+    def placing(self, world: World, nodes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the nodes, or skip where no jobs are handed over."""
+        if not world.adapter.capabilities.offers:
+            pytest.skip(f"the adapter {world.adapter.name} has no HandOver")
+        return nodes
+
+    def test_a_held_job_starts_by_itself_at_its_deadline(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, 3)
+        first = view(world.adapter.snapshot(), key)
+        assert first.offered and first.restartable and first.state is JobState.PENDING
+        done = ended(world, key)
+        assert done.submit_time is not None and done.start_time is not None
+        assert done.start_time >= done.submit_time + 3 - world.adapter.capabilities.resolution_s
+        assert (done.state, done.pinned_since, world.runs("a")) == (JobState.COMPLETED, None, 1)
+
+    def test_a_placed_job_starts_there_once_before_its_deadline(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        place = Place(key, view(world.adapter.snapshot(), key).job, placing[1:2])
+        world.adapter.apply(place)
+        world.adapter.apply(place)
+        done = ended(world, key)
+        world.adapter.apply(place)
+        assert done.submit_time is not None and done.start_time is not None
+        assert done.start_time < done.submit_time + LONG_S
+        assert (done.state, done.nodes, world.runs("a")) == (JobState.COMPLETED, placing[1:2], 1)
+
+    def test_a_job_that_is_not_held_runs_once(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, 0)
+        for _ in range(PATIENCE):
+            seen = view(world.adapter.snapshot(), key)
+            if seen.state is not JobState.PENDING:
+                break
+            if seen.restartable and not seen.waits:
+                with suppress(AdapterError):  # it may have begun elsewhere
+                    world.adapter.apply(Place(key, seen.job, placing[1:2]))
+            world.step()
+        assert (ended(world, key).state, world.runs("a")) == (JobState.COMPLETED, 1)
+
+    def test_who_places_or_releases_may_die_after_it(self, world: World, placing: tuple[str, ...]) -> None:
+        placed, released = world.hand_over("a", 0.2, LONG_S), world.hand_over("b", 0.2, LONG_S)
+        actions = [
+            Place(placed, view(world.adapter.snapshot(), placed).job, placing[:1]),
+            Release(released, "it is to start"),
+        ]
+        for action in actions:
+            world.adapter.apply(action)
+            world.restart()
+            world.adapter.snapshot()
+            world.adapter.apply(action)
+        assert ended(world, placed).nodes == placing[:1]
+        assert ended(world, released).state is JobState.COMPLETED
+        assert (world.runs("a"), world.runs("b")) == (1, 1)
+
+    @pytest.mark.parametrize("does", [Mind.HOLD, Mind.BEGIN_LATER, Mind.TAKE_BACK, Mind.CANCEL])
+    def test_what_a_user_has_changed_is_the_users(self, world: World, placing: tuple[str, ...], does: Mind) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        place = Place(key, view(world.adapter.snapshot(), key).job, placing[:1])
+        world.user(key, does)
+        before = [job for job in world.adapter.refresh([key]).jobs if job.key == key]
+        if does is not Mind.CANCEL:
+            with pytest.raises(AdapterError, match=key) as caught:
+                world.adapter.apply(place)
+            assert not caught.value.transient
+            assert not before[0].offered or before[0].waits
+        for _ in range(6):
+            world.step()
+            after = [job for job in world.adapter.snapshot().jobs if job.key == key]
+            assert [job.state for job in after] == [job.state for job in before]
+            assert not any(job.pinned_since for job in after)
+        assert world.runs("a") == 0
+
+    def test_a_job_that_starts_while_we_look_away_is_left_alone(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 600.0, 2)
+        asked = view(world.adapter.snapshot(), key).job
+        begun = view(until(world, lambda snapshot: view(snapshot, key).state is JobState.RUNNING), key)
+        world.adapter.apply(Place(key, asked, placing[-1:]))
+        world.adapter.apply(Release(key))
+        world.step()
+        assert view(world.adapter.snapshot(), key) == begun
+        world.user(key, Mind.CANCEL)
+        ended(world, key)
+
+    def test_a_release_ends_a_hold_for_good(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        world.adapter.snapshot()
+        world.adapter.apply(Release(key, "there is nothing to choose"))
+        let_go = view(world.adapter.snapshot(), key)
+        assert not let_go.offered or let_go.state is not JobState.PENDING
+        assert (ended(world, key).state, world.runs("a")) == (JobState.COMPLETED, 1)
+
+    def test_a_pin_that_a_requeue_left_on_a_bad_node_is_undone(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 2.5, LONG_S)
+        world.adapter.apply(Place(key, view(world.adapter.snapshot(), key).job, placing[:1]))
+        until(world, lambda snapshot: view(snapshot, key).state is JobState.RUNNING)
+        world.drain(placing[0])
+        world.user(key, Mind.REQUEUE)
+        until(world, lambda snapshot: view(snapshot, key).pinned_since is not None)
+        world.restart()
+        world.adapter.snapshot()
+        world.adapter.apply(Release(key))
+        world.adapter.apply(Release(key))
+        assert view(world.adapter.snapshot(), key).pinned_since is None
+        assert ended(world, key).nodes[0] in placing[1:]
+        world.drain(placing[0], drained=False)
+        assert world.runs("a") == 2
+
+    def test_a_lost_answer_is_no_second_start(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        place = Place(key, view(world.adapter.snapshot(), key).job, placing[:1])
+        submit = Submit("flow/b", world.job("b", 0.2), placing[1:2])
+        for action in (place, submit):
+            world.lose()
+            with pytest.raises(AdapterError) as caught:
+                world.adapter.apply(action)
+            assert caught.value.transient
+            world.adapter.apply(action)
+        assert ended(world, key).nodes == placing[:1] and ended(world, "flow/b").nodes == placing[1:2]
+        assert world.runs("a") == 1 and world.runs("b") in (1, None)
+
+    def test_a_manager_that_is_away_is_no_empty_cluster(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        world.adapter.snapshot()
+        with world.away():
+            for ask in (world.adapter.snapshot, lambda: world.adapter.refresh([key])):
+                with pytest.raises(AdapterError):
+                    ask()
+        assert view(world.adapter.snapshot(), key).offered
+
+    def test_the_record_of_an_ended_job_may_be_late_and_is_never_wrong(
+        self, world: World, placing: tuple[str, ...]
+    ) -> None:
+        key = world.hand_over("a", 0.2, 2)
+        since = {key: world.adapter.snapshot().time}
+        if world.adapter.recall(since) is None:
+            pytest.skip(f"the adapter {world.adapter.name} keeps no record here")
+        done = ended(world, key)
+        for _ in range(PATIENCE):
+            found = world.adapter.recall(since)
+            assert found is not None
+            if key in found and found[key].state.ended:
+                break
+            assert key not in found or found[key].state is JobState.UNKNOWN
+            world.step()
+        assert (found[key].state, found[key].nodes) == (done.state, done.nodes)
+
+    def test_a_job_of_our_own_never_takes_the_key_of_a_users(self, world: World, placing: tuple[str, ...]) -> None:
+        key = world.hand_over("a", 0.2, LONG_S)
+        job = view(world.adapter.snapshot(), key).job
+        with pytest.raises(AdapterError, match=key):
+            world.adapter.apply(Submit(key, job, placing[:1]))
+        with pytest.raises(AdapterError, match="flow/b"):
+            world.adapter.apply(Place("flow/b", job, placing[:1]))
+        assert view(world.adapter.snapshot(), key).offered and world.runs("a") == 0

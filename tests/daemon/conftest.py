@@ -193,9 +193,9 @@ class Bench:
         return self.metrics.registry.get_sample_value(f"pilotfish_{name}", labels) or 0.0
 
 
-def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfig = QuotaConfig(), submits=True):
+def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfig = QuotaConfig(), operated=""):
     """Return a function that asks the daemon of a bench; `uid` is the user's, by default the tests' own."""
-    judge = Access(access, quotas, submits=submits, file=Path("daemon.yaml"))
+    judge = Access(access, quotas, operated=operated, file=Path("daemon.yaml"))
     requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles(), judge)
 
     def ask(do, uid=None, gid=54321, **arguments):

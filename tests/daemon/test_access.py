@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -114,9 +115,9 @@ def test_the_workflows_of_another_hide_none_of_mine(bench, kit):
 
 
 def test_a_service_next_to_a_resource_manager_takes_no_workflows_unless_switched_on(bench, kit):
-    reply = submit(kit.requests(bench, submits=False), ADA, kit.job("a"))
+    reply = submit(kit.requests(bench, operated="slurm"), ADA, kit.job("a"))
     assert not reply["ok"] and "access.submit: true" in reply["error"] and "operator" in reply["error"]
-    assert submit(kit.requests(bench, AccessConfig(submit=True), submits=False), ADA, kit.job("a"))["ok"]
+    assert submit(kit.requests(bench, AccessConfig(submit=True), operated="slurm"), ADA, kit.job("a"))["ok"]
     assert not submit(kit.requests(bench, AccessConfig(submit=False)), ADA, kit.job("a"))["ok"]
 
 
@@ -137,7 +138,7 @@ def test_keys_of_users_are_their_own(bench, kit):
 )
 def test_an_unknown_administrator_is_one_error(config, says):
     with pytest.raises(ConfigError, match=says):
-        Access(config, QuotaConfig(), submits=True, file=Path("daemon.yaml"))
+        Access(config, QuotaConfig(), operated="", file=Path("daemon.yaml"))
 
 
 def test_a_user_without_a_name_is_a_number():
@@ -184,7 +185,7 @@ def test_as_root_the_daemon_refuses_unless_it_is_allowed(tmp_path, monkeypatch, 
         "schema: pilotfish/daemon/v1\ncluster: c.yaml\nstate_dir: state\nmetrics: {enabled: false}\n"
         f"access: {{root: {str(allowed).lower()}, admins: [no-such-user]}}\nsocket: {{path: {tmp_path}/s}}\n"
     )
-    monkeypatch.setattr("pilotfish.daemon.service.os.geteuid", lambda: 0)
+    monkeypatch.setattr("pilotfish.daemon.service.os", SimpleNamespace(**{**vars(os), "geteuid": lambda: 0}))
     with pytest.raises(ConfigError, match="access.admins" if allowed else "access.root") as caught:
         Service(config, show=print).run()
     assert str(config) in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording, describe
 from pilotfish.simulate.model.job import Provenance
-from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 
@@ -209,6 +209,22 @@ def test_an_adapter_error_changes_no_state(bench, kit):
     assert bench.states(workflow) == {"a": "completed"}
 
 
+@pytest.mark.parametrize("read", ["snapshot", "refresh"])
+def test_what_was_decided_before_a_read_failed_is_decided_again(bench, kit, monkeypatch, read):
+    workflow = bench.submit(kit.job("a"))
+    reads = getattr(bench.manager, read)
+    errors = [AdapterError("no route", transient=True)]
+    monkeypatch.setattr(bench.manager, read, lambda *given: _raise(errors.pop()) if errors else reads(*given))
+    with pytest.raises(AdapterError):
+        bench.run()
+    bench.run(12)
+    assert bench.states(workflow) == {"a": "completed"}
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
 def test_a_full_disk_stops_starts_is_logged_once_and_recovers(bench, kit, caplog):
     workflow = bench.submit(kit.job("first", seconds=4), kit.job("second", "first"))
     bench.run(1)
@@ -253,7 +269,7 @@ def test_a_dry_run_prints_what_live_does_and_changes_nothing(tmp_path, kit):
 
 def test_neighbours_are_counted_and_planned_around(bench, kit):
     stranger = kit.job("x", threads=2, seconds=100)
-    bench.manager.apply(Start("someone/else", stranger, ("n1",)))
+    bench.manager.apply(Submit("someone/else", stranger, ("n1",)))
     seen = []
 
     def watching(problem, cluster, options):

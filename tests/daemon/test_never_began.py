@@ -12,7 +12,7 @@ from pilotfish.daemon.socket_server import Server
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState
 
 SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
@@ -29,7 +29,7 @@ def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pyte
         try:
             world = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
             monkeypatch.setattr(module.LocalAdapter, "_spawn", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
-            world.apply(Start("w/x", job, ("a",)))
+            world.apply(Submit("w/x", job, ("a",)))
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
@@ -37,7 +37,7 @@ def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pyte
     try:
         (view,) = world.snapshot().jobs
         assert (view.state, view.restartable, view.nodes) == (JobState.PENDING, True, ())
-        world.apply(Start("w/x", job, ("a",)))
+        world.apply(Submit("w/x", job, ("a",)))
         for _ in range(100):
             (view,) = world.snapshot().jobs
             if view.state.ended:

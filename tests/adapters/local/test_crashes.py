@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
 from pilotfish.adapters.local.keeper import COMMAND
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import CLUSTER, LocalWorld, gone, python, sh
 
@@ -339,7 +339,7 @@ def test_a_closed_adapter_refuses_every_call(world: LocalWorld) -> None:
 
 
 def test_an_unreadable_directory_is_an_error_not_an_empty_snapshot(world: LocalWorld) -> None:
-    world.start(Start("j", sh("j", "true"), ("a",)).job)
+    world.start(Submit("j", sh("j", "true"), ("a",)).job)
     (world.state / "jobs").rename(world.state / "elsewhere")
     with pytest.raises(AdapterError, match="cannot be read"):
         world.adapter.snapshot()

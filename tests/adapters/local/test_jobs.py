@@ -13,7 +13,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import CPUS, LocalWorld, gone, python, sh
 
@@ -229,7 +229,7 @@ def test_an_impossible_start_is_refused_and_leaves_nothing(world: LocalWorld, jo
 @pytest.mark.parametrize("nodes", [(), ("a", "a")])
 def test_nodes_must_be_given_and_unique(world: LocalWorld, nodes: tuple[str, ...]) -> None:
     with pytest.raises(AdapterError, match="different nodes"):
-        world.adapter.apply(Start("k", sh("j", "true"), nodes))
+        world.adapter.apply(Submit("k", sh("j", "true"), nodes))
 
 
 def test_records_are_private(world: LocalWorld) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
 from pilotfish.adapters.local.job_files import PACE
-from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import CLUSTER, Cancel, LocalWorld, sh
 
@@ -34,7 +34,7 @@ def test_a_missing_directory_has_no_jobs_and_stays_missing(tmp_path: Path) -> No
     assert not adapter.wait(0.05) and time.monotonic() - began >= 0.04
     threading.Timer(0.05, adapter.wake).start()
     assert adapter.wait(30.0)
-    for do in (lambda: adapter.apply(Start("x", sh("x", ":"), ("a",))), lambda: adapter.apply(Cancel("x"))):
+    for do in (lambda: adapter.apply(Submit("x", sh("x", ":"), ("a",))), lambda: adapter.apply(Cancel("x"))):
         with pytest.raises(AdapterError, match="read-only") as caught:
             do()
         assert caught.value.kind == "refused"

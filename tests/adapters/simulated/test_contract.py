@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
-from adapter_contract import AdapterContract
+from adapter_contract import AdapterContract, Mind
 
 from pilotfish.adapters import registry
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.simulated import SimulatedAdapter
+from pilotfish.adapters.simulated.hand_over import Answer, HandOverAdapter
+from pilotfish.adapters.simulated.manager import SimulatedManager
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Cancel, Start
-from pilotfish.simulate.model.snapshot import JobState, JobView
+from pilotfish.simulate.model.plan import Cancel, Submit
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
 
 SMALL = NodeType("small", 2, 1e9, 1e10)
 CLUSTER = Cluster("lab", (Node("a", SMALL), Node("b", SMALL)), oversubscription=4.0)
@@ -52,6 +57,62 @@ def world() -> VirtualWorld:
     return VirtualWorld()
 
 
+class PlayedWorld(VirtualWorld):
+    """The same with users who hand jobs over."""
+
+    def __init__(self) -> None:
+        code = lambda job: int((job.command or ("0",))[-1])  # noqa: E731
+        self.manager = SimulatedManager(CLUSTER, start_time=1.7e9, exit_code=code, late_s=2.0)
+        self.lost = False
+        self.restart()
+
+    def restart(self) -> None:
+        self.adapter = HandOverAdapter(self.manager, self._answer)
+
+    def _answer(self, change: bool) -> Answer:
+        lost, self.lost = self.lost and change, self.lost and not change
+        return Answer.LOST if lost else Answer.GIVEN
+
+    def step(self) -> None:
+        self.manager.advance(0.5)
+
+    def runs(self, id: str) -> int:
+        return sum(record.starts for record in self.manager.jobs.values() if record.job.id == id)
+
+    def hand_over(self, id: str, seconds: float, hold_s: int) -> str:
+        return f"played/{self.manager.submit(self.job(id, seconds), hold_s=hold_s or None)}"
+
+    def user(self, key: str, does: Mind) -> None:
+        number, change = int(key.partition("/")[2]), self.manager.change
+        {
+            Mind.CANCEL: lambda: self.manager.cancel(number),
+            Mind.HOLD: lambda: change(number, user_held=True),
+            Mind.BEGIN_LATER: lambda: change(number, begin=self.manager.time + 900.0),
+            Mind.TAKE_BACK: lambda: change(number, comment="mine"),
+            Mind.REQUEUE: lambda: self.manager.requeue(number),
+        }[does]()
+
+    def drain(self, node: str, *, drained: bool = True) -> None:
+        self.manager.set_node(node, NodeState.DRAINED if drained else NodeState.UP)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        self.manager.away = True
+        yield
+        self.manager.away = False
+
+    def lose(self) -> None:
+        self.lost = True
+
+
+class TestHandOverContract(AdapterContract):
+    """Run beside a played resource manager."""
+
+    @pytest.fixture
+    def world(self) -> PlayedWorld:
+        return PlayedWorld()
+
+
 class TestSimulatedContract(AdapterContract):
     """Run without processes; `restart` changes nothing."""
 
@@ -64,8 +125,8 @@ def test_time_passes_only_in_wait_and_advance(world: VirtualWorld) -> None:
 
 
 def test_a_wait_stops_at_the_end_of_a_job_and_not_before(world: VirtualWorld) -> None:
-    world.adapter.apply(Start("short", world.job("s", 10.0), ("a",)))
-    world.adapter.apply(Start("long", world.job("l", 20.0), ("b",)))
+    world.adapter.apply(Submit("short", world.job("s", 10.0), ("a",)))
+    world.adapter.apply(Submit("long", world.job("l", 20.0), ("b",)))
     assert world.adapter.wait(9.0) is False
     assert world.adapter.wait(1e9) is True
     assert world.adapter.time == pytest.approx(1.7e9 + 10.0, abs=1e-5)
@@ -77,9 +138,9 @@ def test_a_wait_stops_at_the_end_of_a_job_and_not_before(world: VirtualWorld) ->
 
 def test_a_late_neighbour_slows_a_job_from_then_on(world: VirtualWorld) -> None:
     one, two = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
-    world.adapter.apply(Start("x", one, ("a",)))
+    world.adapter.apply(Submit("x", one, ("a",)))
     world.adapter.advance(4.0)
-    world.adapter.apply(Start("y", two, ("a",)))
+    world.adapter.apply(Submit("y", two, ("a",)))
     world.adapter.advance(100.0)
     ends = {view.key: view.finish_time - 1.7e9 for view in world.adapter.snapshot().jobs}
     assert ends == pytest.approx({"x": 4.0 + 12.0, "y": 20.0}, abs=1e-5)
@@ -87,8 +148,8 @@ def test_a_late_neighbour_slows_a_job_from_then_on(world: VirtualWorld) -> None:
 
 def test_a_cancel_gives_the_cores_back(world: VirtualWorld) -> None:
     one, two = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
-    world.adapter.apply(Start("x", one, ("a",)))
-    world.adapter.apply(Start("y", two, ("a",)))
+    world.adapter.apply(Submit("x", one, ("a",)))
+    world.adapter.apply(Submit("y", two, ("a",)))
     world.adapter.advance(4.0)
     world.adapter.apply(Cancel("y"))
     world.adapter.advance(100.0)
@@ -98,8 +159,8 @@ def test_a_cancel_gives_the_cores_back(world: VirtualWorld) -> None:
 
 
 def test_a_walltime_ends_a_job_on_the_second_and_frees_its_neighbour(world: VirtualWorld) -> None:
-    world.adapter.apply(Start("late", Job("l", Profile((ThreadGroup(2, 50.0),)), walltime=4.0), ("a",)))
-    world.adapter.apply(Start("fine", Job("f", Profile((ThreadGroup(2, 10.0),)), walltime=60.0), ("a",)))
+    world.adapter.apply(Submit("late", Job("l", Profile((ThreadGroup(2, 50.0),)), walltime=4.0), ("a",)))
+    world.adapter.apply(Submit("fine", Job("f", Profile((ThreadGroup(2, 10.0),)), walltime=60.0), ("a",)))
     assert world.adapter.wait(1e6) is True
     assert world.adapter.time == pytest.approx(1.7e9 + 4.0, abs=1e-5)
     assert world.adapter.wait(1e6) is True
@@ -112,7 +173,7 @@ def test_a_walltime_ends_a_job_on_the_second_and_frees_its_neighbour(world: Virt
 def test_usage_is_the_true_demand() -> None:
     truth = Profile((ThreadGroup(2, 3.0),))
     adapter = SimulatedAdapter(CLUSTER, truth=lambda job: truth)
-    adapter.apply(Start("x", Job("x", Profile((ThreadGroup(1, 1.0),))), ("a",)))
+    adapter.apply(Submit("x", Job("x", Profile((ThreadGroup(1, 1.0),))), ("a",)))
     adapter.advance(100.0)
     (view,) = adapter.snapshot().jobs
     assert view.finish_time == pytest.approx(3.0)
@@ -120,7 +181,7 @@ def test_usage_is_the_true_demand() -> None:
 
 
 def test_only_ended_jobs_are_forgotten(world: VirtualWorld) -> None:
-    world.adapter.apply(Start("k", world.job("a", 1.0), ("a",)))
+    world.adapter.apply(Submit("k", world.job("a", 1.0), ("a",)))
     with pytest.raises(AdapterError, match="has not ended"):
         world.adapter.forget("k")
     world.adapter.wait(10.0)
@@ -132,7 +193,7 @@ def test_only_ended_jobs_are_forgotten(world: VirtualWorld) -> None:
 def test_the_wrong_number_of_nodes_is_refused(world: VirtualWorld) -> None:
     for nodes in (("a", "b"), (), ("a", "a")):
         with pytest.raises(AdapterError) as caught:
-            world.adapter.apply(Start("k", world.job("a", 1.0), nodes))
+            world.adapter.apply(Submit("k", world.job("a", 1.0), nodes))
         assert not caught.value.transient
     assert world.adapter.snapshot().jobs == ()
 

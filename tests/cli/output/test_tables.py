@@ -206,6 +206,11 @@ def test_a_median_error_of_thousands_of_percent_is_a_factor():
     assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
 
 
+def test_the_worst_run_time_is_off_by_the_largest_factor():
+    went = outcome({"finish_time": 60.0}, {"finish_time": 4.0})  # 6x longer (+83 %), 2.5x shorter (-150 %)
+    assert went.worst is went.jobs[0] and "at worst 6.0x longer" in outcome_summary(went)[1]
+
+
 def test_failed_jobs_are_listed_with_their_stderr(shown):
     never = {
         "state": JobState.CANCELLED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,17 @@ def test_who_goes_before_whom(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PILOTFISH_ADAPTER", "slrum")
     with pytest.raises(ConfigError, match=r"PILOTFISH_ADAPTER: found 'slrum'; did you mean 'slurm'\?"):
         chosen(None, None)
+
+
+@pytest.mark.parametrize("how", ["mode", "owner"])
+def test_settings_that_another_user_controls_are_refused(home: Path, how: str) -> None:
+    if how == "owner" and os.geteuid() != 0:
+        pytest.skip("not root, so no file can be given to another user")
+    path = home / "site.yaml"
+    path.write_text(HEAD + "service_user: mallory\n")
+    path.chmod(0o666) if how == "mode" else os.chown(path, 61001, 61001)
+    with pytest.raises(ConfigError, match=f"{path}: cannot be read: {path} is not trusted"):
+        chosen("slurm", None)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.cli.slurm_client.client import _make_outputs
 from pilotfish.cli.slurm_client.records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.slurm_client.settings import Settings
 from pilotfish.cli.slurm_client.submit import LOCK_S, NotKnownError, Submitter
-from pilotfish.simulate.errors import InvalidJobError, PilotfishError
+from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from tests.support.login_slurm import LATE_S, FakeSlurm, Killed
 
@@ -199,3 +200,15 @@ def test_jobs_of_another_workflow_under_the_key_are_left_alone(tmp_path: Path) -
     small = Record("dag.aaaaaa", "k", Workflow("dag", FLOW.jobs[:1]), 0.0, tmp_path)
     with pytest.raises(InvalidJobError, match="not in this workflow"):
         submitter(slurm, small).find_submitted()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root, so no folder can be given to another user")
+def test_outputs_go_into_no_folder_of_another_user(tmp_path: Path) -> None:
+    """Its name can be foreseen, so another user may have made it, or a link in its place."""
+    taken, link = tmp_path / "taken", tmp_path / "link"
+    taken.mkdir()
+    link.symlink_to(tmp_path)
+    os.chown(taken, 61001, 61001)
+    for folder, why in ((taken, "belongs to user 61001"), (link, "symbolic link")):
+        with pytest.raises(ConfigError, match=f"cannot hold the outputs: .*{why}"):
+            _make_outputs(tmp_path / "mine", folder)

@@ -9,7 +9,7 @@ from pilotfish.daemon.planning.problem import running_view
 from pilotfish.daemon.planning.progress import Progress
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.plan import Submit
 
 SITE = Cluster("lab", tuple(Node(name, NodeType("t", 4, 1e9, 10e9)) for name in "ab"), 2.0)
 
@@ -21,8 +21,8 @@ def hog(name: str, seconds: float) -> Job:
 
 def test_it_follows_jobs_that_started_and_ended_between_two_snapshots() -> None:
     real, progress = SimulatedAdapter(SITE, start_time=100.0), Progress()
-    real.apply(Start("w/long", hog("long", 10.0), ("a",)))
-    real.apply(Start("w/short", hog("short", 2.0), ("a",)))
+    real.apply(Submit("w/long", hog("long", 10.0), ("a",)))
+    real.apply(Submit("w/short", hog("short", 2.0), ("a",)))
     running, ended = {}, {}
     real.wait(1e9)  # the short job has started and ended
     for view in real.snapshot().jobs:

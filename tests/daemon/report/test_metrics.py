@@ -68,7 +68,7 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     assert {f"pilotfish_{name}" for name in NAMES} <= families
     assert all(name.startswith("pilotfish_") for name in families)  # Slurm exports its own
     assert "secret" not in reply.text and workflow not in reply.text
-    assert 'pilotfish_adapter_requests_total{adapter="memory",call="start",result="ok"} 1.0' in reply.text
+    assert 'pilotfish_adapter_requests_total{adapter="memory",call="submit",result="ok"} 1.0' in reply.text
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
     assert 'pilotfish_decisions_total{outcome="applied",policy="mom"} 1.0' in reply.text
 

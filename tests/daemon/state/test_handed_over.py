@@ -10,7 +10,7 @@ from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
-from pilotfish.simulate.model.plan import Release, Start
+from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState, JobView
 
 
@@ -32,7 +32,7 @@ def offering(tmp_path, kit):
             if action.key in self.refuse:
                 raise self.refuse[action.key]
             view = self.views[action.key]
-            if isinstance(action, Start):
+            if isinstance(action, Place):
                 self.runs[action.key] += 1
                 self.views[action.key] = dataclasses.replace(
                     view, nodes=action.nodes, restartable=False, pinned_since=self.time

@@ -11,7 +11,7 @@ from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.queue import Forecast, Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState
 
 #: Columns that the latest version added.
@@ -50,7 +50,7 @@ def test_a_restart_finds_every_field_again(filled):
 
 def test_intents_stay_open_until_their_outcome_is_known(filled):
     path, journal, submission = filled
-    start = Start("w.1/b", submission.entries["b"].job, ("n1",))
+    start = Submit("w.1/b", submission.entries["b"].job, ("n1",))
     intents = journal.intend([start, Cancel("w.1/a")], [], cycle=3, time=102.0)
     journal.close()
     again = Journal(path)

@@ -1,10 +1,11 @@
-"""Killed at any step and restarted: every job runs exactly once, and none is forgotten."""
+"""Killed at any step and restarted: every job runs exactly once, and none is forgotten.
+
+Daemons that are killed several times are in `tests/adapters/simulated/test_histories.py`.
+"""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 class Killed(BaseException):
@@ -88,12 +89,6 @@ def test_killed_once_at_every_call_in_turn(tmp_path, kit, after):
         folder.mkdir()
         deaths += run_with_kills(folder, kit, [(at, after)])
     assert deaths >= 15
-
-
-@given(kills=st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=2, max_size=6))
-@settings(max_examples=25, deadline=None)
-def test_killed_several_times(tmp_path_factory, kit, kills):
-    run_with_kills(tmp_path_factory.mktemp("kills"), kit, kills)
 
 
 def test_an_intent_that_never_became_a_start_is_tried_again(tmp_path, kit):

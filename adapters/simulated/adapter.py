@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..simulate.errors import ConfigError, InvariantError, PilotfishError
-from ..simulate.model.cluster import Cluster
-from ..simulate.model.job import Job, Profile, Workflow
-from ..simulate.model.plan import Action, Cancel, RunningJob, Start
-from ..simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
-from ..simulate.planning.simulation import Simulation
-from .base import Adapter, AdapterError, Capabilities
+from ...simulate.errors import InvariantError, PilotfishError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job, Profile, Workflow
+from ...simulate.model.plan import Cancel, RunningJob, Submit
+from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ...simulate.planning.simulation import Simulation
+from ..base import Adapter, AdapterError, Capabilities
 
 
 class SimulatedAdapter(Adapter):
@@ -64,15 +64,17 @@ class SimulatedAdapter(Adapter):
         self._version += 1
         return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
 
-    def apply(self, action: Action) -> None:
-        """Start a job (once per key) or cancel it."""
-        if isinstance(action, Cancel):
-            view = self._jobs.get(action.key)
-            if view is not None and not view.state.ended:
-                self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
-                self._stale = True
-        elif isinstance(action, Start) and action.key not in self._jobs:
+    def submit(self, action: Submit) -> None:
+        """Start a job, once per key."""
+        if action.key not in self._jobs:
             self._start(action)
+
+    def cancel(self, action: Cancel) -> None:
+        """End a job."""
+        view = self._jobs.get(action.key)
+        if view is not None and not view.state.ended:
+            self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
+            self._stale = True
 
     def wait(self, timeout_s: float) -> bool:
         """Let virtual time pass until a job ends, at most `timeout_s` seconds; return True if one did."""
@@ -103,7 +105,7 @@ class SimulatedAdapter(Adapter):
             return None if view is None else 1.0
         return self._engine.progress(key) if view.state is JobState.RUNNING else 1.0
 
-    def start_in_turn(self, starts: Sequence[tuple[float, Start]]) -> set[str]:
+    def start_in_turn(self, starts: Sequence[tuple[float, Submit]]) -> set[str]:
         """Start jobs without a walltime, each at its time; the virtual clock ends at the last one.
 
         The result is the same as applying each at its time, with one new engine for all. O(jobs + starts * nodes).
@@ -134,7 +136,7 @@ class SimulatedAdapter(Adapter):
             raise AdapterError(f"{key} has not ended", kind="refused")
         self._jobs.pop(key, None)
 
-    def _start(self, action: Start) -> None:
+    def _start(self, action: Submit) -> None:
         key = action.key
         if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
@@ -147,11 +149,11 @@ class SimulatedAdapter(Adapter):
         if action.job.walltime is not None:
             self._limits[key] = self._clock + action.job.walltime
 
-    def _misplaced(self, start: Start) -> bool:
+    def _misplaced(self, start: Submit) -> bool:
         unknown = any(name not in self.cluster.index for name in start.nodes)
         return unknown or not len(set(start.nodes)) == len(start.nodes) == start.job.nodes
 
-    def _begun(self, start: Start) -> JobView:
+    def _begun(self, start: Submit) -> JobView:
         now = self.time
         return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now)
 
@@ -211,7 +213,7 @@ class SimulatedAdapter(Adapter):
         if self._stale:
             self._rebuild()
 
-    def _rebuild(self, coming: Sequence[Start] = ()) -> None:
+    def _rebuild(self, coming: Sequence[Submit] = ()) -> None:
         """Create an engine with the running jobs at their progress, and with jobs that are about to start."""
         self._stale = False
         running = [view for view in self._jobs.values() if view.state is JobState.RUNNING]
@@ -232,10 +234,3 @@ class SimulatedAdapter(Adapter):
             engine.world.clock[0] = self._clock
             engine.settle()
         self._engine = engine
-
-
-def create(cluster: Cluster, start_time: float = 0.0) -> SimulatedAdapter:
-    """Return a simulated cluster whose clock begins at `start_time`, epoch seconds. Raises ConfigError."""
-    if type(start_time) not in (int, float) or not math.isfinite(start_time):
-        raise ConfigError("simulated adapter", "start_time", f"found {start_time!r}", "epoch seconds")
-    return SimulatedAdapter(cluster, start_time=float(start_time))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.plan import export_oar, export_slurm
+from pilotfish.adapters.oar import export as export_oar
+from pilotfish.adapters.slurm.plan_export import export as export_slurm
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
