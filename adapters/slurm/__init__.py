@@ -18,6 +18,8 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
 
 if TYPE_CHECKING:
+    from ...simulate.model.job import Workflow
+    from ...simulate.model.plan import Plan
     from ..findings import Finding, Service
     from .adapter import SlurmAdapter
     from .records import SlurmNode
@@ -122,7 +124,8 @@ def examine(
         trial: Also try the rights of the current user, with a job of their own that never starts.
         **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
     """
-    from .doctor import check_rest, findings_of
+    from ...trust import as_account
+    from .doctor import check_reaper, check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
     from .job_update import with_our_pins
@@ -134,9 +137,10 @@ def examine(
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
     answers = ask(run, user)
-    answers.jobs = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
-    found = [*findings_of(answers, selection, cluster, service)]
-    found += check_rest.findings(options, user, run, time.time())
+    with as_account(service.account):
+        answers.jobs = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
+    found = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
+    found += check_rest.findings(options, service.account or user, run, time.time())
     return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
 
 
@@ -169,6 +173,13 @@ def reap(
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
     return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
+
+
+def export(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
+    """Return a shell script of sbatch lines; see `registry.export`."""
+    from .plan_export import export
+
+    return export(plan, workflow, cluster)
 
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:

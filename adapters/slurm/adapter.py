@@ -21,11 +21,12 @@ from ...formats.text import shell_words
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
-from ...simulate.model.plan import Action, Cancel, PowerOff, Release, Start
+from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import accounting_lookup, job_views, submission
-from .job_update import BEGUN, MarkField, OurChanges, pin_for
+from .job_update import MarkField, OurChanges
+from .job_writer import IN_COMMENT, JobWriter
 from .marks import Marks, PinRecord, read_key
 from .ownership import Ownership, Selection, is_held
 from .placement import node_constraints
@@ -33,6 +34,7 @@ from .placement.eligibility import Deferral, Eligibility, EligibilityCache
 from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
+from .resize_watch import ResizeWatch
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 
@@ -67,12 +69,6 @@ log = logging.getLogger("pilotfish.slurm")
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
-#: Said once, where it is so.
-IN_COMMENT = "an operator may not write AdminComment: pins are marked in Comment"
-#: Slurm's refusal for lack of rights.
-DENIED = "Access/permission denied"
-#: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
-FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 
 
 class SlurmAdapter(Adapter):
@@ -95,12 +91,14 @@ class SlurmAdapter(Adapter):
     ) -> None:
         self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
-        self._recorder: Transport | None = None
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
         field = MarkField.COMMENT if self._uid else MarkField.ADMIN_COMMENT  # an operator may not write AdminComment
         self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, field)
+        self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
+        longest, doubt = deferral.max_defer_s, self._resizes.doubt
+        self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._deferral, self._site_reader = deferral, SiteReader(clock)
@@ -113,7 +111,6 @@ class SlurmAdapter(Adapter):
         self._jobs: dict[int, SlurmJob] = {}
         self._read_at: dict[int, float] = {}
         self._all_read_at = -math.inf
-        self._foreign_until = -math.inf
         self._changed_keys: set[str] = set()  # keys of jobs submitted or cancelled since the whole queue was read
         self._time, self._load = clock, load
         self._version = 0
@@ -129,6 +126,7 @@ class SlurmAdapter(Adapter):
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
         key, record = read_key(folder, make=not read_only), PinRecord(folder, read_only=read_only)
         self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field)
+        self._writer.changes = self.changes
         if self.changes.field is MarkField.COMMENT:
             log.info(IN_COMMENT)
 
@@ -147,7 +145,8 @@ class SlurmAdapter(Adapter):
             self._store_nodes(self.transport.nodes())
         pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]
         ours = self._cache.update(pending, now)
-        if not (timing and nodes_due) or self._site_reader.site.missing:
+        missing = self._site_reader.site.missing
+        if missing or not ((timing and nodes_due) or self._resizes.look(self._jobs)):
             self._site_reader.refresh(self.transport, ours, [job.id for job in pending])
         return self._build_snapshot(now)
 
@@ -217,24 +216,11 @@ class SlurmAdapter(Adapter):
         return accounting_lookup.ended_usage(self.transport, since, self._uid)
 
     def load(self) -> Load | None:
-        """Return the request counts of the transport, if it keeps any."""
-        return self._load()
-
-    def apply(self, action: Action) -> None:
-        """Place, release, start or end a job; see `Adapter.apply`.
-
-        Raises:
-            AdapterError: kind `refused`: it must not be done or Slurm refuses it; transient: the outcome is unknown.
-        """
-        if isinstance(action, Start):
-            number = job_views.id_in(action.key)
-            self._submit(action) if number is None else self._place(number, action)
-        elif isinstance(action, Release):
-            self._release(action.key)
-        elif isinstance(action, PowerOff):
-            self._power_off(action)
-        else:
-            self._cancel(action)
+        """Return the request counts of the transport, if it keeps any; `resized` is a result of `update`."""
+        found, resized = self._load(), self._resizes.count
+        if found is None or not resized:
+            return found
+        return replace(found, requests={**found.requests, ("update", "resized"): resized})
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, recorded by a transport that changes nothing."""
@@ -244,19 +230,19 @@ class SlurmAdapter(Adapter):
             argvs.append(argv)
             return "0"  # as the id of a job
 
-        self._recorder = CommandTransport(record)
+        self._writer.recorder = CommandTransport(record)
         try:
             self.apply(action)
         except AdapterError as error:
             return [f"# not done: {error}"]
         finally:
-            self._recorder, self._submitted, self._changed_keys = None, submitted, changed
+            self._writer.recorder, self._submitted, self._changed_keys = None, submitted, changed
         return [shell_words(argv) for argv in argvs]
 
     @property
     def _changes(self) -> Transport:
         """What sends changes: the transport, or, in a preview, what records them."""
-        return self._recorder or self.transport
+        return self._writer.recorder or self.transport
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until `wake`: Slurm sends no events."""
@@ -284,84 +270,55 @@ class SlurmAdapter(Adapter):
         """Close connections; jobs go on."""
         self.transport.close()
 
-    def _place(self, number: int, start: Start) -> None:
-        """Pin a job and end our hold on it: one command, after a fresh read of the job."""
+    def place(self, action: Place) -> None:
+        """Pin a job that may start on these nodes now, and end our hold on it; see `HandOver`."""
+        number = job_views.id_in(action.key)
+        if number is None:
+            raise _refused(action, "it is not a job of Slurm's users")
         job = self._read_fresh(number)
         if job.state is not JobState.PENDING:
             return  # it started or ended in between
         now = self._clock.now()
         what, why = self._cache.standings.of(job, now)
         if what not in (Ownership.HELD, Ownership.FREE):
-            raise _refused(start, why or "it was not handed over")
-        if job.pinned is not None and set(job.wanted) == set(start.nodes):
+            raise _refused(action, why or "it was not handed over")
+        if job.pinned is not None and set(job.wanted) == set(action.nodes):
             return  # it is already pinned there
         judge = self._current_eligibility(now)
-        verdict = judge.verdict(job, start.nodes)
-        if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, start.nodes):
-            raise _refused(start, problem)
-        pin = pin_for(job, start.nodes, now)
-        if self._recorder is None:
-            self.changes.record.add(number, pin)
-        try:
-            self._write(job, lambda: self.changes.pin(job, start.nodes, now, held=what is Ownership.HELD))
-        except AdapterError as error:
-            if not error.transient and self._recorder is None:  # it was surely not done
-                self.changes.record.drop(number)
-            raise
+        verdict = judge.verdict(job, action.nodes)
+        if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, action.nodes):
+            raise _refused(action, problem)
+        self._read_at.pop(number, None)
+        if (pin := self._writer.place(job, action.nodes)) is None:
+            return
         # Until it is read again it counts as placed, so that no other job is put on its cores.
-        self._jobs[number] = replace(job, wanted=start.nodes, pinned=float(pin.time), own_nodes=pin.own)
+        self._jobs[number] = replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own)
         judge.place(self._jobs[number])
         self._last_snapshot = None
 
-    def _write(self, job: SlurmJob, fields: Callable[[], Mapping[str, str]]) -> None:
-        """Write fields with a mark; if AdminComment may not be written, use Comment from then on."""
-        try:
-            self._change(job, fields())
-        except AdapterError as error:
-            if self.changes.field is MarkField.COMMENT or DENIED not in error.stderr_tail:
-                raise
-            self.changes.field = MarkField.COMMENT
-            self._change(job, fields())
-            log.info(IN_COMMENT)
-
-    def _release(self, key: str) -> None:
+    def release(self, action: Release) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""
-        number = job_views.id_in(key)
+        number = job_views.id_in(action.key)
         job = self._read_fresh(number) if number is not None else None
-        if job is None or job.state is not JobState.PENDING:
+        if job is None or job.state is not JobState.PENDING or (job := self._writer.read_again(job)) is None:
             return
         now = self._clock.now()
+        self._read_at.pop(job.id, None)
         if job.pinned is not None:
             if fields := self.changes.unpin(job):
-                self._change(job, fields)
-            if self._recorder is None:
+                self._writer.change(job, fields)
+            if self._writer.recorder is None:
                 self.changes.record.drop(job.id)
         elif is_held(job, now) and self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
-            self._write(job, lambda: self.changes.let_go(job, now))
-            if self._recorder is None:
+            self._writer.change_marked(job, lambda: self.changes.let_go(job, now))
+            if self._writer.recorder is None:
                 self.changes.note_let_go(job.id)
 
-    def _change(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
-        """Write fields of a job; what was read of it is no longer valid."""
-        self._read_at.pop(job.id, None)
-        if job.uid != self._uid and self._time() < self._foreign_until:
-            raise self._foreign_error()
-        try:
-            self._changes.update(job.id, fields)
-        except AdapterError as error:
-            if FOREIGN in f"{error} {error.stderr_tail}" and job.uid != self._uid:
-                self._foreign_until = self._time() + FOREIGN_S
-                raise self._foreign_error() from error
-            if any(words in error.stderr_tail for words in BEGUN):
-                return  # it started or ended in between
-            raise
-
-    def _foreign_error(self) -> AdapterError:
-        why = f"Slurm lets user {self._uid} change only its own jobs; pilotfish must be an operator of Slurm"
-        return AdapterError(f"{why} (see `pilotfish doctor`)", kind="refused")
-
-    def _submit(self, start: Start) -> None:
+    def submit(self, start: Submit) -> None:
+        """Submit a job of our own with a node list; see `Launch`."""
         job = start.job
+        if job_views.id_in(start.key) is not None:
+            raise _refused(start, "only jobs of Slurm's users have such a key")
         unknown = [name for name in start.nodes if name not in self.cluster.index]
         if unknown or not job.command:
             raise _refused(start, f"there is no node {unknown[0]!r}" if unknown else "it has no command")
@@ -372,7 +329,8 @@ class SlurmAdapter(Adapter):
         self._changed_keys.add(start.key)
         self._changes.submit(argv)
 
-    def _cancel(self, cancel: Cancel) -> None:
+    def cancel(self, cancel: Cancel) -> None:
+        """End a job of our own."""
         job = self._find(cancel.key)
         if job is None or job.state.ended:
             return
@@ -381,7 +339,8 @@ class SlurmAdapter(Adapter):
         self._changed_keys.add(cancel.key)
         self._changes.cancel(job.id)
 
-    def _power_off(self, action: PowerOff) -> None:
+    def power_off(self, action: PowerOff) -> None:
+        """Let idle nodes of the cluster be powered down."""
         if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
             raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
         self._changes.power_off(action.nodes)
@@ -389,10 +348,7 @@ class SlurmAdapter(Adapter):
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""
         if self._time() - self._read_at.get(number, -math.inf) > FRESH_S:
-            found = self.transport.jobs([number])
-            if not found:
-                raise AdapterError(f"job {number} is no longer in the queue", kind="gone")
-            self._store_jobs(found, whole=False)
+            self._store_jobs([self._writer.read(number)], whole=False)
         return self._jobs[number]
 
     def _find(self, key: str) -> SlurmJob | None:

@@ -1,9 +1,10 @@
 """The fields that pilotfish writes in Slurm, and how it recognises its own changes.
 
 Rule: only the fields in ALLOWED, only of jobs that are handed over on a fresh read, and each change in one command, so
-that it is never half done. A pin leaves a mark in AdminComment, which users cannot write, or, for an operator who is no
-administrator, at the end of Comment; every other byte of the comment stays. A node list of the user's is never written:
-a job that names its nodes is placed on just these.
+that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). A pin leaves a mark in
+AdminComment, which users cannot write, or, for an operator who is no administrator, at the end of Comment; every other
+byte of the comment stays. A node list of the user's is never written: a job that names its nodes is placed on just
+these.
 
 Softer forms were tried on Slurm 22.05. ExcNodeList idles a job just as hard if its node fails. Prefer lets Slurm place
 the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it overrides
@@ -13,6 +14,7 @@ Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,10 +27,13 @@ from ...simulate.errors import ConfigError, InvariantError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
+from .ownership import HOLD_BACK_S, is_held
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT
 
 ALLOWED = frozenset(("ReqNodeList", "StartTime", "AdminComment", "Comment"))
+#: Before a time in epoch seconds, in a text (Slurm's parse_time).
+EPOCH = "uts"
 #: Slurm's refusals of a change that came too late.
 BEGUN = (
     "Job is no longer pending execution",
@@ -36,6 +41,8 @@ BEGUN = (
     "Job/step already completing or completed",
     "Invalid job id",
 )
+#: Slurm's refusal to clear the node list of a job that has begun.
+BEGUN_WITH_NODES = "Invalid node name specified"
 #: Bytes that a mark of ours takes, with the blank before it.
 MARK_BYTES = 52
 
@@ -64,10 +71,11 @@ class OurChanges:
     def __init__(self, marks: Marks, record: PinRecord, takes: Callable[[SlurmJob], bool], field: MarkField) -> None:
         self.marks, self.record, self.takes, self.field = marks, record, takes, field
         self._let_go: set[int] = set()
+        self._begins: dict[int, float | None] = {}  # job id -> the begin time with which it was first held for us
         self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
 
     def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
-        """Return a waiting job with what we changed of it: `pinned`, `own_nodes`, `let_go`, `full`.
+        """Return a waiting job with what we, and its user, changed of it: `pinned` to `unsettled` of a record.
 
         Args:
             job: The job as read. The same result is returned for the same record.
@@ -84,8 +92,12 @@ class OurChanges:
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
             found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
-        if let_go or full:
-            found = replace(found, let_go=let_go, full=full)
+        moved = is_held(job, -math.inf) and self._begins.setdefault(job.id, job.begin) != job.begin
+        if let_go or full or moved:
+            found = replace(found, let_go=let_go, full=full, moved=moved)
+        if pin is not None and found.pinned is None and pin.uid == job.uid and now() < pin.time + HOLD_BACK_S:
+            self._known.pop(job.id, None)  # time alone settles it
+            return replace(found, unsettled=True)
         self._known[job.id] = job, self.record.get(job.id), found
         return found
 
@@ -94,22 +106,21 @@ class OurChanges:
         self.record.retain(jobs)
         self.record.found_again()
         self._let_go &= set(jobs)
+        self._begins = {job: begin for job, begin in self._begins.items() if job in jobs}
         self._known = {job: known for job, known in self._known.items() if job in jobs}
 
-    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float, *, held: bool) -> dict[str, str]:
-        """Return the fields that place a job on these nodes and, if our begin time holds it, let it start now.
+    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float) -> dict[str, str]:
+        """Return the fields that place a job, which cannot begin, on these nodes and let it start now.
 
         Args:
             job: The job, freshly read.
             nodes: Node names.
             now: Controller's clock, epoch seconds.
-            held: Whether our begin time holds the job.
         """
         mine = pin_for(job, nodes, now)
         where = {} if mine.own else {"ReqNodeList": fold(nodes)}
-        start = {"StartTime": "now"} if held else {}
         mark = self.marks.make(mine.kind, mine.time, job.id, job.uid, mine.nodes)
-        return {**where, **start, self.field: self._with_mark(job, mark)}
+        return {**where, "StartTime": "now", self.field: self._with_mark(job, mark)}
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""
@@ -182,6 +193,17 @@ def with_our_pins(
 def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:
     """Return the pin of a job to these nodes at this time, epoch seconds."""
     return Pin(job.uid, tuple(nodes), int(now), set(nodes) == set(job.wanted))
+
+
+def came_too_late(error: AdapterError, fields: Mapping[str, str]) -> bool:
+    """Return whether Slurm refused these fields because the job has begun or ended."""
+    begun = (*BEGUN, BEGUN_WITH_NODES) if fields.get("ReqNodeList") == "" else BEGUN
+    return any(words in error.stderr_tail for words in begun)
+
+
+def hold_back(until: float) -> dict[str, str]:
+    """Return the fields that keep a job from beginning before a time, epoch seconds, in Slurm's own notation."""
+    return {"StartTime": f"{EPOCH}{until:.0f}"}
 
 
 def _size(text: str) -> int:

@@ -110,7 +110,7 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
         state=job.state,
         nodes=job.placed,
         submit_time=job.submit,
-        start_time=job.start if begun and job.placed else None,
+        start_time=job.start if begun and job.placed and job.state is not JobState.CONFIGURING else None,
         finish_time=job.end if job.state.ended else None,
         exit_code=job.exit_code if job.state.ended and job.state is not JobState.CANCELLED else None,
         signal=job.signal if job.state.ended else None,

@@ -38,6 +38,8 @@ MARK = re.compile(r" ?pilotfish:(?P<kind>pin|own|let-go)=(?P<time>[0-9]{1,11}):(
 class Pin:
     """A pin of ours: the job's user, the nodes, when it was set (controller's clock, epoch seconds).
 
+    Without nodes: the job is held back until that time, to be pinned next.
+
     Args:
         own: The nodes are those that the user asked for; there is nothing to undo.
     """

@@ -2,7 +2,7 @@
 
 Rule: it shares no parser with the daemon and reads the few fields that it needs, row by row. A row, or a field of it,
 that cannot be read says nothing about any other. What is ours it knows from the record of pins, or, where that is lost,
-from our marks. A job is changed only within FRESH_S of being read.
+from our marks. A job is read again, alone, right before it is changed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from ...formats.hostlist import expand
 from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
-from .job_update import BEGUN, MarkField, OurChanges
+from .job_update import MarkField, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import Selection, is_held
 from .records import SlurmJob
 from .transport.command_transport import CommandTransport
 from .transport.runner import Runner
 
-#: Seconds for which what was read of a job is good for a change.
-FRESH_S = 2.0
 #: Most names of a node list; a longer list is not one of our pins.
 MOST_NODES = 8192
 #: Longest text of a node list, characters.
@@ -85,16 +83,12 @@ class Reaper:
         if self.problem:
             show(f"# only the record of pins is used: {self.problem}")
         failed, offset = 0, self._transport.time() - time.monotonic()
-        jobs, read_at = self._waiting(offset), time.monotonic()
-        due = [job.id for job in jobs.values() if self._fields(job, offset, older_s)]
-        for number in due:
-            if time.monotonic() - read_at > FRESH_S:
-                jobs, read_at = self._waiting(offset), time.monotonic()
-            job = jobs.get(number)
-            fields = self._fields(job, offset, older_s) if job is not None else None
-            if job is None or fields is None:
-                continue  # it began, or was released, in between
+        for number in [job.id for job in self._waiting(offset).values() if self._fields(job, offset, older_s)]:
             try:
+                job = self._waiting(offset, number).get(number)
+                fields = self._fields(job, offset, older_s) if job is not None else None
+                if job is None or fields is None:
+                    continue  # it began, or was released, in between
                 if not dry:
                     self._write(job, fields)
                 show(f"release slurm/{number}")
@@ -108,7 +102,7 @@ class Reaper:
             if fields:
                 self._transport.update(job.id, fields)
         except AdapterError as error:
-            if not any(words in error.stderr_tail for words in BEGUN):
+            if not came_too_late(error, fields):
                 raise
         if job.pinned is not None:
             PinRecord(self._folder).drop(job.id)
@@ -123,15 +117,22 @@ class Reaper:
             return self._changes.let_go(job, now)
         return None
 
-    def _waiting(self, offset: float) -> dict[int, SlurmJob]:
-        """Return the waiting jobs by id, with what is ours on them."""
+    def _waiting(self, offset: float, only: int | None = None) -> dict[int, SlurmJob]:
+        """Return the waiting jobs by id, with what is ours on them; `only`: of these the one with that id."""
         mark = f"@{secrets.token_hex(8)}@"
         form = ",".join(f"{field}:0{mark}" for field in FIELDS)
 
         def now() -> float:
             return time.monotonic() + offset
 
-        cells = self._run(["squeue", "--noheader", "--all", "--states=pending", f"--Format={form}"]).split(mark)
+        some = [] if only is None else [f"--jobs={only}"]
+        try:
+            printed = self._run(["squeue", "--noheader", "--all", "--states=pending", *some, f"--Format={form}"])
+        except AdapterError as error:
+            if only is not None and "Invalid job id" in error.stderr_tail:
+                return {}  # it is gone
+            raise
+        cells = printed.split(mark)
         if cells.pop().strip() or len(cells) % len(FIELDS):
             raise AdapterError("squeue: the table is cut off or garbled", kind="parse", argv=("squeue",))
         found = {}

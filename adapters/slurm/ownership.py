@@ -1,13 +1,20 @@
 """Which jobs are handed over to pilotfish, and what may be done with each now.
 
 Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
-change only if the job's comment says so (`pilotfish:hold=SECONDS`) and the begin time is that long after submission.
+change only if the job's comment says so (`pilotfish:hold=SECONDS`) and the begin time is that long after submission,
+and has been the same since it was first seen.
 Every other begin time is the user's or Slurm's; Slurm sets one when it requeues a job, until the credential of the
 first run has expired.
+
+Slurm changes the nodes of a job that begins while it is bound to them. So a job is bound only while a begin time keeps
+it from starting for ENOUGH_S. Any other job is first held back for HOLD_BACK_S, by its begin time alone, which Slurm
+refuses for a job that has begun. ENOUGH_S is longer than a command or a request may take (15 s, `timeout_s`); a
+request that slurmctld carries out later still is beyond what can be excluded here.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -22,7 +29,10 @@ _WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
 #: Seconds by which a begin time may be before and after submission plus hold: a slow `sbatch`, and rounding. What is
 #: further away was moved by its user, or comes from a login node with a wrong clock.
-_EARLY_S, _LATE_S = 15.0, 5.0
+EARLY_S, LATE_S = 15.0, 5.0
+#: Seconds for which a job is held back before it is bound to nodes, and seconds that must be left of them, or of our
+#: hold, when it is.
+HOLD_BACK_S, ENOUGH_S = 30.0, 20.0
 #: Reasons with which Slurm would start the job if it had the nodes.
 _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "BeginTime", "Cleaning"))
 
@@ -82,9 +92,27 @@ def ready(job: SlurmJob) -> bool:
 def is_held(job: SlurmJob, now: float) -> bool:
     """Return whether only a begin time that was set for us keeps the job from starting."""
     hold = hold_seconds(job.comment)
-    if hold is None or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
+    if hold is None or job.moved or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
         return False
-    return -_EARLY_S <= job.begin - job.submit - hold <= _LATE_S
+    return -EARLY_S <= job.begin - job.submit - hold <= LATE_S
+
+
+def may_begin(job: SlurmJob, now: float) -> bool:
+    """Return whether a job that is FREE or HELD may begin within ENOUGH_S, so that it is to be held back first."""
+    return job.begin is None or job.begin < now + ENOUGH_S
+
+
+def hold_back_until(job: SlurmJob, now: float, max_defer_s: float) -> float | None:
+    """Return the begin time that holds a job back while it is bound, whole epoch seconds; None: that is too long.
+
+    Args:
+        job: The job.
+        now: Controller's clock, epoch seconds.
+        max_defer_s: Longest time that a job is kept after its submission, seconds.
+    """
+    latest = now if job.submit is None else job.submit + max_defer_s
+    until = float(math.floor(min(now + HOLD_BACK_S, latest)))
+    return until if until >= now + ENOUGH_S else None
 
 
 def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:
@@ -101,6 +129,8 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
         return Ownership.WAITING, f"it depends on {job.dependency}"
     if not ready(job):
         return Ownership.WAITING, f"Slurm says {job.reason}"
+    if job.unsettled:
+        return Ownership.WAITING, "pilotfish does not know yet whether it was placed; Slurm may start it"
     if is_held(job, now):
         return Ownership.HELD, ""
     if job.begin is not None and job.begin > now:

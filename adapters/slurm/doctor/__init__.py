@@ -1,7 +1,8 @@
 """The doctor for Slurm: answers every question on which the adapter depends.
 
 Rule: it only reads. `questions` sends the requests; the `check_` modules derive findings and are pure, except for
-`check_rest`. A failed request is a finding itself. Only `trial` writes, a job of its own, and only on demand.
+`check_rest` and `check_reaper`. A failed request is a finding itself. Only `trial` writes, a job of its own, and only
+on demand.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from ....simulate.model.cluster import Cluster
 from ...findings import Finding, Level, Service
 from ..ownership import Selection
-from . import check_accounts, check_connection, check_nodes, check_partitions, check_queue
+from . import check_accounts, check_clocks, check_connection, check_nodes, check_partitions, check_queue
 from .questions import Answers
 
 
@@ -24,4 +25,5 @@ def findings_of(answers: Answers, selection: Selection, cluster: Cluster | None,
     yield from check_accounts.findings(answers, selection, service)
     yield from check_partitions.findings(answers, selection)
     yield from check_queue.findings(answers, selection, service)
+    yield from check_clocks.findings(answers.jobs, answers.login_nodes, answers.now)
     yield from check_nodes.findings(answers, cluster, service)

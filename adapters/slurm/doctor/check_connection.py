@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from ..ownership import EARLY_S, LATE_S
 from .questions import Answers
 
 #: Oldest and newest release in which what the adapter uses was tested or is documented.
@@ -70,9 +71,13 @@ def _versions(answers: Answers) -> Iterator[Finding]:
 
 
 def _clock(answers: Answers) -> Finding:
+    """Return what the difference of the clocks does; sbatch computes a begin time by the clock of its own machine."""
     says = f"the controller's clock is {answers.ahead_s:+.0f} s from this machine's; "
     if abs(answers.ahead_s) > TRUSTED_S / 2:
         says += f"beyond {TRUSTED_S:.0f} s munge rejects every request"
+        return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
+    if not 1.0 - EARLY_S < -answers.ahead_s < LATE_S - 1.0:
+        says += "jobs held by sbatch here (--begin=now+600) are not placed, as if their users had moved the begin time"
         return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
     if abs(answers.ahead_s) > 2.0:
         return Finding(NOTE, "clock", f"{says}pilotfish uses the controller's")

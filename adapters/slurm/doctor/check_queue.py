@@ -8,16 +8,21 @@ running slurmctld keeps the script that it has read.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
+from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from ..ownership import Selection, is_held
+from ..transport.squeue import SPECIAL
 from .questions import Answers
 
 #: An older pin has not become a start, seconds.
 OVERDUE_S = 60.0
 LUA = "job_submit.lua"
+#: The request of `--time-min`, in words.
+MIN_TIME = SPECIAL["MinTime"]
 _HOLD = re.compile(r"^local HOLD_S = (\d+)", re.MULTILINE)
 UNDO = ("JobSubmitPlugins=   # without lua, in slurm.conf; only then remove the file", "scontrol reconfigure")
 
@@ -26,6 +31,7 @@ def findings(answers: Answers, selection: Selection, service: Service) -> Iterat
     """Yield the ways to hand jobs over, the jobs, and the job_submit plugin."""
     yield from _handover(answers, selection)
     yield from _jobs(answers, service)
+    yield from _left(answers, selection)
     yield from _submit_plugin(answers, service)
 
 
@@ -67,6 +73,22 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
         yield Finding(PROBLEM, "queue", f"{overdue} pins older than {OVERDUE_S:.0f} s have not become a start: the "
                       "reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
                       "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
+
+
+def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:
+    """Yield why jobs are handed over in vain, and whether backfill cuts time limits."""
+    waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
+    reasons = Counter(job.left_to_slurm for job in waiting if selection.takes(job))
+    del reasons[""]
+    if reasons:
+        why, most = reasons.most_common(1)[0]
+        some = f"{count(sum(reasons.values()), 'job')} handed over in vain, left to Slurm"
+        yield Finding(NOTE, "queue", f"{some}; {most} because {why}")
+    cut = sum(job.special == MIN_TIME for job in waiting)
+    if cut and "time_min_as_soft_limit" not in answers.config.words("SchedulerParameters"):
+        says = f"{count(cut, 'job')} with {MIN_TIME} (--time-min): backfill may cut their time limits to it for good"
+        mend = ("SchedulerParameters=time_min_as_soft_limit   # in slurm.conf, from Slurm 23.11",)
+        yield Finding(NOTE, "queue", says, mend)
 
 
 def _submit_plugin(answers: Answers, service: Service) -> Iterator[Finding]:

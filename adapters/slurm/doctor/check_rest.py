@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ....simulate.errors import ConfigError
+from ....trust import UntrustedError, as_account, check_file
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ..rest.token import parse
@@ -30,7 +31,7 @@ SOON_S = 60.0
 
 def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: float) -> Iterator[Finding]:
     """Yield nothing if no `rest_url` is configured. Arguments as of `examine`; `now` in epoch seconds."""
-    found = list(connection_findings(options, now))
+    found = list(connection_findings(options, now, user))
     yield from found
     if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):
         own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
@@ -38,8 +39,14 @@ def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: flo
         yield from request_findings(lambda: rest_transport(**own, timeout_s=run.timeout_s), CommandTransport(run))
 
 
-def connection_findings(options: Mapping[str, object], now: float) -> Iterator[Finding]:
-    """Yield whether a server listens at `rest_url`, and the state of the token file at `now`, epoch seconds."""
+def connection_findings(options: Mapping[str, object], now: float, account: str = "") -> Iterator[Finding]:
+    """Yield whether a server listens at `rest_url`, and the state of the token file.
+
+    Args:
+        options: Options of the adapter.
+        now: Epoch seconds.
+        account: Account of the daemon, which reads the token; "": the current user.
+    """
     url = str(options.get("rest_url") or "")
     if not url:
         return
@@ -49,7 +56,9 @@ def connection_findings(options: Mapping[str, object], now: float) -> Iterator[F
     else:
         yield Finding(OK, "rest", f"a server listens at {url}")
     if path := str(options.get("rest_token_file") or ""):
-        yield from _token(Path(path), now)
+        with as_account(account):
+            found = [*_token(Path(path), now)]
+        yield from found
 
 
 def request_findings(connect: Callable[[], RestTransport], commands: CommandTransport) -> Iterator[Finding]:
@@ -95,7 +104,11 @@ def unreachable(url: str) -> str:
 
 def _token(path: Path, now: float) -> Iterator[Finding]:
     try:
+        check_file(path)
         ends, mode = parse(path.read_text()).exp, path.stat().st_mode
+    except UntrustedError as error:
+        yield Finding(PROBLEM, "rest", f"the token is not used: {error.strerror}")
+        return
     except OSError as error:
         yield Finding(WARNING, "rest", f"the token cannot be read: {path}: {error.strerror}")
         return

@@ -23,6 +23,7 @@ from ..transport import scontrol
 from ..transport.command_transport import CommandTransport
 from ..transport.parsing import span
 from ..transport.runner import Runner
+from .check_clocks import login_nodes
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
@@ -43,6 +44,7 @@ class Answers:
     partitions: list[dict[str, str]] = field(default_factory=list)
     nodes: list[SlurmNode] = field(default_factory=list)
     jobs: list[SlurmJob] = field(default_factory=list)
+    login_nodes: dict[int, str] = field(default_factory=dict)  #: waiting job -> machine that submitted it
     ahead_s: float = 0.0  #: controller's clock minus this machine's, seconds
     answer_s: float = 0.0
     now: float = 0.0
@@ -150,13 +152,15 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
         return answers
     before = clock()
     answers.now = attempt("time", transport.time, before)
-    answers.ahead_s = answers.now - before if "time" not in answers.errors else 0.0
+    middle = (before + clock()) / 2
+    answers.ahead_s = answers.now + 0.5 - middle if "time" not in answers.errors else 0.0  # Slurm says whole seconds
     if "SlurmctldHost[1]" in answers.config:
         answers.pings = attempt("ping", lambda: run(["scontrol", "ping"]), "").splitlines()
     shown = attempt("partitions", lambda: run(scontrol.command("partition")), "")
     answers.partitions = attempt("partitions", lambda: [*scontrol.lines(shown, "PartitionName")], [])
     answers.nodes = attempt("nodes", transport.nodes, [])
     answers.jobs = attempt("jobs", transport.jobs, [])
+    answers.login_nodes = attempt("login nodes", lambda: login_nodes(run), {})
     if answers.has_accounting:
         wanted = ("show", "user", f"name={user}", "withassoc", "format=User,AdminLevel,Account")
         argv = ["sacctmgr", "--noheader", "--parsable2", *wanted]

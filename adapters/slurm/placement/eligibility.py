@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..ownership import FULL, Ownership, OwnershipCache, Selection, is_held
+from ..ownership import FULL, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
@@ -193,6 +193,9 @@ class Eligibility:
         waits = never or self._unread(job) or quota.obstacle(job, job.time_limit or math.inf)
         if not waits and what is Ownership.FREE and self._planned_later(job):
             waits = "Slurm has planned its start"
+        longest = self._deferral.max_defer_s
+        if not waits and may_begin(job, self.now) and hold_back_until(job, self.now, longest) is None:
+            waits = f"it may be held back for at most {longest:g} s after its submission: Slurm starts it"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)

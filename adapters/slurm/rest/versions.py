@@ -15,7 +15,7 @@ from typing import Any
 
 from ....formats.hostlist import expand
 from ...base import ParseError
-from ..job_update import ALLOWED
+from ..job_update import ALLOWED, EPOCH
 from .errors import NotDone
 
 READABLE = range(36, 45)
@@ -47,7 +47,7 @@ class Version:
         """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
-            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`), AdminComment, Comment.
+            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`), AdminComment, Comment.
             now: Controller's clock, epoch seconds.
         """
         structured = self.number >= STRUCTURED
@@ -57,9 +57,9 @@ class Version:
                 if structured and not value:
                     raise self._cannot("clear ReqNodeList")
                 body |= {"required_nodes": list(expand(value))} if structured else {"nodelist": value}
-            elif name == "StartTime" and value == "now":
-                moment = {"set": True, "infinite": False, "number": int(now)}
-                body["begin_time"] = moment if structured else "now"
+            elif name == "StartTime" and (value == "now" or value.startswith(EPOCH)):
+                number = int(now if value == "now" else value.removeprefix(EPOCH))
+                body["begin_time"] = {"set": True, "infinite": False, "number": number} if structured else value
             elif name in _COMMENTS:
                 body[_COMMENTS[name]] = value
             else:

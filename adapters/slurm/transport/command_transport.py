@@ -44,6 +44,9 @@ class Transport(Protocol):
     def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return the nodes that waiting jobs must not run on, by job id; None: unreadable."""
 
+    def resized(self, job: int) -> bool:
+        """Return whether Slurm changed the nodes of a job after it had begun."""
+
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes."""
 
@@ -128,6 +131,10 @@ class CommandTransport:
         """Return by job id what REST does not show of waiting jobs; one `squeue`."""
         return {job.id: job for job in squeue.hidden(self.unreadable).ask(self._run)}
 
+    def resized(self, job: int) -> bool:
+        """Return whether a job was resized; one `scontrol show job` (squeue's ResizeTime is another thing)."""
+        return scontrol.RESIZED.search(self._run(["scontrol", "show", "job", str(job)])) is not None
+
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
         found = squeue.merged(self._nodes.ask(self._run))
@@ -183,7 +190,7 @@ class CommandTransport:
         No other time helps: `scontrol` moves a time before its own now to its now.
         """
         ahead = 0.0 if self._offset is None else self._wall() - self._clock() - self._offset
-        if ahead > AHEAD_S and fields.get("StartTime") == "now":
+        if ahead > AHEAD_S and "StartTime" in fields:
             why = f"the clock here is {ahead:.0f} s ahead of the controller's: scontrol would hold the job for so long"
             raise AdapterError(why, kind="clock")
         self._run(job_update.command(job, fields))

@@ -43,7 +43,7 @@ class FailoverTransport:
         # Only commands: slurmrestd shows limits as accounting has them, not as the controller applies them, and jobs of
         # our own are submitted and cancelled as the user that runs us.
         self.partitions, self.reservations = commands.partitions, commands.reservations
-        self.limits, self.settings = commands.limits, commands.settings
+        self.limits, self.settings, self.resized = commands.limits, commands.settings, commands.resized
         self.ended, self.books = commands.ended, commands.books
         self.submit, self.cancel, self.power_off = commands.submit, commands.cancel, commands.power_off
 

@@ -153,6 +153,7 @@ class GuardedTransport:
         self.jobs = _through(self._read, "jobs", inner.jobs)
         self.excluded = _through(self._read, "excluded", inner.excluded)
         self.nodes = _through(self._read, "nodes", inner.nodes)
+        self.resized = _through(self._read, "resized", inner.resized)
         self.partitions = _through(self._read, "partitions", inner.partitions)
         self.reservations = _through(self._read, "reservations", inner.reservations)
         self.limits = _through(self._read, "limits", inner.limits)

@@ -130,10 +130,9 @@ JOB_STATES = {
     word: state
     for state, words in (
         (JobState.PENDING, "PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD EXPEDITING"),
-        (
-            JobState.RUNNING,
-            "RUNNING CONFIGURING POWER_UP_NODE COMPLETING STAGE_OUT SIGNALING RESIZING SUSPENDED STOPPED",
-        ),
+        (JobState.CONFIGURING, "CONFIGURING POWER_UP_NODE"),
+        (JobState.SUSPENDED, "SUSPENDED STOPPED"),
+        (JobState.RUNNING, "RUNNING COMPLETING STAGE_OUT SIGNALING RESIZING"),
         (JobState.COMPLETED, "COMPLETED"),
         (JobState.CANCELLED, "CANCELLED"),
         (JobState.FAILED, "FAILED BOOT_FAIL LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED RECONFIG_FAIL REVOKED"),
@@ -159,7 +158,8 @@ def job_state(words: str) -> JobState:
     """Return the state of `RUNNING`, `CANCELLED by 1000`, or of a base state with flags joined by `,` or `+`."""
     found = {JOB_STATES.get(word.split(" ")[0], JobState.UNKNOWN) for word in re.split(r"[,+|]", words.upper().strip())}
     # COMPLETED+COMPLETING still holds its nodes; PENDING+REQUEUED waits.
-    order: tuple[JobState, ...] = (JobState.UNKNOWN, JobState.RUNNING, *JobState)
+    worst = (JobState.UNKNOWN, JobState.CONFIGURING, JobState.SUSPENDED, JobState.RUNNING)
+    order: tuple[JobState, ...] = (*worst, *JobState)
     return next(state for state in order if state in found)
 
 

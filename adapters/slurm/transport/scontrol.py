@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from ...base import ParseError
 from .parsing import clean
 
+#: The line of a job that was resized. A user can forge it, only of their own job, by a name with a line end.
+RESIZED = re.compile(r"^ {3}ResizeTime=\d", re.MULTILINE)
+
 
 def command(what: str) -> list[str]:
     """Return the argv that shows all of `partition`, `reservation`, ..., one to a line."""

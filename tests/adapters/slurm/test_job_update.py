@@ -12,9 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.job_update import ALLOWED, MARK_BYTES, MarkField, OurChanges, command, pin_for
+from pilotfish.adapters.slurm.job_update import (
+    ALLOWED,
+    BEGUN_WITH_NODES,
+    MARK_BYTES,
+    MarkField,
+    OurChanges,
+    came_too_late,
+    command,
+    pin_for,
+)
 from pilotfish.adapters.slurm.marks import MARK, Marks, PinRecord, claimed_time, read_key
-from pilotfish.adapters.slurm.ownership import Selection, hold_seconds
+from pilotfish.adapters.slurm.ownership import Selection, hold_seconds, is_held
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.errors import ConfigError, InvariantError
 from pilotfish.simulate.model.snapshot import JobState
@@ -45,7 +54,7 @@ def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
 
 def pinned(changes: OurChanges, job: SlurmJob = JOB, now: float = NOW) -> SlurmJob:
     changes.record.add(job.id, pin_for(job, ("n1",), now))
-    return changed(job, changes.pin(job, ("n1",), now, held=True))
+    return changed(job, changes.pin(job, ("n1",), now))
 
 
 @given(TEXTS, st.sampled_from([*MarkField]))
@@ -55,7 +64,7 @@ def test_a_pin_and_its_end_keep_every_byte_of_a_comment(text: str, field: MarkFi
     placed = pinned(changes, job)
     said = field.text(placed)
     assert said.startswith(text) and MARK.search(said[len(text) :]) and len(said) - len(text) <= MARK_BYTES
-    again = changed(placed, changes.pin(placed, ("n1",), NOW + 1, held=True))
+    again = changed(placed, changes.pin(placed, ("n1",), NOW + 1))
     assert field.text(again).startswith(text) and len(field.text(again)) == len(said)
     found = changes.recognise(again, lambda: NOW)
     assert found.pinned is not None
@@ -114,14 +123,14 @@ def test_a_text_of_a_user_is_no_mark_and_stays(text: str) -> None:
     job = replace(JOB, comment=text, wanted=("n1",))
     found = changes.recognise(job, lambda: NOW)
     assert (found.pinned, found.let_go) == (None, False) and changes.unpin(found) == {}
-    assert changes.pin(job, ("n1",), NOW, held=True)["Comment"].startswith(text)
+    assert changes.pin(job, ("n1",), NOW)["Comment"].startswith(text)
     claimed_time(text)
 
 
 def test_a_job_on_nodes_of_its_users_choice_keeps_them() -> None:
     changes = ours()
     job = replace(JOB, wanted=("n1",))
-    fields = changes.pin(job, ("n1",), NOW, held=True)
+    fields = changes.pin(job, ("n1",), NOW)
     assert fields.keys() == {"StartTime", "Comment"} and "pilotfish:own=" in fields["Comment"]
     changes.record.add(7, pin_for(job, ("n1",), NOW))
     undone = changes.unpin(changes.recognise(changed(job, fields), lambda: NOW))
@@ -135,8 +144,24 @@ def test_a_full_comment_takes_no_mark() -> None:
     full = replace(JOB, comment="é" * (room // 2) + "xx")
     assert changes.recognise(full, lambda: NOW).full
     longest = replace(JOB, comment="x" * room)
-    assert len(os.fsencode(changes.pin(longest, ("n1",), 99_999_999_999, held=True)["Comment"])) < 1024
+    assert len(os.fsencode(changes.pin(longest, ("n1",), 99_999_999_999)["Comment"])) < 1024
     assert changes.let_go(replace(JOB, comment="x" * 1023), NOW) == {"StartTime": "now"}
+
+
+def test_a_begin_time_that_was_moved_within_the_tolerance_is_the_users_too() -> None:
+    changes = ours()
+    hand_over = replace(JOB, comment="pilotfish:hold=600", submit=NOW, begin=NOW + 600)
+    assert not changes.recognise(hand_over, lambda: NOW).moved
+    moved = changes.recognise(replace(hand_over, begin=NOW + 598), lambda: NOW)
+    assert moved.moved and not is_held(moved, NOW)
+    assert not changes.recognise(replace(hand_over, begin=NOW + 600), lambda: NOW).moved  # moved back
+    changes.retain(())
+    assert not changes.recognise(replace(hand_over, begin=NOW + 598), lambda: NOW).moved
+
+
+def test_a_node_list_that_cannot_be_cleared_came_too_late() -> None:
+    error = AdapterError("refused", stderr_tail=f"{BEGUN_WITH_NODES} for job 7")
+    assert came_too_late(error, {"ReqNodeList": ""}) and not came_too_late(error, {"ReqNodeList": "n1"})
 
 
 def test_a_job_that_was_let_go_stays_so() -> None:
@@ -151,12 +176,11 @@ def test_a_job_that_was_let_go_stays_so() -> None:
 
 def test_updates_are_one_command_with_allowed_fields() -> None:
     changes = ours(field=MarkField.ADMIN_COMMENT)
-    fields = changes.pin(replace(JOB, admin_comment="of the site"), ("n1", "n2"), NOW, held=True)
+    fields = changes.pin(replace(JOB, admin_comment="of the site"), ("n1", "n2"), NOW)
     said = command(7, fields)
     assert said[:5] == ["scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now"]
     assert said[5].startswith("AdminComment=of the site pilotfish:pin=1000000:") and len(said) == 6
-    assert "StartTime" not in changes.pin(JOB, ("n1",), NOW, held=False)
-    assert {*fields, *ours().pin(JOB, ("n1",), NOW, held=True)} == ALLOWED
+    assert {*fields, *ours().pin(JOB, ("n1",), NOW)} == ALLOWED
     assert command(7, {"ReqNodeList": ""})[3] == "ReqNodeList="  # an empty list clears it
     with pytest.raises(InvariantError, match="Priority"):
         command(7, {"Priority": "9"})

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.adapter import FOREIGN_S, SlurmAdapter
+from pilotfish.adapters.slurm.adapter import SlurmAdapter
+from pilotfish.adapters.slurm.job_writer import FOREIGN_S
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.model.plan import Start
+from pilotfish.simulate.model.plan import Place
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4 * 2.0**30, 1e10)),))
@@ -55,9 +56,9 @@ def test_a_general_refusal_is_tested_again_after_a_minute() -> None:
     now = [0.0]
     slurm = Strict()
     adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: now[0])
-    starts = [Start(f"slurm/{number}", Job(str(number), DEFAULT_PROFILE), ("n1",)) for number in (1, 2)]
+    starts = [Place(f"slurm/{number}", Job(str(number), DEFAULT_PROFILE), ("n1",)) for number in (1, 2)]
 
-    def refusal(start: Start) -> str:
+    def refusal(start: Place) -> str:
         with pytest.raises(AdapterError) as caught:
             adapter.apply(start)
         assert caught.value.kind == "refused" and not caught.value.transient
@@ -94,5 +95,5 @@ def test_a_late_change_is_no_error(said: str) -> None:
     adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
     for _ in range(8):
         adapter.snapshot()
-    adapter.apply(Start("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
+    adapter.apply(Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
     assert slurm.updates == [1]

@@ -73,3 +73,14 @@ def test_waiting_jobs() -> None:
     assert late[1][0] is WARNING and "(7)" in late[1][1]
     pinned = about("queue", asked_of(jobs=[job(pinned=NOW - 900)]))
     assert pinned[1][0] is PROBLEM and "the reaper does not run" in pinned[1][1]
+
+
+def test_jobs_that_are_handed_over_in_vain() -> None:
+    cut = job(special="a minimum time limit")
+    jobs = [cut, job(part=True), job(part=True), job(comment="", part=True)]
+    said = about("queue", asked_of(jobs=jobs))
+    assert [level for level, _ in said] == [OK, NOTE, NOTE]
+    assert "3 jobs handed over in vain" in said[1][1] and "2 because members of arrays" in said[1][1]
+    assert "1 job with a minimum time limit (--time-min): backfill may cut" in said[2][1]
+    soft = changed(SchedulerParameters="bf_window=60,time_min_as_soft_limit")
+    assert len(about("queue", asked_of(soft, jobs=jobs))) == 2

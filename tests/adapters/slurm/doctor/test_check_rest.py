@@ -37,6 +37,10 @@ def test_slurmrestd_and_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert levels(token(exp=NOW + 600, sun="backup"), 0o644) == [OK, PROBLEM, OK]
         assert levels(token(exp=NOW - 1)) == [OK, WARNING]
         assert levels("SLURM_JWT=nonsense") == levels("a.!!!.c") == levels(token(sun="x")) == [OK, WARNING]
+        path.write_text(token(exp=NOW + 600))
+        path.chmod(0o622)
+        found = list(check_rest.connection_findings({"rest_url": url, "rest_token_file": str(path)}, NOW))
+        assert found[1].level is PROBLEM and "not trusted" in found[1].says and "others can write" in found[1].says
         path.unlink()
         assert [
             each.level for each in check_rest.connection_findings({"rest_url": url, "rest_token_file": path}, NOW)

@@ -135,11 +135,11 @@ def test_a_job_as_documented_for(version: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "field", "value"),
     [
-        ({"job_state": ["RUNNING", "CONFIGURING"]}, "state", JobState.RUNNING),
+        ({"job_state": ["RUNNING", "CONFIGURING"]}, "state", JobState.CONFIGURING),
         ({"job_state": ["COMPLETED", "COMPLETING"]}, "state", JobState.RUNNING),
         ({"job_state": ["CANCELLED"]}, "state", JobState.CANCELLED),
         ({"job_state": ["PENDING", "REQUEUED"]}, "state", JobState.PENDING),
-        ({"job_state": ["RUNNING", "POWER_UP_NODE"]}, "state", JobState.RUNNING),
+        ({"job_state": ["RUNNING", "POWER_UP_NODE"]}, "state", JobState.CONFIGURING),
         ({"job_state": ["NEVER_SEEN"]}, "state", JobState.UNKNOWN),
         ({"job_state": []}, "state", JobState.UNKNOWN),
         ({"time_limit": number(None)}, "time_limit", None),
@@ -389,12 +389,14 @@ def test_a_pin_is_one_body_or_none() -> None:
     old = choose(offers(38, takes=("begin_time", "required_nodes")))  # 22.05: required_nodes is there, and refused
     assert old.body({"ReqNodeList": "n[5-6]", "StartTime": "now"}, 9.7) == {"nodelist": "n[5-6]", "begin_time": "now"}
     assert old.body({"ReqNodeList": ""}, 9.7) == {"nodelist": ""}
+    assert old.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": "uts1030"}
     with pytest.raises(NotDone, match="cannot write admin_comment"):
         old.body(PIN, 9.7)
     new = choose(offers(44, takes=ALL))
     begin = {"set": True, "infinite": False, "number": 9}
     written = {"required_nodes": ["n5", "n6"], "begin_time": begin, "admin_comment": "pilotfish:pin=9"}
     assert new.body(PIN, 9.7) == written
+    assert new.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": begin | {"number": 1030}}
     with pytest.raises(NotDone, match="cannot clear ReqNodeList"):
         new.body({"ReqNodeList": "", "AdminComment": "x"}, 9.7)
     with pytest.raises(NotDone, match="cannot write StartTime=2026"):

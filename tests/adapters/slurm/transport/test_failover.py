@@ -59,6 +59,10 @@ class Way:
         self._called("nodes")
         return []
 
+    def resized(self, job: int) -> bool:
+        self._called(f"resized {job}")
+        return False
+
     def time(self) -> float:
         self._called("time")
         return float(self.id)

@@ -265,7 +265,7 @@ def test_tres() -> None:
     ("words", "state"),
     [(word, state) for word, state in JOB_STATES.items()]
     + [("CANCELLED by 1000", JobState.CANCELLED), ("COMPLETED,COMPLETING", JobState.RUNNING),
-       ("RUNNING+CONFIGURING", JobState.RUNNING), ("PENDING,REQUEUED", JobState.PENDING), ("", JobState.UNKNOWN),
+       ("RUNNING+CONFIGURING", JobState.CONFIGURING), ("PENDING,REQUEUED", JobState.PENDING), ("", JobState.UNKNOWN),
        ("BRAND_NEW", JobState.UNKNOWN), ("RUNNING+BRAND_NEW", JobState.UNKNOWN), ("completed", JobState.COMPLETED)],
 )  # fmt: skip
 def test_states_of_jobs(words: str, state: JobState) -> None:

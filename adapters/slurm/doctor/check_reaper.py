@@ -1,0 +1,70 @@
+"""Whether systemd runs the reaper, with the daemon's configuration and as its account.
+
+Rule: it only asks systemd. Without a reaper, a job that is pinned to a node that fails waits for that node if the
+daemon fails as well. The reaper obeys `dry_run` of its configuration; it knows nothing of the daemon's `--dry-run`.
+Source: systemctl(1), show; systemd.service(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...base import AdapterError
+from ...findings import NOTE, OK, WARNING, Finding, Service
+from ..transport.runner import Runner
+
+TIMER, UNIT = "pilotfish-reap.timer", "pilotfish-reap.service"
+ENABLE = f"systemctl enable --now {TIMER}"
+_CONFIG = re.compile(r"\s--config[ =](\S+)")
+
+
+def units(run: Runner) -> dict[str, dict[str, str]] | None:
+    """Return the properties of the timer and of its service, by the name of the unit; None: no systemd runs here."""
+    wanted = "--property=Id,LoadState,ActiveState,User,ExecStart"
+    try:
+        shown = run(["systemctl", "show", wanted, TIMER, UNIT])
+    except AdapterError:
+        return None
+    blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
+    return {block["Id"]: block for block in blocks if "Id" in block}
+
+
+def findings(run: Runner, service: Service) -> Iterator[Finding]:
+    """Yield nothing if no configuration is examined.
+
+    Args:
+        run: Runs a command and returns what it printed.
+        service: State of the daemon.
+    """
+    if service.config is None:
+        return
+    found, reap = units(run), f"pilotfish reap --config {service.config}"
+    if found is None:
+        says = "systemd does not run here: whether the reaper runs is unknown; it must run every half a minute"
+        yield Finding(NOTE, "reaper", says, (reap,))
+    elif found.get(TIMER, {}).get("ActiveState") == "active":
+        yield from _active(found.get(UNIT, {}), service)
+    elif service.dry_run:
+        yield Finding(OK, "reaper", "its timer does not run, and a dry run pins no job; start it before you go live")
+    else:
+        says = "its timer does not run: if the daemon fails, a job that is pinned to a node that fails waits for it"
+        yield Finding(WARNING, "reaper", says, (ENABLE,))
+
+
+def _active(unit: dict[str, str], service: Service) -> Iterator[Finding]:
+    read = _CONFIG.search(unit.get("ExecStart", ""))
+    wrong = False
+    if read is None or Path(read[1]).resolve() != Path(str(service.config)).resolve():
+        wrong, says = True, f"it reads {read[1] if read else 'the default configuration'}, not {service.config}"
+        yield Finding(WARNING, "reaper", says, (f"systemctl edit {UNIT}   # ExecStart=",))
+    if service.account and (unit.get("User") or "root") != service.account:
+        wrong, says = True, f"it runs as {unit.get('User') or 'root'}, and the state belongs to {service.account}"
+        yield Finding(WARNING, "reaper", says, (f"systemctl edit {UNIT}   # User={service.account}",))
+    if service.mode == "dry-run" and not service.dry_run:
+        wrong, says = True, "the daemon was started with --dry-run, which the reaper does not know: it changes jobs"
+        yield Finding(WARNING, "reaper", says, (f"dry_run: true   # in {service.config}",))
+    if not wrong:
+        does = "only prints, as dry_run is true" if service.dry_run else "takes back pins that did not become a start"
+        yield Finding(OK, "reaper", f"its timer runs: it {does}")

@@ -1,0 +1,198 @@
+"""A placement beside a Slurm that starts jobs, users who move begin times, and answers that are late or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm.job_update import MarkField, OurChanges
+from pilotfish.adapters.slurm.job_writer import MOVED, JobWriter
+from pilotfish.adapters.slurm.marks import Marks, PinRecord
+from pilotfish.adapters.slurm.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
+from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.simulate.model.snapshot import JobState
+
+TIMEOUT_S, MAX_DEFER_S, LATER_S = 15.0, 600.0, 3600.0
+BEGUN = AdapterError("scontrol: too late", kind="refused", stderr_tail="Job is no longer pending execution for job 7")
+LOST = AdapterError("scontrol did not answer within 15 s", transient=True, kind="timeout")
+FREE = SlurmJob(7, JobState.PENDING, "Resources", uid=5, submit=0.0, begin=0.0, priority=1, comment="pilotfish")
+#: What happens at a request: seconds until Slurm carries it out, and whether the user moves the begin time before.
+MOMENTS = st.tuples(st.floats(0.0, ENOUGH_S - 0.5), st.integers(0, 9))
+
+
+class Slurm(CommandTransport):
+    """One job, which begins as soon as it may and `room` says so; nodes of a job that has begun are changed."""
+
+    def __init__(self, job: SlurmJob, moments: list[tuple[float, int]]) -> None:
+        super().__init__(lambda argv: "")
+        self.job, self.moments, self.at, self.room = job, moments, 1.0, 0.0
+        self.under_way: list[tuple[float, dict[str, str], float]] = []
+        self.read_at, self.moved_at, self.resized, self.overruled = 0.0, -1.0, False, False
+        self.latest, self.written, self.doubts = 0.0, list[dict[str, str]](), list[int]()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass: the job begins when it may, and what is under way is carried out."""
+        until = self.at + seconds
+        while True:
+            begins = max(self.job.begin or 0.0, self.room, self.at)
+            due, fields, seen = min(self.under_way, key=lambda each: each[0], default=(until + 1.0, {}, 0.0))
+            if self.job.state is JobState.PENDING and begins <= min(due, until):
+                self.at, self.job = begins, replace(self.job, state=JobState.RUNNING, placed=("n1", "n2"))
+            elif due <= until:
+                self.at = max(self.at, due)
+                self.under_way.remove((due, fields, seen))
+                self._carry_out(fields, seen)
+            else:
+                self.at = until
+                return
+
+    def _carry_out(self, fields: Mapping[str, str], seen: float) -> bool:
+        """Do what was asked by one who last read the job at `seen`; return False if it has begun."""
+        if self.job.state is not JobState.PENDING:
+            self.resized |= "ReqNodeList" in fields
+            return False
+        start = fields.get("StartTime", "")
+        if start:
+            self.overruled |= 0.0 <= self.moved_at < seen
+            self.moved_at = -1.0
+            begin = self.at if start == "now" else float(start.removeprefix("uts"))
+            self.latest = max(self.latest, begin)
+            self.job = replace(self.job, begin=begin)
+        if "ReqNodeList" in fields:
+            self.job = replace(self.job, wanted=tuple(filter(None, fields["ReqNodeList"].split(","))))
+        self.job = replace(self.job, comment=fields.get("Comment", self.job.comment))
+        return True
+
+    def _next(self) -> float:
+        delay, moves = self.moments.pop() if self.moments else (0.0, 9)
+        if moves == 0 and self.job.state is JobState.PENDING:
+            self.job, self.moved_at = replace(self.job, begin=self.at + LATER_S), self.at
+        return delay
+
+    def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
+        delay = self._next()
+        self.read_at = self.at
+        found = self.job
+        self.pass_time(min(delay, TIMEOUT_S))
+        if delay > TIMEOUT_S:
+            raise LOST
+        return [found]
+
+    def update(self, job: int, fields: Mapping[str, str]) -> None:
+        self.written.append(dict(fields))
+        delay = self._next()
+        if delay > TIMEOUT_S:
+            self.under_way.append((self.at + delay, dict(fields), self.read_at))
+            self.pass_time(TIMEOUT_S)
+            raise LOST
+        seen = self.read_at
+        self.pass_time(delay)
+        if not self._carry_out(fields, seen):
+            raise BEGUN
+
+    def time(self) -> float:
+        return self.at
+
+
+def writer_for(slurm: Slurm) -> JobWriter:
+    changes = OurChanges(Marks(b"k"), PinRecord(None), Selection().takes, MarkField.COMMENT)
+    return JobWriter(slurm, changes, slurm.time, slurm.time, MAX_DEFER_S, slurm.doubts.append)
+
+
+def attempt(slurm: Slurm, writer: JobWriter) -> None:
+    """What the daemon does in a cycle: read, judge, place."""
+    try:
+        job = writer.read(7)
+        if job.pinned is None and ownership_of(job, Selection(), slurm.at)[0] in (Ownership.FREE, Ownership.HELD):
+            writer.place(job, ("n1",))
+    except AdapterError:
+        pass
+
+
+@given(
+    st.sampled_from([0.0, 3.0, 8.0, 25.0, 300.0]),
+    st.lists(MOMENTS, max_size=30),
+    st.lists(st.floats(0.0, 60.0), min_size=1, max_size=6),
+    st.floats(0.0, 200.0),
+)
+def test_no_job_that_has_begun_is_resized_and_no_users_begin_time_is_overruled(
+    hold: float, moments: list[tuple[float, int]], pauses: list[float], room: float
+) -> None:
+    """With answers as late as a command's time limit allows, and requests that are carried out after it."""
+    comment = f"pilotfish:hold={hold:.0f}" if hold else "pilotfish"
+    slurm = Slurm(replace(FREE, begin=hold, comment=comment), moments)
+    slurm.room = room
+    writer = writer_for(slurm)
+    for pause in pauses:
+        attempt(slurm, writer)
+        slurm.pass_time(pause)
+    assert not slurm.resized and not slurm.overruled and slurm.latest <= MAX_DEFER_S
+    slurm.pass_time(max(room, HOLD_BACK_S, hold if slurm.moved_at < 0 else LATER_S))
+    assert slurm.job.state is JobState.RUNNING, "it fails open"
+
+
+def test_a_free_job_is_held_back_before_it_is_bound_and_a_held_one_is_not() -> None:
+    slurm = Slurm(FREE, [])
+    slurm.room = 10.0
+    writer = writer_for(slurm)
+    pin = writer.place(writer.read(7), ("n1",))
+    assert pin is not None and [sorted(fields) for fields in slurm.written] == [
+        ["StartTime"],
+        ["Comment", "ReqNodeList", "StartTime"],
+    ]
+    assert slurm.written[0]["StartTime"] == f"uts{slurm.at + HOLD_BACK_S:.0f}"
+    slurm = Slurm(replace(FREE, begin=300.0, comment="pilotfish:hold=300"), [])
+    writer = writer_for(slurm)
+    assert writer.place(writer.read(7), ("n1",)) is not None and len(slurm.written) == 1
+
+
+def test_a_job_that_began_is_not_written_to() -> None:
+    slurm = Slurm(FREE, [])
+    slurm.room = 5.0
+    writer = writer_for(slurm)
+    judged = writer.read(7)
+    slurm.pass_time(10.0)
+    assert writer.place(judged, ("n1",)) is None and not slurm.written
+    slurm = Slurm(FREE, [(6.0, 9), (0.0, 9)])  # while the first command was under way
+    slurm.room = 5.0
+    assert writer_for(slurm).place(judged, ("n1",)) is None
+    assert [sorted(fields) for fields in slurm.written] == [["StartTime"]] and not slurm.resized
+
+
+def test_after_a_lost_answer_nothing_is_written_until_it_is_settled() -> None:
+    slurm = Slurm(FREE, [(18.0, 9), (0.0, 9)])
+    slurm.room = 500.0
+    writer = writer_for(slurm)
+    with pytest.raises(AdapterError, match="did not answer"):
+        writer.place(FREE, ("n1",))
+    job = writer.read(7)
+    what, why = ownership_of(job, Selection(), slurm.at)
+    assert job.unsettled and what is Ownership.WAITING and "does not know yet" in why and len(slurm.written) == 1
+    slurm.pass_time(2 * HOLD_BACK_S)
+    assert ownership_of(writer.read(7), Selection(), slurm.at)[0] is Ownership.FREE
+
+
+def test_a_begin_time_that_was_moved_is_the_users() -> None:
+    """Before the first command, and between the two."""
+    for moments, written in (([(0.0, 0)], 0), ([(0.0, 0), (0.0, 9), (0.0, 9)], 1)):
+        slurm = Slurm(FREE, moments)
+        slurm.room = 500.0
+        writer = writer_for(slurm)
+        with pytest.raises(AdapterError, match="begin time was moved") as error:
+            writer.place(FREE, ("n1",))
+        assert (error.value.kind, len(slurm.written), slurm.job.begin) == (MOVED, written, slurm.moved_at + LATER_S)
+        assert ownership_of(writer.read(7), Selection(), slurm.at)[1] == "its user wants it to begin later"
+
+
+def test_nothing_is_held_back_beyond_the_longest_time() -> None:
+    slurm = Slurm(FREE, [])
+    slurm.room = slurm.at = MAX_DEFER_S
+    with pytest.raises(AdapterError, match="may not be held back"):
+        writer_for(slurm).place(FREE, ("n1",))
+    assert not slurm.written
