@@ -7,6 +7,7 @@ ones. What meets real servers, processes and clocks may be tried again, and what
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
     if config.getoption("--quick"):
         _try_fewer(QUICK)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         guardian.start(*guardian.outer())
 

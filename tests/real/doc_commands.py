@@ -71,8 +71,9 @@ RULES = (
     Rule(r"^pilotfish calibrate --compare \S+\.json", codes=(1,)),  # 1: something changed
     Rule(r"^pilotfish calibrate --compare", codes=(1,), once=True, shorten=BRIEFLY),
     Rule(r"^pilotfish calibrate\b", once=True, shorten=BRIEFLY),
-    Rule(r"^pilotfish profile (run|corun|pairs)\b", once=True),
-    Rule(r"--from likwid", codes=(1,)),  # 1: the file of that tool is not here
+    Rule(r"^pilotfish profile corun\b", once=True, shorten=("corun", "corun --rounds 1")),
+    Rule(r"^pilotfish profile (run|pairs)\b", once=True),
+    Rule(r"--source likwid", codes=(1,)),  # 1: the file of that tool is not here
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
     Rule(r"^pilotfish (plot|sweep)\b"),
     Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),

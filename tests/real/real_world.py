@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import guardian
+from installed import locked
+
 from pilotfish.daemon import ipc
 from pilotfish.simulate.kernels import cache_directory
 
@@ -33,19 +36,37 @@ def pilotfish(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[
     )
 
 
+def users_cache(user: str) -> Path:
+    """Return a cache that every user may read, for PILOTFISH_CACHE, with the kernel of plans in it.
+
+    An ordinary user may have a Python of another version than ours: then their kernel is compiled, once a run.
+    """
+    cache = guardian.folder() / "users-cache"
+    with locked(guardian.folder() / "users-cache.lock"):
+        if not cache.exists():
+            cache.mkdir()
+            if (kernels := cache_directory()) is not None and kernels.is_dir():
+                shutil.copytree(kernels, cache / "kernels" / kernels.name)
+            subprocess.run(["chown", "-R", f"{user}:", cache], check=True)
+            load = "from pilotfish.simulate.kernels.object_cache import load; load()"
+            as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+            environment = os.environ | {"PILOTFISH_CACHE": str(cache)}
+            subprocess.run([*as_user, sys.executable, "-c", load], env=environment, cwd="/", check=True)
+            subprocess.run(["chown", "-R", "root:", cache], check=True)
+            subprocess.run(["chmod", "-R", "a+rX", cache], check=True)
+    return cache
+
+
 class Served:
     """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`. It runs as `user`, if one is
-    named; `folder` is then theirs, with a cache in it that has the compiled kernels."""
+    named; `folder` is then theirs."""
 
     def __init__(self, folder: Path, user: str = "") -> None:
         self.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         self.environment = os.environ.copy()
         if user:
-            cache = folder / "cache"
-            if (kernels := cache_directory()) is not None and kernels.is_dir():
-                shutil.copytree(kernels, cache / "kernels" / kernels.name, dirs_exist_ok=True)
-            mine = {"HOME": str(folder), "PILOTFISH_CACHE": str(cache), "PILOTFISH_STATE": str(folder / "state")}
-            self.environment |= mine
+            mine = {"HOME": folder, "PILOTFISH_CACHE": users_cache(user), "PILOTFISH_STATE": folder / "state"}
+            self.environment |= {name: str(path) for name, path in mine.items()}
             subprocess.run(["chown", "-R", f"{user}:{user}", folder], check=True)
         self.folder, self.config = folder, folder / "pilotfish.yaml"
         self.socket, self.log, self.out = folder / "s", folder / "log", folder / "out"
@@ -85,10 +106,13 @@ class Served:
 
 
 def eventually(look: Callable[[], Found], what: str) -> Found:
-    """Look until there is something, and return that."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    """Look until there is something, and return that.
+
+    A look that takes long, as a command does, is repeated less often: what is waited for needs the processor, too.
+    """
+    begun = time.monotonic()
+    while (now := time.monotonic()) < begun + PATIENCE_S:
         if found := look():
             return found
-        time.sleep(0.01)
+        time.sleep(min(0.2, 0.01 + 4 * (time.monotonic() - now)))
     raise AssertionError(f"{what} did not come about within {PATIENCE_S:g} s")

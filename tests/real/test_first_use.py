@@ -90,7 +90,3 @@ def test_a_home_that_cannot_be_used_is_no_error(open_folder: Path) -> None:
         converted = as_nobody("convert", open_folder / "t.swf", open_folder / "out" / "t.json", home=home)
         assert (converted.returncode, "Traceback" in converted.stderr) == (0, False), converted.stderr
         assert converted.stderr.count("kernels cannot be kept in") == 1 and "2 jobs" in converted.stderr
-    replayed = as_nobody("simulate", "-w", open_folder / "t.swf", "--json", home=None)
-    assert (replayed.returncode, "Traceback" in replayed.stderr) == (0, False), replayed.stderr
-    lines = [line.removeprefix("pilotfish: compiling the ").split()[0] for line in replayed.stderr.splitlines()]
-    assert lines[0] == "reader" and "replay" in lines, replayed.stderr

@@ -31,8 +31,8 @@ EVERYTHING = "user"  #: the kind that types every command
 KINDS = ("root", "read-only", "homeless")  #: the others
 PATIENCE_S = 120.0
 ONCE_COLD = "homeless"  #: the kind that compiles more than the smallest kernel
-PLAN = "pilotfish plan own.yaml --cluster lab.yaml"
-
+#: What a command compiles where nothing is kept; tests/real/test_first_use.py has the simulator of workflows.
+COLD = {"pilotfish simulate -w small.swf": ["reader", "replay"]}
 
 Done = subprocess.CompletedProcess[str]
 
@@ -263,19 +263,19 @@ def test_what_keeps_nothing_needs_neither_home_nor_cache(kind: str, installed: I
     with person(kind, installed, stock(installed)) as someone:
         del someone.environment["PILOTFISH_CACHE"]  # each command compiles for itself
         someone.environment.pop("PILOTFISH_STATE", None)
-        own = doc_commands.DAG.replace("profile: align", "profile: {service_demand: 9}")
-        (someone.work / "own.yaml").write_text(own)
         for line in (
             "pilotfish --version",
             "pilotfish policies",
             "pilotfish generate lublin --jobs 10 --procs 4 -o small.swf",
             "pilotfish convert lab.yaml platform.xml",
             "pilotfish convert small.swf small.json",
-            *(["pilotfish simulate -w small.swf", PLAN] if kind == ONCE_COLD else []),
+            *(COLD if kind == ONCE_COLD else ()),
             "pilotfish demo",
         ):
             done = someone.type(line)
             assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+            said = re.findall(r"^pilotfish: compiling the (\w+)", done.stderr, re.M)
+            assert said == COLD.get(line, said), f"{line}: {done.stderr}"
         refused = someone.type("pilotfish profile run --name align -- ./prepare.sh")
         assert refused.returncode == 1 and "Traceback" not in refused.stderr
         said = refused.stderr.strip().splitlines()[-1]

@@ -102,9 +102,8 @@ def wrong(home: Home) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids="{:03o}".format)
-def test_what_commands_make_is_its_owners_only(tmp_path: Path, umask: int) -> None:
-    home = Home(tmp_path, umask)
+def test_what_commands_make_is_its_owners_only(tmp_path: Path) -> None:
+    home = Home(tmp_path, 0o000)  # under a tighter one no mode is wider
     for line in COMMANDS:
         home.run(line)
     made = home.made()
@@ -114,7 +113,7 @@ def test_what_commands_make_is_its_owners_only(tmp_path: Path, umask: int) -> No
     assert wrong(home) == {}
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids="{:03o}".format)
+@pytest.mark.parametrize("umask", [0o000, 0o077], ids="{:03o}".format)
 def test_what_the_service_makes_and_where_it_listens(tmp_path: Path, umask: int) -> None:
     home = Home(tmp_path, umask)
     (tmp_path / "outputs").mkdir(0o700)

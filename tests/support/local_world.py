@@ -16,7 +16,7 @@ from pilotfish.adapters.local import create
 from pilotfish.adapters.local.adapter import LocalAdapter
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobView
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -60,8 +60,8 @@ class LocalWorld:
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def start(self, job: Job, *nodes: str, key: str = "") -> str:
-        """Start a job under its id as key, and return the key."""
-        self.adapter.apply(Start(key or job.id, job, nodes or ("a",)))
+        """Submit a job under its id as key, and return the key."""
+        self.adapter.apply(Submit(key or job.id, job, nodes or ("a",)))
         return key or job.id
 
     def look(self, key: str) -> JobView:

@@ -75,6 +75,7 @@ class Recorded:
             "sacctmgr": OPERATOR,
             "scontrol show assoc_mgr": USERS.format(uid=34),
             "munge": "MUNGE:AwQ:",
+            "systemctl": "",
             "sinfo": "",
             "squeue": "",
         } | {key.replace("__", "~").replace("_", " ").replace("~", "_"): value for key, value in answers.items()}

@@ -144,9 +144,17 @@ class SlurmCluster:
 
     def start_controller(self) -> None:
         """Start slurmctld, and wait until it answers."""
+        self.launch_controller()
+        self.until(self.controller_answers, "slurmctld")
+
+    def launch_controller(self) -> None:
+        """Start slurmctld."""
         if not self.pid("slurmctld"):
             self._start("setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups", "slurmctld")
-        self.until(lambda: "is UP" in self.run("scontrol", "ping", check=False), "slurmctld")
+
+    def controller_answers(self) -> bool:
+        """Whether slurmctld answers."""
+        return "is UP" in self.run("scontrol", "ping", check=False)
 
     def start_node(self, name: str) -> None:
         """Start the slurmd of a node."""

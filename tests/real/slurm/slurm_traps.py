@@ -1,9 +1,11 @@
 """Commands of Slurm's that kill the daemon which calls them, at an exact moment of a placement.
 
 Rule: a trap is sprung once, and only by the process that it was set for; all else reaches the real command untouched.
-The daemon reads the job again, journals the intent, writes (one `scontrol update`), and journals the outcome:
+The daemon reads the job again, journals the intent, holds back a job that may begin, reads it again, pins it (each one
+`scontrol update`), and journals the outcome:
     check    it dies while it reads the job again: no intent yet
-    before   it dies with the intent journalled and nothing written
+    held     it dies with the job held back, and not pinned
+    before   it dies with the intent journalled and the job not pinned
     after    it dies with the write done and no outcome journalled
     late     it dies, and two seconds later the write is done all the same, whoever serves by then
     drain    the node is drained, the write is done, it dies: a pin to a node that takes nothing
@@ -14,7 +16,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-MOMENTS = ("check", "before", "after", "late", "drain")
+MOMENTS = ("check", "held", "before", "after", "late", "drain")
 SHIM = """#!/bin/sh
 read -r moment daemon 2>/dev/null <{trap}
 case "$daemon:$moment:$*" in
@@ -25,6 +27,7 @@ esac
 READ = """kill -9 "$daemon"
 """
 WRITE = """case $moment in
+    held) {real} "$@"; kill -9 "$daemon" ;;
     before) kill -9 "$daemon" ;;
     after) {real} "$@"; kill -9 "$daemon" ;;
     late) kill -9 "$daemon"; sleep 2; exec {real} "$@" ;;
@@ -45,7 +48,7 @@ class Traps:
         self.path.mkdir()
         for name, pattern, act in (
             ("squeue", 'check:*"--jobs="*', READ),
-            ("scontrol", '[!c]*:"update JobId="*', WRITE),
+            ("scontrol", '[!ch]*:"update JobId="*ReqNodeList=*|"$PPID":held:"update JobId="*StartTime=uts*', WRITE),
         ):
             real, shim = shutil.which(name), self.path / name
             act = act.format(real=real)

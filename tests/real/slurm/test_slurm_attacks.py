@@ -78,7 +78,7 @@ def test_a_pin_is_taken_back_whatever_the_job_says_in_its_comment(slurm: SlurmCl
     eventually(lambda: slurm.jobs()[job][0] == "PENDING", "the requeue")
     assert slurm.show(job)["ReqNodeList"] == node
     argv = ("reap", "--config", daemon.config, "--older-than", "1")
-    assert pilotfish(*argv, "--dry-run").stdout == f"release slurm/{job}\n"
+    eventually(lambda: pilotfish(*argv, "--dry-run").stdout == f"release slurm/{job}\n", "the pin to be a second old")
     assert slurm.show(job)["ReqNodeList"] == node
     done = pilotfish(*argv)
     assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr

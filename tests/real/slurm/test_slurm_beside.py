@@ -74,16 +74,25 @@ def test_an_array_that_is_held_for_us_is_let_go_at_once(slurm: SlurmCluster, dae
     assert any("members of arrays" in entry["text"] for entry in daemon.story(array)["story"])
 
 
-def test_a_dry_run_logs_its_decisions_and_writes_nothing(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+@pytest.mark.parametrize("grace_s", [600, 18])
+def test_a_dry_run_logs_its_decisions_and_writes_nothing(
+    slurm: SlurmCluster, daemon: SlurmDaemon, grace_s: int
+) -> None:
+    """A job that may begin soon is held back first: its two commands, in their order."""
     daemon.start("--dry-run", "--show-commands")
-    job = hand_over(slurm, "true")
-    eventually(lambda: "scontrol" in daemon.out.read_text(), "a decision")
+    job = hand_over(slurm, "true", grace_s=grace_s)
+    begin = slurm.show(job)["StartTime"]
+    eventually(lambda: "ReqNodeList" in daemon.out.read_text(), "a decision")
     assert daemon.stop(signal.SIGTERM) == 0
-    decision, command = daemon.out.read_text().splitlines()
+    decision, *before, command = daemon.out.read_text().splitlines()
     node = decision.removeprefix(f"start slurm/{job} on ")
     assert command.startswith(f"  scontrol update JobId={job} ReqNodeList={node} StartTime=now AdminComment=pilotfish:")
+    assert [line.rstrip("0123456789") for line in before] == [f"  scontrol update JobId={job} StartTime=uts"] * (
+        grace_s == 18
+    )
     shown = slurm.show(job)
-    assert shown["JobState"] == "PENDING" and "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
+    assert (shown["JobState"], shown["StartTime"]) == ("PENDING", begin)
+    assert "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
 
 
 def test_the_reaper_removes_a_pin_to_a_node_that_failed(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,19 @@ assert os.umask(0) == 0o077
 """
 
 
+def privileges(service: psutil.Process) -> None:
+    """All that the service may do and all that it listens at: an ordinary user, one Unix socket."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{service.pid}/status").read_text().splitlines())
+    assert {name: int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == dict.fromkeys(
+        ("CapInh", "CapPrm", "CapEff", "CapAmb"), 0
+    )
+    assert (status["NoNewPrivs"], status["Seccomp"], status["Groups"].split()) == ("1", "2", [])
+    operator = pwd.getpwnam(OPERATOR)
+    assert {*service.uids()} == {operator.pw_uid} and {*service.gids()} == {operator.pw_gid}
+    bound = [each.laddr for each in service.net_connections("all") if each.status in ("LISTEN", "NONE") and each.laddr]
+    assert len(bound) == 1 and isinstance(bound[0], str)
+
+
 def test_the_service_works_shut_in_as_its_unit_says(site: SlurmSite, tmp_path: Path) -> None:
     if lacks := confined.missing():
         pytest.skip(f"SKIPPED, not here: {lacks}")
@@ -57,6 +71,7 @@ def test_the_service_works_shut_in_as_its_unit_says(site: SlurmSite, tmp_path: P
         assert "Traceback" not in said and "Operation not permitted" not in said
         assert daemon.process is not None
         (inside,) = psutil.Process(daemon.process.pid).children()
+        privileges(inside)
         inside.terminate()
         assert daemon.process.wait(PATIENCE_S) == 0
         argv = [*shut_in("pilotfish-reap.service"), *COMMAND, "reap", "--config", str(daemon.config)]

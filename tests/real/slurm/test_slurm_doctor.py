@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pwd
+import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -101,6 +103,29 @@ def test_a_service_that_is_down_is_reported(site: SlurmSite, who: str, topic: st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not shutil.which("faketime"), reason="no faketime: a wrong clock was NOT tried")
+def test_the_clock_of_a_login_node(site: SlurmSite) -> None:
+    """`sbatch` and `doctor` on a machine that is 40 s ahead of the controller's."""
+    ahead = ("faketime", "-f", "+40s")
+    words = ("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", "--begin=now+600", "--wrap=true")
+    for user in ("games", "news", "games"):
+        site.run(*ahead, *words, "--comment=pilotfish:hold=600", user=user)
+    done = pilotfish("doctor", "--adapter", "slurm", "--json")
+    (wrong,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "clock" and each["mend"])
+    assert "3 jobs of 2 users from " in wrong["says"] and "s later than their holds" in wrong["says"]
+    assert 35 <= int(re.search(r"begin (\d+) s", wrong["says"])[1]) <= 45  # type: ignore[index]
+    there = subprocess.run([*ahead, *COMMAND, "doctor", "--adapter", "slurm", "--json"], capture_output=True, text=True)
+    here = [each["says"] for each in json.loads(there.stdout)["findings"] if each["topic"] == "clock"]
+    assert re.match(r"the controller's clock is -(39|40|41) s from", here[0]) and "not placed" in here[0], there.stderr
+
+
+def test_jobs_that_are_handed_over_in_vain(site: SlurmSite) -> None:
+    site.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--time-min=1", "--time=5")
+    done = pilotfish("doctor", "--adapter", "slurm", "--json")
+    said = [each["says"] for each in json.loads(done.stdout)["findings"] if each["topic"] == "queue"]
+    assert "because it asks for a minimum time limit" in said[1] and "(--time-min): backfill may cut" in said[2]
+
+
 @pytest.fixture
 def daemon(site: SlurmSite, tmp_path: Path) -> Iterator[SlurmDaemon]:
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus)) as made:
@@ -129,6 +154,19 @@ def test_with_the_daemons_configuration(site: SlurmSite, daemon: SlurmDaemon) ->
     daemon.config.write_text(yaml.safe_dump(config))
     done = pilotfish("doctor", "--config", daemon.config)
     assert done.returncode == 1 and "did you mean 'partitions'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_files_that_another_user_controls(site: SlurmSite, daemon: SlurmDaemon) -> None:
+    def said() -> list[str]:
+        done = pilotfish("doctor", "--config", daemon.config, "--json")
+        return [each["says"] for each in json.loads(done.stdout)["findings"] if each["topic"] == "files"]
+
+    state = daemon.config.parent / "state"
+    state.mkdir(mode=0o700)
+    assert said() == ["no other user controls the files and folders of root"]
+    state.chmod(0o770)
+    assert said() == [f"{state} is not trusted: it belongs to user root (0), mode 0770: others can write to it (chmod "
+                      f"go-w {state})"]  # fmt: skip
 
 
 def test_slurmrestd_and_its_token(site: SlurmSite, daemon: SlurmDaemon, tmp_path: Path) -> None:
@@ -179,3 +217,21 @@ def test_a_job_submit_plugin_without_a_daemon_is_a_problem(lua: LuaSlurm, tmp_pa
         lua.script.rename(tmp_path / "away.lua")
         level, text = said()
         assert level == "problem" and "will not start again" in text
+
+
+@pytest.mark.xdist_group("slurm 1")
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("if true then return slurm.ERROR end", "could not be placed"),
+        ('job.comment = "the site\'s own"', "did not make them (Comment)"),
+    ],
+)
+def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: str, words: str) -> None:
+    """The rights look right: only a trial shows it."""
+    modify = "function slurm_job_modify(job, record, partitions, uid)\n"
+    lua.install((modify, f"{modify}   {body}\n"))
+    done = pilotfish("doctor", "--adapter", "slurm", "--json", "--try")
+    found = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "trial"]
+    assert done.returncode == 1 and found[0]["level"] == "problem" and words in found[0]["says"]
+    assert all(state == "CANCELLED" for state, _ in lua.jobs().values())

@@ -276,15 +276,24 @@ def _step(clock: Path, seconds: str) -> None:
 
 
 def _step_at_rest(daemon: Watched, clock: Path, seconds: str) -> None:
-    """Set it while the daemon stands still, and no command of its own is on its way."""
+    """Set it while the daemon stands still, and no command of its own is on its way.
+
+    A command that has printed more than fits into a pipe ends only when the daemon goes on to read.
+    """
     assert daemon.process
-    daemon.process.send_signal(signal.SIGSTOP)
-    try:
-        still = psutil.Process(daemon.process.pid)
-        eventually(lambda: all(child.status() == "zombie" for child in still.children()), "the end of its commands")
-        _step(clock, seconds)
-    finally:
-        daemon.process.send_signal(signal.SIGCONT)
+    still = psutil.Process(daemon.process.pid)
+
+    def stepped() -> bool:
+        still.suspend()
+        try:
+            time.sleep(0.3)
+            if rests := all(child.status() == "zombie" for child in still.children()):
+                _step(clock, seconds)
+            return rests
+        finally:
+            still.resume()
+
+    eventually(stepped, "a moment without a command of the daemon's")
 
 
 def _on_a_clock(folder: Path, clock: Path) -> dict[str, str]:

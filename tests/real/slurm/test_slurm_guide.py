@@ -38,7 +38,8 @@ class Walk:
         for made in (self.etc, self.units, folder / "home"):
             made.mkdir()
         (folder / "home" / "job.sh").write_text("#!/bin/sh\nsleep 0.2\n")
-        settings = folder / ".config" / "pilotfish" / "client.yaml"
+        self.home = folder.with_name(f"{folder.name}-root")  # root believes no settings in the account's folder
+        settings = self.home / ".config" / "pilotfish" / "client.yaml"
         settings.parent.mkdir(parents=True)
         settings.write_text(f"schema: pilotfish/client/v1\nservice_user: {ACCOUNT}\n")
         self.daemon: Served | None = None
@@ -65,7 +66,7 @@ class Walk:
             self.jobs.append(int(self.site.run("sh", "-c", f"cd {self.folder}/home; {line}", user="games")))
             return str(self.jobs[-1])
         assert prompt == "#"
-        environment = self.site.environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder)}
+        environment = self.site.environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.home)}
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=ROOT, env=environment)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, PATIENCE_S, eventually
+from real_world import COMMAND, PATIENCE_S, eventually, users_cache
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
@@ -75,6 +75,7 @@ class User:
         """Begin a command as this user."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PILOTFISH_", "XDG_"))}
         mine = {"HOME": str(self.home), "PILOTFISH_CLIENT": str(self.home / "client.yaml")}
+        mine["PILOTFISH_CACHE"] = str(users_cache(self.name))
         as_user = ("setpriv", f"--reuid={self.name}", f"--regid={self.name}", "--clear-groups")
         return subprocess.Popen(
             [*as_user, *COMMAND, *map(str, argv)],

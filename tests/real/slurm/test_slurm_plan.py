@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 from real_world import pilotfish
 from slurm_site import SlurmSite
+
+from pilotfish.adapters.slurm.marks import Pin, PinRecord
 
 pytestmark = pytest.mark.xdist_group("site 2")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
@@ -53,6 +56,12 @@ def test_the_same_by_a_configuration_and_for_programs(site: SlurmSite, tmp_path:
     assert [start["job"] for start in seen["starts"]] == [f"slurm/{job}"] and seen["plan"]["policy"] == "let"
     assert seen["starts"][0]["nodes"][0] in ("n7", "n8") and f"slurm/{foreign}" not in told.stdout
     assert not (tmp_path / "state").exists() and not (tmp_path / "profiles.sqlite").exists()
+    pinned = site.submit("sleep 1", "--hold", "--nodelist=n8", "--partition=half")
+    record = PinRecord(tmp_path / "state" / "slurm")
+    record.add(pinned, Pin(site.uid("games"), ("n8",), int(time.time()) - 600))
+    told = pilotfish("plan", "--config", tmp_path / "pilotfish.yaml", "--json")
+    assert f"scontrol update JobId={pinned} ReqNodeList=" in json.loads(told.stdout)["commands"], told.stdout
+    assert site.show(pinned)["ReqNodeList"] == "n8" and PinRecord(tmp_path / "state" / "slurm").jobs() == {pinned}
 
 
 def test_an_empty_queue_and_a_controller_that_is_down_are_reported(

@@ -22,6 +22,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Service
 from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
+from pilotfish.adapters.slurm.job_update import BEGUN, hold_back
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
@@ -31,7 +32,7 @@ from pilotfish.adapters.slurm.transport.command_transport import CommandTranspor
 from pilotfish.adapters.slurm.transport.failover import FailoverTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.plan import Release, Start
+from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("site 1")
@@ -147,6 +148,22 @@ def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: Res
     site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
 
 
+def test_a_job_is_held_back_unless_it_has_begun(site: SlurmSite, rest: RestTransport) -> None:
+    """By a time of the controller's clock alone. Over both ways Slurm refuses it for a job that has begun."""
+    waits, runs = site.submit("true", "--begin=now+600"), site.submit("sleep 60", "--nodes=1-2", "--exclusive")
+    site.until(lambda: site.jobs()[runs][0] == "RUNNING", "the job to run")
+    nodes = site.show(runs)["NodeList"]
+    for number, way in enumerate((rest, CommandTransport(CommandRunner())), start=30):
+        until = int(rest.time()) + number
+        way.update(waits, hold_back(until))
+        (job,) = way.jobs([waits])
+        assert (job.begin, job.state) == (until, JobState.PENDING)
+        with pytest.raises(AdapterError) as refused:
+            way.update(runs, hold_back(until))
+        assert BEGUN[0] in refused.value.stderr_tail and not refused.value.transient
+        assert site.show(runs)["NodeList"] == nodes and "ResizeTime" not in site.show(runs)
+
+
 def test_a_field_that_22_05_cannot_write_is_written_by_a_command(site: SlurmSite, rest: RestTransport) -> None:
     job = site.submit("sleep 2", "--begin=now+600")
     pin = {"ReqNodeList": "n5", "StartTime": "now", "AdminComment": "pilotfish:pin=9"}
@@ -174,7 +191,7 @@ def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTran
         adapter.snapshot()
     views = {view.key: view for view in adapter.snapshot().jobs}
     for number, job in enumerate(jobs[:2], start=5):
-        adapter.apply(Start(f"slurm/{job}", views[f"slurm/{job}"].job, (f"n{number}",)))
+        adapter.apply(Place(f"slurm/{job}", views[f"slurm/{job}"].job, (f"n{number}",)))
         site.until(
             lambda job=job, n=number: site.jobs()[job] == ("RUNNING", f"n{n}"), "the job to run where it was put"
         )
@@ -182,13 +199,13 @@ def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTran
         assert comment.startswith("pilotfish:hold=600 pilotfish:pin=") and "AdminComment" not in site.show(job)
     assert len([argv for argv in told if argv[:2] == ["scontrol", "update"]]) == 1, "only what was denied was a command"
     site.run("scontrol", "update", "NodeName=n7", "State=DRAIN", "Reason=test")
-    adapter.apply(Start(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n7",)))
+    adapter.apply(Place(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n7",)))
     assert site.show(jobs[2])["ReqNodeList"] == "n7"
     adapter.apply(Release(f"slurm/{jobs[2]}"))
     assert site.show(jobs[2])["ReqNodeList"] == "(null)"
     views = {view.key: view for view in adapter.snapshot().jobs}
     site.run("scancel", str(jobs[2]))
-    adapter.apply(Start(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n6",)))  # ended meanwhile: nothing to do
+    adapter.apply(Place(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n6",)))  # ended meanwhile: nothing to do
     assert len([argv for argv in told if argv[:2] == ["scontrol", "update"]]) == 1
     adapter.close()
 

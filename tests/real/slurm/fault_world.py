@@ -1,0 +1,326 @@
+"""A site, an operator's daemon under supervision, users with jobs, and what is known of all of them.
+
+Rule: what a user asked for counts once Slurm has accepted it; where Slurm did not answer, that job's times say nothing.
+An administrator looks after it as on a site: a daemon that died is started again, nodes come back, the reaper has its
+timer.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import yaml
+from fault_oracle import Job, Run, Span, differences
+from fault_shims import Shims
+from real_world import COMMAND
+from slurm_daemon import SlurmDaemon
+from slurm_site import OPERATOR, SlurmSite
+
+USERS = ("games", "news")
+HOLDS_S = (8, 12, 16)
+LOOK_S, REAP_S, OLDER_S = 5.0, 12.0, 3
+#: Seconds after which a job that has ended, and runs for Slurm, was forgotten.
+GHOST_S = 25.0
+PENDING = "PENDING"
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
+AWAY = frozenset(("controller", "munge"))
+
+
+class World:
+    """What a campaign of faults happens to.
+
+    Args:
+        site: A site whose queue is empty.
+        folder: A new folder that the operator can reach.
+    """
+
+    def __init__(self, site: SlurmSite, folder: Path) -> None:
+        self.site, self.folder = site, folder
+        self.trail = site.shared() / f"trail-{time.time():.3f}"
+        self.daemon = SlurmDaemon(folder, site.nodes, site.cpus, OPERATOR, timeout_s=5.0)
+        self.daemon.config.write_text(self.daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1"))
+        self.shims = Shims(folder / "shims", OPERATOR)
+        self.daemon.environment |= self.shims.environment | site.environment
+        self.jobs: dict[str, Job] = {}
+        self.down, self.outages, self.touched = set[str](), list[Span](), set[str]()
+        self.kills: list[Span] = []
+        self.moments: dict[str, list[float]] = {}
+        self.killed, self.start_after, self.serving = False, 0.0, True
+        self.ghosts = set[str]()
+        self.said: list[str] = []
+        self.ends: list[str] = []
+        self.configs = [self.daemon.config]
+        self._pool = ThreadPoolExecutor(6)
+        self._looked, self._lock, self._end = 0.0, threading.Lock(), threading.Event()
+        self._pinned: dict[str, float] = {}
+        self._reaper = threading.Thread(target=self._reap_for_ever)
+        self._log = site.path / "log" / "slurmctld.log"
+        self._log_from = self._log.stat().st_size
+        self.daemon.start()
+        self._reaper.start()
+        self.began = time.time()
+
+    @property
+    def answers(self) -> bool:
+        """Whether Slurm is there to answer."""
+        return not self.touched & AWAY
+
+    def as_user(self, user: str, *argv: str, then: Callable[[int, str], None] = lambda code, out: None) -> None:
+        """Run a command as a user, in the background; `then` gets its exit code (-1: it gave up) and what it printed."""
+
+        def run() -> None:
+            words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *argv]
+            if user == "root":
+                words = [*argv]
+            try:
+                done = subprocess.run(
+                    words, capture_output=True, text=True, timeout=60, env=self.site._surroundings(), cwd="/"
+                )
+                then(done.returncode, done.stdout.strip())
+            except subprocess.TimeoutExpired:
+                then(-1, "")
+
+        self._pool.submit(run)
+
+    def submit(self, name: str, draw: random.Random, kind: str) -> None:
+        """Let a user submit a job of some kind; the same draws make the same job."""
+        user, seconds = draw.choice(USERS), draw.choice((0.5, 1, 2, 4, 8))
+        hold = draw.choice(HOLDS_S) if kind not in ("free", "other", "still") else 0
+        comment = {"free": "pilotfish", "other": "mine", "still": "not for pilotfish-"}.get(
+            kind, f"  for me pilotfish:hold={hold}"
+        )
+        cpus, nodes = draw.choice((1, 1, 2, 4)), {"wide": "2", "range": "1-2"}.get(kind, "1")
+        options = [f"--cpus-per-task={cpus}", f"--nodes={nodes}", "--time=5", f"--comment={comment}"]
+        own = f"n{draw.randint(1, self.site.nodes)}" if kind in ("named", "still") else ""
+        excluded = f"n{draw.randint(1, self.site.nodes)}" if draw.random() < 0.2 and not own else ""
+        options += [f"--nodelist={own}"] * bool(own) + [f"--exclude={excluded}"] * bool(excluded)
+        options += [f"--begin=now+{hold}"] * bool(hold) + ["--begin=now+7200"] * (kind == "still")
+        ahead = None
+        before = [job for job in self.jobs.values() if job.user == user and job.handed and job.id and not job.cancelled]
+        if kind == "after" and before:
+            ahead = draw.choice(before[-6:])
+            options.append(f"--dependency=afterany:{ahead.id}")
+        now, asked = time.time(), {"JobName": name, "Comment": comment, "ExcNodeList": excluded or "(null)"}
+        asked["TimeLimit"] = "00:05:00"
+        if kind in ("other", "still"):
+            asked |= {"ReqNodeList": own or "(null)", "AdminComment": ""}
+        elif own:
+            asked["ReqNodeList"] = own
+        job = Job(name, user, kind not in ("other", "still"), now, now + hold, asked, own_nodes=bool(own), ahead=ahead)
+        self.jobs[name] = job
+        line = (
+            f'say() {{ echo "$1 $SLURM_JOB_NAME $SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{self.trail}.{user}; }}'
+            f"; say B; {'scontrol update JobId=$SLURM_JOB_ID Comment=mine;' if kind == 'scribbler' else ''}"
+            f" sleep {seconds}; say E"
+        )
+        if kind == "scribbler":
+            del job.asked["Comment"]
+
+        def then(code: int, out: str) -> None:
+            if code == 0 and out.split(";")[0].isdecimal():
+                job.id = int(out.split(";")[0])
+                job.due += time.time() - now
+            else:
+                job.unsure = True
+
+        argv = ("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", f"--job-name={name}", "--requeue")
+        self.as_user(user, *argv, *options, f"--wrap={line}", then=then)
+
+    def change(self, job: Job, *argv: str, then: Callable[[], None]) -> None:
+        """Let its user change a job; `then` is called if Slurm said that it is done."""
+        since, answered = time.time(), self.answers
+        self.moments.setdefault(job.name, []).append(since)
+
+        def after(code: int, out: str) -> None:
+            self.moments[job.name].append(time.time())
+            if code == 0:
+                then()
+            elif code < 0 or not (answered and self.answers) or any(end > since for _, end in self.outages[-9:]):
+                job.unsure = True  # Slurm may have done it all the same
+                job.asked.clear()
+
+        self.as_user(job.user, *argv, then=after)
+
+    def some(self, draw: random.Random, *states: str) -> Job | None:
+        """Return a job that is in one of these states as far as is known, handed over or not."""
+        found = [
+            job
+            for job in [*self.jobs.values()][-60:]
+            if job.id and (job.state or PENDING) in states and not job.cancelled
+        ]
+        return draw.choice(found) if found else None
+
+    def tend(self) -> None:
+        """Do what an administrator and systemd do: called again and again."""
+        process = self.daemon.process
+        if process is not None and process.poll() is not None:
+            if process.returncode != -signal.SIGKILL:
+                self.ends.append(f"{time.time() - self.began:.1f} s: exit code {process.returncode}")
+            self.daemon.process, self.start_after = None, time.monotonic() + 1.5
+        if self.serving and self.daemon.process is None and time.monotonic() >= self.start_after:
+            self.daemon.spawn()
+        if self.answers and time.monotonic() - self._looked > LOOK_S:
+            self.look()
+            self._tend_nodes()
+            self._looked = time.monotonic()
+
+    def kill_daemon(self, rest_s: float) -> None:
+        """Kill it with -9; it is started again after so many seconds."""
+        if self.daemon.process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self.daemon.stop(signal.SIGKILL)
+        self.start_after = time.monotonic() + rest_s
+
+    def kill_node(self, name: str) -> None:
+        """Let a node die: its slurmd first, else a job of its would still report a failure, then its jobs."""
+        with suppress(AssertionError):
+            self.site.signal(f"slurmd.{name}", signal.SIGKILL)
+        listed = self.site.run(
+            "squeue", "-h", "--states=running,completing", f"--nodelist={name}", "--format=%A", check=False
+        )
+        jobs = {int(word) for word in listed.split() if word.isdecimal()}
+        for process in psutil.process_iter(["cmdline"]):
+            words = " ".join(process.info["cmdline"] or ())
+            if any(f"slurmstepd: [{job}." in words for job in jobs) and self.site.is_ours(process.pid):
+                with suppress(psutil.Error):
+                    children = process.children(recursive=True)
+                    process.kill()
+                    for child in children:
+                        with suppress(psutil.Error):
+                            child.kill()
+
+    def look(self) -> None:
+        """Note how each job stands, and whether what its user asked for is still there."""
+        shown = self.site.run("scontrol", "--all", "show", "job", check=False)
+        now = time.monotonic()
+        self.read_trail()
+        for text in shown.split("\n\n"):
+            found = _fields(text)
+            job = self.jobs.get(found.get("JobName", ""))
+            if job is None:
+                continue
+            job.id, job.restarts = int(found["JobId"]), int(found["Restarts"])
+            job.state = found["JobState"].split()[0]
+            if job.restarts:
+                job.requeued = max(job.requeued, time.mktime(time.strptime(found["SubmitTime"], "%Y-%m-%dT%H:%M:%S")))
+            if not job.handed and job.name.endswith("still"):
+                job.asked.setdefault("EligibleTime", found["EligibleTime"])
+            job.changed |= differences(job, found) if not job.unsure else {}
+            pinned = job.handed and not job.own_nodes and job.state == PENDING and found["ReqNodeList"] != "(null)"
+            if pinned and job.name in self._pinned:
+                job.pinned_s = max(job.pinned_s, now - self._pinned[job.name])
+            elif pinned:
+                self._pinned[job.name] = now
+            else:
+                self._pinned.pop(job.name, None)
+            if job.state == PENDING and found["Reason"] in ("launch_failed_requeued_held", "DependencyNeverSatisfied"):
+                job.unsure = True
+                self.as_user("root", "scontrol", "release", str(job.id))
+
+            if job.state == "RUNNING" and self._is_ghost(job):
+                self.ghosts.add(job.name)
+                self.as_user("root", "scancel", str(job.id))
+
+    def _is_ghost(self, job: Job) -> bool:
+        """Whether a job has ended and runs for Slurm: slurmctld was told of its end, and ended before it wrote it."""
+        run, before = max(job.runs, key=lambda run: run.begin, default=None), time.time() - GHOST_S
+        ended = run is not None and run.restart == job.restarts and run.end is not None and run.end < before
+        return ended and all(until < before for _, until in self.outages[-3:])
+
+    def outage(self, since: float, more_s: float = 0.0) -> None:
+        """Note that Slurm was away until now, and that it needs so many seconds more."""
+        self.outages.append((since, time.time() + more_s))
+        self._pinned.clear()
+
+    def read_trail(self) -> None:
+        """Read what the jobs wrote of their runs."""
+        runs: dict[tuple[str, str], list[tuple[str, float]]] = {}
+        files = [*self.trail.parent.glob(f"{self.trail.name}.*")]
+        for line in (line for file in files for line in file.read_text().splitlines()):
+            words = line.split()
+            if len(words) == 5:
+                runs.setdefault((words[1], words[3]), []).append((words[0], float(words[4])))
+        for job in self.jobs.values():
+            job.runs.clear()
+        for (name, restart), lines in runs.items():
+            begins, ends = ([time for what, time in lines if what == which] for which in "BE")
+            for number, begin in enumerate(sorted(begins)):
+                end = sorted(ends)[number] if number < len(ends) else None
+                self.jobs[name].runs.append(Run(int(restart), begin, end))
+
+    def slurmctld_log(self) -> str:
+        """What slurmctld logged since the beginning."""
+        with self._log.open("rb") as file:
+            file.seek(self._log_from)
+            return file.read().decode(errors="replace")
+
+    def reap(self, *, shims: bool = False) -> None:
+        """Run the reaper once, under the shims or not."""
+        for config in self.configs:
+            argv = [*self.daemon.prefix, *COMMAND, "reap", "--config", str(config), "--older-than", str(OLDER_S)]
+            environment = self.daemon.environment | ({} if shims else {"PYTHONPATH": ""})
+            if not shims:
+                environment["PATH"] = environment["PATH"].partition(":")[2]
+            done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd="/", timeout=120)
+            self.said += [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+    def close(self) -> None:
+        """End what was started."""
+        self._end.set()
+        self._reaper.join()
+        self._pool.shutdown()
+        if self.daemon.process is not None:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        self.daemon.close()
+
+    def use_state_of(self, folder: Path) -> SlurmDaemon:
+        """Return a second daemon with a state of its own, whose pins the reaper looks after, too."""
+        folder.mkdir(exist_ok=True)
+        config = yaml.safe_load(self.daemon.config.read_text())
+        rival = SlurmDaemon(folder, self.site.nodes, self.site.cpus, OPERATOR)
+        socket = {"path": str(rival.socket)}
+        rival.config.write_text(yaml.safe_dump(config | {"socket": socket, "profiles": str(folder / "p.sqlite")}))
+        shutil.chown(rival.config, OPERATOR)
+        cache = {"PILOTFISH_CACHE": self.daemon.environment["PILOTFISH_CACHE"]}
+        rival.environment |= self.site.environment | cache
+        if rival.config not in self.configs:
+            self.configs.append(rival.config)
+        return rival
+
+    def _reap_for_ever(self) -> None:
+        while not self._end.wait(REAP_S):
+            with suppress(subprocess.TimeoutExpired):
+                self.reap()
+
+    def _tend_nodes(self) -> None:
+        listed = self.site.run("sinfo", "-h", "--Node", "--partition=main", "--format=%N %t", check=False)
+        for name, state in (line.split() for line in listed.splitlines() if len(line.split()) == 2):
+            if name in self.down:
+                continue
+            if not self.site.pid(f"slurmd.{name}"):
+                with suppress(AssertionError):
+                    self.site.start_node(name)
+            if state.rstrip("*").startswith(("down", "drain", "drng", "fail")):
+                self.as_user("root", "scontrol", "update", f"NodeName={name}", "State=RESUME")
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields of one job of `scontrol show job`; the comments have a line of their own."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name = line.strip(" ").partition("=")[0]
+        if name in ("Comment", "AdminComment"):
+            found[name] = line.partition("=")[2].removesuffix(" ")
+            continue
+        found |= dict(word.split("=", 1) for word in line.split(" ") if "=" in word)
+    return found

@@ -1,0 +1,103 @@
+"""Every listener and every privilege of the product, listed: what is not in a list here is not in the source."""
+
+from __future__ import annotations
+
+import ast
+import stat
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from pilotfish import trust
+from pilotfish.daemon.config import DaemonConfig
+
+ROOT = Path(trust.__file__).parent
+ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
+#: Files that listen, and where.
+LISTENERS = {
+    "daemon/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
+    "daemon/report/exporter.py": "metrics and health, read only, at 127.0.0.1 by default",
+}
+LISTENING = {
+    "bind", "listen", "create_server", "start_server", "serve_forever", "bind_to_random_port", "HTTPServer",
+    "ThreadingHTTPServer", "TCPServer", "UnixStreamServer", "LocalCluster", "Scheduler",
+}  # fmt: skip
+#: Files that change what a process may do, or whose a file is, and why.
+PRIVILEGED = {
+    "trust.py": "doctor, as root, sees with the eyes of the account of the service: it gives up rights for a while",
+    "daemon/socket_server.py": "gives the socket to the group that the configuration names",
+    "adapters/local/keeper.py": "a keeper adopts what its job leaves behind: PR_SET_CHILD_SUBREAPER needs no right",
+    "profiles/measure/command.py": "likewise",
+    "cli/sweeps/workers.py": "workers end with their parent: PR_SET_PDEATHSIG needs no right",
+}
+CHANGING = {
+    "setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
+    "initgroups", "chroot", "unshare", "setns", "prctl", "capset", "chown", "fchown", "lchown", "pivot_root",
+}  # fmt: skip
+#: Programs that run others with more rights; the product starts none of them.
+RAISING = {"sudo", "su", "doas", "pkexec", "setpriv", "runuser", "machinectl", "newgrp", "sg", "capsh"}
+
+
+def calls(nodes: list[ast.AST], names: set[str]) -> Iterator[str]:
+    """Names of these that are used, as functions or as base classes."""
+    for node in nodes:
+        used: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            used = [node.func]
+        elif isinstance(node, ast.ClassDef):
+            used = node.bases
+        yield from {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in used} & names
+
+
+def programs(nodes: list[ast.AST]) -> Iterator[str]:
+    """Programs that raise rights, as a word of an argv."""
+    for node in nodes:
+        if isinstance(node, (ast.List, ast.Tuple)) and node.elts and isinstance(node.elts[0], ast.Constant):
+            yield from {str(node.elts[0].value).rpartition("/")[2]} & RAISING
+
+
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """The nodes of each file that matter here."""
+    paths = [ROOT / "trust.py", ROOT / "api.py", *(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))]
+    kinds = (ast.Call, ast.ClassDef, ast.List, ast.Tuple)
+    trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+    return {name: [node for node in ast.walk(tree) if isinstance(node, kinds)] for name, tree in trees.items()}
+
+
+def found(search: Callable[[list[ast.AST]], Iterator[str]]) -> dict[str, list[str]]:
+    every = {name: [*search(those)] for name, those in nodes().items()}
+    return {name: names for name, names in every.items() if names}
+
+
+def test_what_listens_is_listed() -> None:
+    assert set(found(lambda nodes: calls(nodes, LISTENING))) == set(LISTENERS)
+    config = DaemonConfig(cluster="x")
+    assert (config.metrics.address, config.socket.mode, config.socket.group) == ("127.0.0.1", "0600", None)
+
+
+def test_what_changes_rights_is_listed() -> None:
+    assert set(found(lambda nodes: calls(nodes, CHANGING))) == set(PRIVILEGED)
+    assert found(programs) == {}
+
+
+def test_no_file_gives_its_user_rights() -> None:
+    for path in ROOT.rglob("*"):
+        if not ({".venv", ".git", "build"} & set(path.relative_to(ROOT).parts)) and path.is_file():
+            assert not path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID), path
+
+
+@pytest.mark.parametrize("name", ["pilotfishd.service", "pilotfish-reap.service"])
+def test_the_services_need_no_privilege(name: str) -> None:
+    """No capability, no root, no further group; what they run is the program alone."""
+    lines = [line.partition("=")[::2] for line in (ROOT / "systemd" / name).read_text().splitlines() if "=" in line]
+    said = dict(lines)
+    assert (said["User"], said["Group"], said["CapabilityBoundingSet"]) == ("pilotfish", "pilotfish", "")
+    assert said["NoNewPrivileges"] == said["RestrictSUIDSGID"] == "yes" and said["UMask"] == "0077"
+    assert not {"AmbientCapabilities", "SupplementaryGroups", "PermissionsStartOnly", "DynamicUser"} & said.keys()
+    starts = [value for key, value in lines if key.startswith("Exec") and key != "ExecReload"]
+    assert all(value.removeprefix("-").startswith("/usr/bin/pilotfish ") for value in starts), "no '+' and no '!'"
+    (user,) = [line for line in (ROOT / "systemd/pilotfish.sysusers.conf").read_text().splitlines() if line[:2] == "u "]
+    assert user.split()[:2] == ["u", "pilotfish"] and "-:" not in user
