@@ -17,14 +17,17 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels pure lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels modules pure lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
 
+# Each of the many processes of a test run would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Four jobs at a time: the packages come and the kernels are compiled while the types are checked.
 test: $(READY)
-	@$(MAKE) --no-print-directory --output-sync=line -j 4 lint packages kernels
+	@$(MAKE) --no-print-directory --output-sync=line -j 4 lint packages kernels modules
 	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
 
 # Two jobs at a time: the types are checked while the tests run.
@@ -36,6 +39,10 @@ packages:
 
 kernels: $(READY)
 	@$(GUARDED) $(BIN)/pilotfish warm
+
+# Once, not by each worker.
+modules: $(READY)
+	@$(GUARDED) $(PYTEST) --collect-only -q >/dev/null
 
 pure: kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick

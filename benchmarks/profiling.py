@@ -24,7 +24,7 @@ from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.profiles.measure.command import measure as profiled
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.model.plan import Cancel, Start
+from pilotfish.simulate.model.plan import Cancel, Submit
 
 #: Run time and core time of the program, seconds; share of a core that the profiler used meanwhile.
 Cost = tuple[float, float, float]
@@ -64,7 +64,7 @@ def _keepers(count: int, span_s: float) -> float:
         keys = [f"j{i}" for i in range(count)]
         try:
             for key in keys:
-                adapter.apply(Start(key, sleeper, ("a",)))
+                adapter.apply(Submit(key, sleeper, ("a",)))
             while any(view.pid is None for view in adapter.snapshot().jobs):
                 time.sleep(0.05)
             time.sleep(2.0)
