@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -131,12 +130,11 @@ class SlurmSite(SlurmCluster):
         return f"http://127.0.0.1:{self.ports['rest']}"
 
     @property
-    def others(self) -> tuple[str, ...]:
-        """What runs beside the controller and the nodes."""
-        return ("slurmrestd", "powerd", "slurmdbd", "mariadbd")
+    def services(self) -> tuple[str, ...]:
+        """What runs, in the order in which it is ended."""
+        return (*super().services, "slurmrestd", "powerd", "slurmdbd", "mariadbd")
 
-    def up(self) -> None:
-        """Start what is not running, and wait until it serves."""
+    def _up(self) -> None:
         if not self.config.exists():
             self._lay_out()
         self.start_munge()
@@ -205,16 +203,6 @@ class SlurmSite(SlurmCluster):
                 return pid if os.fsencode(self.path) in ours and not _is_zombie(pid) else 0
             return 0
         return super().pid(who)
-
-    def down(self) -> None:
-        """End every job and every process of ours."""
-        super().down()
-        for who in self.others:
-            if pid := self.pid(who):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-                    os.kill(pid, signal.SIGKILL)
-                self.until(lambda who=who: not self.pid(who), f"{who} to end")
 
     def _add_accounts(self) -> None:
         if "research" in self.run("sacctmgr", "-nP", "list", "account"):
