@@ -64,16 +64,6 @@ def test_other_jobs_are_never_changed(slurm: SlurmCluster, daemon: SlurmDaemon) 
     assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
 
 
-def test_an_array_that_is_held_for_us_is_let_go_at_once(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    daemon.start()
-    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--array=1-3")
-    members = range(array, array + 3)
-    eventually(
-        lambda: all(slurm.jobs().get(job, "")[:1] == ("COMPLETED",) for job in members), "the end of its members"
-    )
-    assert any("members of arrays" in entry["text"] for entry in daemon.story(array)["story"])
-
-
 @pytest.mark.parametrize("grace_s", [600, 18])
 def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     slurm: SlurmCluster, daemon: SlurmDaemon, grace_s: int
