@@ -64,6 +64,23 @@ def test_other_jobs_are_never_changed(slurm: SlurmCluster, daemon: SlurmDaemon) 
     assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
 
 
+def test_a_begin_time_in_the_comment_hands_over_from_a_login_node_with_a_wrong_clock(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    """What `sbatch --begin=now+600` sends where the clock is an hour ahead."""
+    until = int(time.time()) + 4200
+    begin = f"--begin={time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(until))}"
+    said, moved = (slurm.submit("true", begin, f"--comment=pilotfish:until={until}") for _ in range(2))
+    unsaid = slurm.submit("true", begin, "--comment=pilotfish:hold=600")
+    slurm.run("scontrol", "update", f"JobId={moved}", f"StartTime=uts{until - 600}", user="games")
+    daemon.start()
+    eventually(lambda: all_ended(slurm, [said]), "the end of the job that says when it begins")
+    time.sleep(1.5)
+    for job in (moved, unsaid):
+        assert "AdminComment" not in slurm.show(job) and slurm.jobs()[job][0] == "PENDING"
+        assert "moved its begin time, or the clock of the login node" in daemon.story(job)["waits"]
+
+
 @pytest.mark.parametrize("grace_s", [600, 18])
 def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     slurm: SlurmCluster, daemon: SlurmDaemon, grace_s: int
