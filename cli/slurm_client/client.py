@@ -105,13 +105,18 @@ class SlurmClient:
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own = own_jobs(self.settings.timeout_seconds)
-        found = read_workflows(own, records.known(state_dir(), warn))
+        own, known = own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn)
+        begun = {record.id: record for record in known if record.stage == BEGUN}
+        if target in begun:  # also if Slurm cannot be asked: what it has not carried out yet does no work
+            begun[target].reached(TAKEN_BACK)
+        found = read_workflows(own, known)
         watched = _find(found, target.partition("/")[0])
         names = [_job(found, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
-        if watched.record and watched.record.stage == BEGUN and "/" not in target:
-            watched.record.reached(TAKEN_BACK)
+        if watched.id in begun and "/" not in target:
+            begun[watched.id].reached(TAKEN_BACK)
+        elif watched.id in begun and names[0] not in watched.jobs:
+            raise InvalidJobError(f"{target} is not submitted: `pilotfish cancel {watched.id}` takes all of it back")
         elif not alive:
             reply = job_reply(watched, names[0]) if len(names) == 1 else workflow_reply(watched)
             raise InvalidJobError(f"{target} has ended already ({reply['state']})")
