@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from real_world import eventually
+from real_world import eventually, pilotfish
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
@@ -183,22 +183,43 @@ ASKED = {
 }  # fmt: skip
 
 
-def test_whatever_a_job_asks_for_it_is_placed_or_let_go_at_once(site: SlurmSite, daemon: SlurmDaemon) -> None:
+@pytest.fixture
+def mine(site: SlurmSite) -> Iterator[None]:
+    """A reservation of the user's, now."""
     words = ("ReservationName=mine", "StartTime=now", "Duration=10", "Nodes=n8", "Users=games")
     site.run("scontrol", "create", "reservation", *words)
-    try:
-        jobs = {options: hand_over(site, "true", *options.split()) for options in ASKED}
-        daemon.start()
-        eventually(lambda: {state for state, _ in site.jobs().values()} == {"COMPLETED"}, "the end of all jobs")
-    finally:
-        site.run("scancel", "--user=games")
-        site.until(lambda: not site.run("squeue", "--noheader"), "the queue to be empty")
-        site.run("scontrol", "delete", "ReservationName=mine")
+    yield
+    site.run("scancel", "--user=games")
+    site.until(lambda: not site.run("squeue", "--noheader"), "the queue to be empty")
+    site.run("scontrol", "delete", "ReservationName=mine")
+
+
+def test_whatever_a_job_asks_for_it_is_placed_or_let_go_at_once(
+    site: SlurmSite, daemon: SlurmDaemon, mine: None
+) -> None:
+    jobs = {options: hand_over(site, "true", *options.split()) for options in ASKED}
+    daemon.start()
+    eventually(lambda: {state for state, _ in site.jobs().values()} == {"COMPLETED"}, "the end of all jobs")
     for options, job in jobs.items():
         story, shown, why = daemon.story(job)["story"], site.show(job), ASKED[options]
         if why:
             assert any("release" in entry["text"] and why in entry["text"] for entry in story), (options, story)
         assert (shown["NodeList"] == shown["ReqNodeList"]) is not bool(why), (options, shown, story)
+
+
+def test_with_a_dead_daemon_the_reaper_lets_everything_go_that_has_waited_too_long(
+    site: SlurmSite, tmp_path: Path, mine: None
+) -> None:
+    options = [*ASKED, f"--nodes={site.nodes - 1}"]
+    jobs = [hand_over(site, "true", *each.split()) for each in options]
+    unasked = site.submit("true", "--begin=now+600")
+    time.sleep(4)
+    reap = ("reap", "--config", SlurmDaemon(tmp_path, site.nodes, site.cpus, max_defer_s=2).config)
+    assert pilotfish(*reap, "--older-than", "60").stdout == ""
+    done = pilotfish(*reap, "--older-than", "1")
+    assert done.returncode == 0 and {f"release slurm/{job}" for job in jobs} <= set(done.stdout.splitlines()), done
+    eventually(lambda: {site.jobs()[job][0] for job in jobs} == {"COMPLETED"}, "the end of all jobs")
+    assert site.jobs()[unasked][0] == "PENDING" and pilotfish(*reap, "--older-than", "1").stdout == ""
 
 
 def test_no_job_is_kept_longer_than_the_site_allows(site: SlurmSite, tmp_path: Path) -> None:
