@@ -6,6 +6,7 @@ Rule: it needs no daemon and asks Slurm as the user. The choices of a daemon app
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,8 @@ from .watch import Watched, job_reply, log_reply, read_workflows, workflow_reply
 if TYPE_CHECKING:
     from .settings import Settings
 
-#: Ended workflows that `status` shows, and seconds for which their records are kept.
-RECENT, KEPT_S = 20, 30 * 86_400.0
+#: Ended workflows that `status` shows, and records of workflows that are kept.
+RECENT, KEPT = 20, 500
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class SlurmClient:
         own, state = own_jobs(self.settings.timeout_seconds), state_dir()
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
-            records.forget(state, time.time() - KEPT_S)
+            records.forget(state, KEPT)
             made = _known(state, id, flow)
             if made is not None and made.stage == WHOLE:
                 return id
@@ -97,11 +98,11 @@ class SlurmClient:
             if (single := own.named(job)) is None:
                 raise
             watched, name = Watched("slurm", jobs={job: single}), job
-        try:
+        now, resized, job = time.time(), False, watched.jobs.get(name)
+        with suppress(AdapterError):
             now = own.time()
-        except AdapterError:
-            now = time.time()
-        return log_reply(watched, name, now)
+            resized = job is not None and job.state is not JobState.PENDING and own.resized(job.id)
+        return log_reply(watched, name, now, resized=resized)
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
