@@ -98,10 +98,10 @@ class SlurmClient:
             if (single := own.named(job)) is None:
                 raise
             watched, name = Watched("slurm", jobs={job: single}), job
-        now, resized, job = time.time(), False, watched.jobs.get(name)
+        now, resized, queued = time.time(), False, watched.jobs.get(name)
         with suppress(AdapterError):
             now = own.time()
-            resized = job is not None and job.state is not JobState.PENDING and own.resized(job.id)
+            resized = queued is not None and queued.state is not JobState.PENDING and own.resized(queued.id)
         return log_reply(watched, name, now, resized=resized)
 
     def cancel(self, target: str) -> dict[str, Any]:
