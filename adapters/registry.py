@@ -1,9 +1,9 @@
 """Adapters by name, found by entry points.
 
 Rule: an adapter is a module that an installed package offers in the entry-point group `pilotfish.adapters`. It has a
-function `create(cluster, **options)` and may have `discover()`, `examine(...)`, `reap(...)` and `export(...)`. It is
-imported when it is used. The built-in adapters need no package metadata, so that a source checkout works, and cannot be
-replaced.
+function `create(cluster, **options)` and may have `discover()`, `examine(...)`, `reap(...)`, `export(...)`,
+`setup(...)` and `is_here()`. It is imported when it is used. The built-in adapters need no package metadata, so that a
+source checkout works, and cannot be replaced.
 
     [project.entry-points."pilotfish.adapters"]
     mycluster = "my_package.adapter"
@@ -29,6 +29,8 @@ from .findings import Finding, Service
 
 GROUP = "pilotfish.adapters"
 BUILT_IN = ("local", "oar", "simulated", "slurm")
+#: The adapter of this machine.
+MACHINE = "local"
 
 
 def names() -> list[str]:
@@ -150,6 +152,26 @@ def examine(
     run = _function(name, "examine", f"there is nothing to examine of {name!r}")
     _check(name, options)
     return cast("list[Finding]", run(cluster, user, service, trial=trial, **options))
+
+
+def present() -> list[str]:
+    """Return the names of the adapters whose resource manager has its commands on this machine, sorted."""
+    return [name for name in names() if _has(name, "is_here") and _module(name).is_here()]
+
+
+def setup(name: str | None, user: str, *, undo: bool = False) -> str:
+    """Return the commands that set the service up at a site, or remove it.
+
+    Args:
+        name: Name of the adapter; None: the first that has such commands.
+        user: Account of the service.
+        undo: Remove it.
+
+    Raises:
+        ConfigError: There is no such adapter, or nothing is to be set up.
+    """
+    name = name or next(other for other in names() if _has(other, "setup"))
+    return cast(str, _function(name, "setup", f"nothing is to be set up for {name!r}")(user, undo=undo))
 
 
 def _check(name: str, options: Mapping[str, object]) -> None:

@@ -13,7 +13,7 @@ from ..adapters import registry
 from ..adapters.base import Adapter
 from ..daemon.learning.job_profiles import classes_of, with_classes
 from ..daemon.one_off import QueuePreview, look
-from ..daemon.paths import profile_store_path
+from ..daemon.paths import profile_store_path, state_dir
 from ..daemon.planning.problem import Options
 from ..daemon.state.journal_db import copy_database
 from ..formats.plan import plan_to_dict
@@ -64,11 +64,15 @@ def show_queue(
     profiles = store or profile_store_path()
     with ExitStack() as stack:
         with adapter_errors(config):
-            if name == "local":
-                raise ConfigError("adapter", "", "'local' has no queue of its own: name a workflow", "slurm")
             cluster, assumed = (read_cluster(nodes), ()) if nodes else registry.discover(name)
-            note(*assumed)
+            home = configured.journal.parent if configured else state_dir()
+            settings = registry.options_of_service(
+                name, settings, folder=(config or home).parent, state_dir=home / name, read_only=True
+            )
             manager = stack.enter_context(closing(registry.create(name, cluster, **settings)))
+            if not manager.capabilities.offers:
+                raise ConfigError("adapter", "", f"{name!r} has no queue of its own: name a workflow")
+            note(*assumed)
         _recognise_pins(manager, configured)
         load_simulator()
         warn(*manager.notes)

@@ -136,7 +136,7 @@ def _carry_out(
     from .output.live import view
 
     with ExitStack() as stack:
-        adapter = stack.enter_context(closing(registry.create("local", site, state_dir=home)))
+        adapter = stack.enter_context(closing(registry.create(registry.MACHINE, site, state_dir=home)))
         note(*adapter.notes)
         metrics, health = Metrics(), Health(10.0, time.monotonic)
         if port is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import getpass
 import math
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..adapters import registry
 from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from ..daemon.paths import default_config_path, runtime_socket, state_dir
 from ..simulate.errors import ConfigError
@@ -54,10 +54,9 @@ def doctor(
     """
     who = user or _me()
     if setup or undo:
-        from ..adapters.slurm.doctor.setup import SETUP, UNDO
-
-        for text in [SETUP] * setup + [UNDO] * undo:
-            show_document(text.format(user=user or "pilotfish") + "\n")
+        with adapter_errors(config):
+            for back in [False] * setup + [True] * undo:
+                show_document(registry.setup(adapter, user or "pilotfish", undo=back) + "\n")
         return 0
     if trial and user not in (None, _me()):
         raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
@@ -80,7 +79,7 @@ def _me() -> str:
 
 
 def _examine_all(user: str, trial: bool) -> list[Finding]:
-    """Examine what is here: the default configuration, this machine, Slurm."""
+    """Examine what is here: the default configuration, this machine, its resource managers."""
     config, found = default_config_path(), []
     if config is None:
         found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
@@ -92,28 +91,29 @@ def _examine_all(user: str, trial: bool) -> list[Finding]:
         except ConfigError as error:
             found.append(Finding(PROBLEM, "config", str(error)))
     if not any(finding.topic == "cpus" for finding in found):
-        found += _examine("local", None, user, False)
-    if config is None and shutil.which("scontrol"):
-        slurm = _examine("slurm", None, user, trial)
-        unreachable = all(finding.topic == "commands" for finding in slurm)  # Slurm's programs without a Slurm
-        found += [replace(finding, level=NOTE) if unreachable else finding for finding in slurm]
+        found += _examine(registry.MACHINE, None, user, False)
+    for name in registry.present() if config is None else ():
+        there = _examine(name, None, user, trial)
+        unreachable = all(finding.topic == "commands" for finding in there)  # its programs without a controller
+        found += [replace(finding, level=NOTE) if unreachable else finding for finding in there]
     return found
 
 
 def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
-    from ..adapters import registry
-
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
     service, found = _service(loaded) if loaded else (Service(), [])
     if config and loaded:
         service = replace(service, config=config.absolute(), account=_account_of(loaded, user))
         found += _files(config, loaded, service.account)
-    if name == "local":
-        settings.setdefault("state_dir", (loaded.journal.parent if loaded else state_dir()) / "local")
+    folder = loaded.journal.parent if loaded else state_dir()
     with adapter_errors(config):
+        settings = registry.options_of_service(
+            name, settings, folder=(config or folder).parent, state_dir=folder / name, read_only=True
+        )
         examined = registry.examine(name, cluster, user, service, trial=trial, **settings)
-    return [*examined, *found, *(_counters() if name == "local" else ())]
+    here = any(finding.topic == "cpus" for finding in examined)  # its jobs run on this machine
+    return [*examined, *found, *(_counters() if here else ())]
 
 
 def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
@@ -178,7 +178,7 @@ def _counters() -> list[Finding]:
 def cluster(
     adapter: Annotated[
         str, option("NAME", "Resource manager to ask: slurm, or local (this machine).", words=("slurm", "local"))
-    ] = "local",
+    ] = registry.MACHINE,
     as_json: options.Json = False,
 ) -> None:
     """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
@@ -190,7 +190,6 @@ def cluster(
       pilotfish cluster --adapter slurm > cluster.yaml
       pilotfish cluster > here.yaml
     """
-    from ..adapters import registry
     from ..formats.cluster import dump_cluster
 
     with adapter_errors(None):
@@ -249,7 +248,6 @@ def reap(
       pilotfish reap --config /etc/pilotfish/pilotfish.yaml
       pilotfish reap --config pilotfish.yaml --older-than 10 --dry-run
     """
-    from ..adapters import registry
     from ..daemon.config import load_service_config
 
     path = config_file(config)

@@ -175,6 +175,20 @@ def reap(
     return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
 
 
+def is_here() -> bool:
+    """Return whether Slurm's commands are on this machine."""
+    import shutil
+
+    return shutil.which("scontrol") is not None
+
+
+def setup(user: str, *, undo: bool = False) -> str:
+    """Return the commands that set the service up for an account, or remove it; see `registry.setup`."""
+    from .doctor.setup import SETUP, UNDO
+
+    return (UNDO if undo else SETUP).format(user=user)
+
+
 def export(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
     """Return a shell script of sbatch lines; see `registry.export`."""
     from .plan_export import export

@@ -34,7 +34,7 @@ from .placement.eligibility import Deferral, Eligibility, EligibilityCache
 from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
-from .resize_watch import ResizeWatch
+from .resize_watch import RESIZED, ResizeWatch
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 
@@ -175,6 +175,7 @@ class SlurmAdapter(Adapter):
         now = self._time()
         self.changes.record.refresh()
         new = {job.id: self.changes.recognise(job, self._clock.now) for job in jobs}
+        new |= {job: replace(new[job], reason=RESIZED) for job in self._resizes.resized & new.keys()}
         if whole or any(self._jobs.get(job.id) != job for job in new.values()):
             self._eligibility = None
         self._jobs = new if whole else self._jobs | new
@@ -217,7 +218,7 @@ class SlurmAdapter(Adapter):
 
     def load(self) -> Load | None:
         """Return the request counts of the transport, if it keeps any; `resized` is a result of `update`."""
-        found, resized = self._load(), self._resizes.count
+        found, resized = self._load(), len(self._resizes.resized)
         if found is None or not resized:
             return found
         return replace(found, requests={**found.requests, ("update", "resized"): resized})

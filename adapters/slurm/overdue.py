@@ -32,7 +32,7 @@ MOST_NODES = 8192
 LONGEST_LIST = 2**16
 FIELDS = (
     "JobID", "UserID", "ReqNodes", "Comment", "admin_comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
-    "EligibleTime", "RestartCnt", "JobArrayID", "HetJobID", "Reservation",
+    "EligibleTime", "RestartCnt",
 )  # fmt: skip
 _NONE = ("", "(null)", "N/A")
 
@@ -112,7 +112,7 @@ class Reaper:
         now = time.monotonic() + offset
         if job.pinned is not None:
             return self._changes.unpin(job) if job.pinned < now - older_s else None
-        kept = not (job.part or job.reservation or job.let_go) and self._selection.takes(job) and is_held(job, now)
+        kept = not job.let_go and self._selection.takes(job) and is_held(job, now)
         if kept and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
             return self._changes.let_go(job, now)
         return None
@@ -164,13 +164,11 @@ def _job(row: Mapping[str, str]) -> SlurmJob:
     return SlurmJob(
         id=number,
         state=JobState.PENDING,
-        part=any(mark in row["JobArrayID"] for mark in "_+") or _number(row["HetJobID"]) not in (None, 0),
         uid=uid,
         account=_word(row["Account"]),
         qos=_word(row["QOS"]),
         partition=_word(row["Partition"]),
         features=_word(row["Feature"]),
-        reservation=_word(row["Reservation"]),
         submit=_time(row["SubmitTime"]),
         begin=_time(row["EligibleTime"]),
         restarts=_number(row["RestartCnt"]) or 0,

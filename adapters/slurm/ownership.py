@@ -1,8 +1,8 @@
 """Which jobs are handed over to pilotfish, and what may be done with each now.
 
 Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
-change only if the job's comment says so (`pilotfish:hold=SECONDS`) and the begin time is that long after submission,
-and has been the same since it was first seen.
+change only if the job's comment says so and it has been the same since it was first seen: `pilotfish:hold=SECONDS`,
+which is counted from the submission, or `pilotfish:until=EPOCH`, the begin time itself, which no clock can make wrong.
 Every other begin time is the user's or Slurm's; Slurm sets one when it requeues a job, until the credential of the
 first run has expired.
 
@@ -27,8 +27,9 @@ from .records import SlurmJob
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
 _WORD = re.compile(r"[\w.-]+")
 _HOLD = re.compile(r"(?:^|;)hold=(\d{1,7})(?:;|$)")
-#: Seconds by which a begin time may be before and after submission plus hold: a slow `sbatch`, and rounding. What is
-#: further away was moved by its user, or comes from a login node with a wrong clock.
+_UNTIL = re.compile(r"(?:^|;)until=(\d{1,10})(?:;|$)")
+#: Seconds by which a begin time may be before and after the one in the comment: a slow `sbatch`, and rounding. What is
+#: further away was moved by its user, or is a hold from a login node with a wrong clock.
 EARLY_S, LATE_S = 15.0, 5.0
 #: Seconds for which a job is held back before it is bound to nodes, and seconds that must be left of them, or of our
 #: hold, when it is.
@@ -84,6 +85,15 @@ def hold_seconds(comment: str) -> int | None:
     return int(hold[1]) if hold else None
 
 
+def begins_later(job: SlurmJob) -> float | None:
+    """Return by how many seconds a job begins later than its comment says; None if it says nothing about it."""
+    tag, hold = _TAG.search(job.comment), hold_seconds(job.comment)
+    until = _UNTIL.search(tag["rest"] or "") if tag else None
+    if job.begin is None or job.submit is None or (until is None and hold is None):
+        return None
+    return job.begin - (float(until[1]) if until else job.submit + (hold or 0))
+
+
 def ready(job: SlurmJob) -> bool:
     """Return whether the job waits for nothing but nodes or its begin time."""
     return job.reason.split(",")[0] in _READY
@@ -91,10 +101,10 @@ def ready(job: SlurmJob) -> bool:
 
 def is_held(job: SlurmJob, now: float) -> bool:
     """Return whether only a begin time that was set for us keeps the job from starting."""
-    hold = hold_seconds(job.comment)
-    if hold is None or job.moved or job.restarts or job.begin is None or job.submit is None or job.begin <= now:
+    later = begins_later(job)
+    if later is None or job.moved or job.restarts or (job.begin or 0.0) <= now:
         return False
-    return -EARLY_S <= job.begin - job.submit - hold <= LATE_S
+    return -EARLY_S <= later <= LATE_S
 
 
 def may_begin(job: SlurmJob, now: float) -> bool:
@@ -136,7 +146,7 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
     if job.begin is not None and job.begin > now:
         if job.restarts:
             return Ownership.WAITING, "Slurm lets it wait after a requeue"
-        if hold_seconds(job.comment) is None:
+        if begins_later(job) is None:
             return Ownership.WAITING, "its user wants it to begin later"
         return Ownership.WAITING, "its user moved its begin time, or the clock of the login node is wrong"
     if job.priority == 0:

@@ -17,6 +17,8 @@ from ..base import AdapterError
 from .records import SlurmJob
 
 log = logging.getLogger("pilotfish.slurm")
+#: What the owner of a resized job reads.
+RESIZED = "pilotfish changed its nodes after it had begun, by a fault; tell the administrators of the service"
 #: Seconds for which a request may still be carried out, and seconds between two looks at a job.
 UNDER_WAY_S, LOOK_EVERY_S = 310.0, 30.0
 
@@ -29,13 +31,13 @@ class ResizeWatch:
         clock: Monotonic clock, seconds.
 
     Attributes:
-        count: Number of jobs that were resized.
+        resized: Jobs that were resized, by id.
     """
 
     def __init__(self, resized: Callable[[int], bool], clock: Callable[[], float]) -> None:
-        self._resized, self._clock = resized, clock
+        self._ask, self._clock = resized, clock
         self._doubts: dict[int, tuple[float, float]] = {}  # job id -> when the doubt ends, when to look next
-        self.count = 0
+        self.resized: set[int] = set()
 
     def doubt(self, job: int) -> None:
         """Note a placement that may reach the job after it has begun."""
@@ -63,9 +65,9 @@ class ResizeWatch:
         return False
 
     def _report(self, job: SlurmJob) -> None:
-        if self._resized(job.id):
+        if self._ask(job.id):
             self._doubts.pop(job.id, None)
-            self.count += 1
+            self.resized.add(job.id)
             log.error(
                 "job %d began before our node list reached Slurm, which resized it to %s: please report this",
                 job.id, ",".join(job.placed) or "other nodes",

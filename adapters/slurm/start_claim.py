@@ -5,7 +5,8 @@ no word by which the second would be refused. So a job asks before it works: a s
 login node and the compute nodes share, names the one job that may run. Making it is atomic, over NFS too.
 
 Rule: the client claims for the job that it has seen; a job that finds no claim makes its own; a job that finds one of
-another does nothing. A requeued job has its own id again. Where no link can be made or read the job runs.
+another does nothing, and one that finds that its work was cancelled ends as cancelled, so that nothing follows it. A
+requeued job has its own id again. Where no link can be made or read the job runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-#: Claims a key for no job: whatever Slurm still starts under it does nothing.
+#: Claims a key for no job: its work was cancelled.
 NO_JOB = 0
 
 
@@ -39,7 +40,9 @@ def guard(file: Path) -> str:
     link = shlex.quote(str(file))
     return (
         f'ln -s "$SLURM_JOB_ID" {link} 2>/dev/null || '
-        f'case "$(readlink {link})" in ""|"$SLURM_JOB_ID") ;; *) '
+        f'case "$(readlink {link})" in ""|"$SLURM_JOB_ID") ;; {NO_JOB}) '
+        f'echo "pilotfish: job $SLURM_JOB_ID was cancelled before Slurm had it, and does nothing" >&2; '
+        'scancel "$SLURM_JOB_ID"; exit 1 ;; *) '
         f'echo "pilotfish: job $SLURM_JOB_ID was submitted twice and does nothing; see job $(readlink {link})" >&2; '
         "exit 0 ;; esac"
     )

@@ -6,6 +6,7 @@ Rule: it needs no daemon and asks Slurm as the user. The choices of a daemon app
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,8 +34,8 @@ from .watch import Watched, job_reply, log_reply, read_workflows, workflow_reply
 if TYPE_CHECKING:
     from .settings import Settings
 
-#: Ended workflows that `status` shows, and seconds for which their records are kept.
-RECENT, KEPT_S = 20, 30 * 86_400.0
+#: Ended workflows that `status` shows, and records of workflows that are kept.
+RECENT, KEPT = 20, 500
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class SlurmClient:
         own, state = own_jobs(self.settings.timeout_seconds), state_dir()
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
-            records.forget(state, time.time() - KEPT_S)
+            records.forget(state, KEPT)
             made = _known(state, id, flow)
             if made is not None and made.stage == WHOLE:
                 return id
@@ -97,21 +98,26 @@ class SlurmClient:
             if (single := own.named(job)) is None:
                 raise
             watched, name = Watched("slurm", jobs={job: single}), job
-        try:
+        now, resized, queued = time.time(), False, watched.jobs.get(name)
+        with suppress(AdapterError):
             now = own.time()
-        except AdapterError:
-            now = time.time()
-        return log_reply(watched, name, now)
+            resized = queued is not None and queued.state is not JobState.PENDING and own.resized(queued.id)
+        return log_reply(watched, name, now, resized=resized)
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own = own_jobs(self.settings.timeout_seconds)
-        found = read_workflows(own, records.known(state_dir(), warn))
+        own, known = own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn)
+        begun = {record.id: record for record in known if record.stage == BEGUN}
+        if target in begun:  # also if Slurm cannot be asked: what it has not carried out yet does no work
+            begun[target].reached(TAKEN_BACK)
+        found = read_workflows(own, known)
         watched = _find(found, target.partition("/")[0])
         names = [_job(found, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
-        if watched.record and watched.record.stage == BEGUN and "/" not in target:
-            watched.record.reached(TAKEN_BACK)
+        if watched.id in begun and "/" not in target:
+            begun[watched.id].reached(TAKEN_BACK)
+        elif watched.id in begun and names[0] not in watched.jobs:
+            raise InvalidJobError(f"{target} is not submitted: `pilotfish cancel {watched.id}` takes all of it back")
         elif not alive:
             reply = job_reply(watched, names[0]) if len(names) == 1 else workflow_reply(watched)
             raise InvalidJobError(f"{target} has ended already ({reply['state']})")

@@ -178,12 +178,15 @@ def known(state: Path, report: Callable[[str], None]) -> list[Record]:
     return sorted(found, key=lambda record: record.time)
 
 
-def forget(state: Path, before: float) -> None:
-    """Remove records that were last changed before a moment, epoch seconds."""
+def forget(state: Path, keep: int) -> None:
+    """Remove all records but those changed last, `keep` of them: a clock that steps forgets nothing."""
+    found = []
     for path in (state / "workflows").glob("*.jsonl"):
         with suppress(OSError):
-            if path.stat().st_mtime < before:
-                path.unlink()
+            found.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(found, reverse=True)[keep:]:
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager

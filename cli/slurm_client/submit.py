@@ -25,6 +25,7 @@ from pathlib import Path
 from ...adapters.base import AdapterError
 from ...adapters.slurm import submission
 from ...adapters.slurm.records import SlurmJob
+from ...adapters.slurm.start_claim import NO_JOB
 from ...adapters.slurm.user_client import OwnJobs, by_key, too_long
 from ...daemon.learning.job_profiles import has_default_profile
 from ...formats.text import count
@@ -205,8 +206,13 @@ class Submitter:
         raise AssertionError
 
     def _claimed(self, job: Job, number: int) -> int:
-        """Return the id of the job that may run: this one, unless an earlier submission of it has begun to."""
+        """Return the id of the job that may run: this one, unless an earlier submission of it has begun to.
+
+        Raises AdapterError if the workflow was cancelled meanwhile.
+        """
         winner = self.record.claim(job.id, number)
+        if winner == NO_JOB:
+            raise AdapterError(f"{self.record.id} was cancelled meanwhile", kind="refused")
         if winner != number:
             self._unsure = True  # the other is a double, which is cancelled before anything is unlocked
             self.say(f"{job.id} was submitted before, as job {winner}; job {number} is cancelled")

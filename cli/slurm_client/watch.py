@@ -180,8 +180,15 @@ def _has_begun(watched: Watched, name: str) -> bool:
     return bool(watched.record and watched.record.ended.get(name, {}).get("start_time") is not None)
 
 
-def log_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
-    """Return the log of a job of a workflow, for `explain`; `now` is the controller's time, epoch seconds."""
+def log_reply(watched: Watched, name: str, now: float, *, resized: bool = False) -> dict[str, Any]:
+    """Return the log of a job of a workflow, for `explain`.
+
+    Args:
+        watched: the workflow.
+        name: of the job.
+        now: the controller's time, epoch seconds.
+        resized: Slurm changed its nodes after it had begun.
+    """
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
     return {
@@ -191,13 +198,13 @@ def log_reply(watched: Watched, name: str, now: float) -> dict[str, Any]:
         "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _log(watched, name, job, shown, began)
+            for time, kind, text in _log(watched, name, job, shown, began, resized)
         ],
     }
 
 
 def _log(
-    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float
+    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float, resized: bool
 ) -> list[tuple[float, str, str]]:
     entries: list[tuple[float, str, str]] = []
     record = watched.record
@@ -216,6 +223,9 @@ def _log(
         entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
     if shown["start_time"] is not None:
         entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
+        if resized:
+            why = "you, an administrator, or a fault of pilotfish if it chose the nodes: then tell the administrators"
+            entries.append((shown["start_time"], "resized", f"its nodes were changed after it had begun, by {why}"))
     if shown["finish_time"] is not None:
         how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
         entries.append((shown["finish_time"], "ended", how))

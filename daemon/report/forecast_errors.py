@@ -1,7 +1,7 @@
 """Forecast errors: measure each forecast against what happened, for the guard, profile drift and the metrics.
 
-Rule: only jobs that completed count. A job planned with the default profile says nothing about a model, nor does one
-that borrows the profile of another user.
+Rule: only jobs that completed count, and were not suspended. A job planned with the default profile says nothing about
+a model, nor does one that borrows the profile of another user.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ForecastErrors:
             submit_time: of its submission to us, epoch seconds; the entry's own time goes first.
             cluster: on which it ran.
         """
-        if entry.start_time is None or entry.finish_time is None:
+        if entry.start_time is None or entry.finish_time is None or entry.suspended:
             return
         run_time = entry.finish_time - entry.start_time
         if run_time < 0.0:  # a clock was set back: the run time is unknown

@@ -87,6 +87,7 @@ class Entry:
         intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
         since: when it was submitted to the resource manager, if it was handed over; `waits` is why it must not start.
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
+        suspended: it was seen suspended, so that its times say nothing about its run time; not kept over a restart.
     """
 
     workflow: str
@@ -113,6 +114,7 @@ class Entry:
     waits: str = ""
     missed: int = 0
     missed_since: float = 0.0
+    suspended: bool = False
     key: str = field(init=False)
     shape: Shape = field(init=False)
 
@@ -290,6 +292,7 @@ class Queue:
         before = (entry.state, entry.nodes, entry.handed)
         entry.handed, entry.refused, entry.reason, entry.missed = True, "", view.reason, 0
         entry.state, entry.nodes = view.state, view.nodes or entry.nodes
+        entry.suspended = entry.suspended or view.state in (JobState.SUSPENDED, JobState.RESUMING)
         entry.start_time = view.start_time if view.start_time is not None else entry.start_time
         if view.state.ended:
             entry.finish_time, entry.exit_code, entry.signal = view.finish_time, view.exit_code, view.signal

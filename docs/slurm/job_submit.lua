@@ -32,7 +32,8 @@ local function with_hold(comment, hold)
       return comment .. (comment == "" and "" or " ") .. "pilotfish:hold=" .. hold
    end
    local before, rest, after = (" " .. comment .. " "):match("^(.*%s)pilotfish([%w:=;,./%%_-]*)(%s.*)$")
-   if times > 1 or not rest or not (rest == "" or rest:find("^:")) or rest:find("hold=") or rest:find("key=") then
+   if times > 1 or not rest or not (rest == "" or rest:find("^:")) or rest:find("[:;]hold=") or rest:find("[:;]until=")
+      or rest:find("[:;]key=") then
       return nil
    end
    local between = rest == "" and ":" or rest == ":" and "" or ";"

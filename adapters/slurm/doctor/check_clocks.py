@@ -14,7 +14,7 @@ from statistics import median
 
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, WARNING, Finding
-from ..ownership import EARLY_S, LATE_S, hold_seconds
+from ..ownership import EARLY_S, LATE_S, begins_later
 from ..records import SlurmJob
 from ..transport.parsing import Table, whole, word
 from ..transport.runner import Runner
@@ -45,12 +45,11 @@ def shifted(job: SlurmJob, now: float) -> float | None:
         job: The job as read.
         now: Controller's clock, epoch seconds.
     """
-    hold = hold_seconds(job.comment) if job.state is JobState.PENDING and not job.restarts else None
-    if hold is None or job.begin is None or job.submit is None or job.begin <= now or job.dependency:
+    if job.state is not JobState.PENDING or job.restarts or (job.begin or 0.0) <= now or job.dependency:
         return None  # what has begun to be eligible may have been let go
     if job.pinned is not None or job.unsettled:
         return None  # we move it ourselves
-    return job.begin - job.submit - hold
+    return begins_later(job)
 
 
 def findings(jobs: Collection[SlurmJob], hosts: Mapping[int, str], now: float) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
 from ..transport.parsing import clean, comment, job_state, node_state, tres
 from ..transport.rows import Unreadable, read_rows, unknown_job
-from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for
+from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for, unusual_size
 from ..transport.squeue import nodes as names
 
 Form = Mapping[str, Any]
@@ -45,8 +45,8 @@ _SPECIAL = {
 NEEDED = frozenset((
     "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "user_id", "node_count",
     "cpus", "time_limit", "end_time", "shared", "priority", "restart_cnt", "exit_code", "tres_req_str",
-    "tres_alloc_str", "memory_per_node", "memory_per_cpu", *_TASKS, *_TEXTS.values(), *_COMMENTS, *_TIMES.values(),
-    *_NODES.values(), *_SPECIAL,
+    "tres_alloc_str", "memory_per_node", "memory_per_cpu", "max_nodes", *_TASKS, *_TEXTS.values(), *_COMMENTS,
+    *_TIMES.values(), *_NODES.values(), *_SPECIAL,
 )) - SINCE_23_02  # fmt: skip
 _NEEDED_OF_NODES = frozenset((
     "name", "state", "cpus", "alloc_cpus", "real_memory", "alloc_memory", "active_features", "partitions", "reason",
@@ -177,9 +177,11 @@ def _job(most: int, form: Form) -> SlurmJob:
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
     shares, priority = _words(form["shared"]), number(form["priority"])
     asked, threads = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])), max(1, -(-cpus // many))
+    special = _special(form)
     if state is JobState.PENDING:
         tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
         threads = max(threads, threads_for(many, tasks, each, per_node, least))
+        special = special or unusual_size(many, _few(form["max_nodes"]), asked, cpus, tasks, each)
     plain: dict[str, Any] = {
         **{name: _text(form[key]) for name, key in _TEXTS.items()},
         **{name: comment(form[name] or "") for name in _COMMENTS},
@@ -200,7 +202,7 @@ def _job(most: int, form: Form) -> SlurmJob:
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
         planned=names(_text(form.get("scheduled_nodes")), most),
-        special=_special(form),
+        special=special,
         shares=_SHARES.get(shares, shares.upper()),
         priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not
         restarts=_count(form["restart_cnt"]),

@@ -21,7 +21,8 @@ from ..records import SlurmJob, SlurmNode
 from .parsing import Table, comment, count, job_state, moment, node_state, size, span, tres, whole, word
 from .rows import MOST_NODES, Unreadable, unknown_job
 
-#: Requests of jobs that are left to Slurm: field -> in words. `--spread-job` is in no field.
+#: Requests of jobs that are left to Slurm: field -> in words; see `unusual_size`, too. `--spread-job` needs nothing:
+#: Slurm shows the most nodes that the job can be spread over as their number.
 SPECIAL = {
     "Licenses": "licenses", "tres-per-node": "generic resources", "tres-per-job": "generic resources",
     "tres-per-socket": "generic resources", "tres-per-task": "generic resources", "Contiguous": "contiguous nodes",
@@ -35,7 +36,7 @@ FIELDS = (
     "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
     "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
     "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
-    "NTPerNode", "MinCpus", *SPECIAL,
+    "NTPerNode", "MinCpus", "MaxNodes", *SPECIAL,
 )  # fmt: skip
 #: Fields of a SlurmJob that are texts, times and lists of nodes -> fields of squeue.
 _TEXTS = {
@@ -154,13 +155,14 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
         **{name: moment(row[field]) for name, field in _TIMES.items()},
         **{name: nodes(row[field], seen.most_names) for name, field in _NODES.items()},
     }
-    threads = max(1, -(-cpus // many))
+    threads, special = max(1, -(-cpus // many)), _special(row, SPECIAL)
     if state is JobState.PENDING:
-        tasks, each, per_node = (
+        tasks, each, per_node, most = (
             None if row[field] in _NOTHING else count(row[field])
-            for field in ("NumTasks", "cpus-per-task", "NTPerNode")
+            for field in ("NumTasks", "cpus-per-task", "NTPerNode", "MaxNodes")
         )
         threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
+        special = special or unusual_size(many, most, asked, cpus, tasks, each)
     return SlurmJob(
         id=whole(row["JobID"]),
         state=state,
@@ -172,7 +174,7 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
         memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
         tres=amounts(asked),
         time_limit=span(row["TimeLimit"]),
-        special=_special(row, SPECIAL),
+        special=special,
         priority=whole(row["PriorityLong"] or "0"),
         restarts=count(row["RestartCnt"]) or 0,
         exit_code=exit_code,
@@ -201,6 +203,28 @@ def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | 
     """
     at_once = -(-(tasks or 1) // many)
     return max(max(at_once, per_node or 0) * (each or 1), least or 1)
+
+
+def unusual_size(
+    many: int, most: int | None, asked: Mapping[str, str], cpus: int, tasks: int | None, each: int | None
+) -> str:
+    """Return in words what a waiting job asks for if its size is no plain number of nodes and cores; "": it is.
+
+    A job without `--nodes` that needs K nodes looks like one with `--nodes=1-K`, and is placed on K. One task needs no
+    second node.
+
+    Args:
+        many: Number of nodes on which Slurm would start it now, were the cluster empty.
+        most: Largest number of nodes; 0 or None: not set.
+        asked: `tres` of the whole job, with the fewest nodes.
+        cpus: CPUs of the job in all.
+        tasks: Number of tasks in all.
+        each: Cores per task.
+    """
+    least = count(asked.get("node", "")) or many
+    if (most or 0) > many or (many > least and (least > 1 or min(cpus, tasks or cpus) < many)):
+        return "a range of nodes"
+    return "more tasks than cores" if cpus < (tasks or 1) * (each or 1) else ""
 
 
 def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:

@@ -11,6 +11,8 @@ import networkx
 import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
+from pilotfish.adapters.simulated.hand_over import HandOverAdapter
+from pilotfish.adapters.simulated.manager import SimulatedManager
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.one_off import WorkflowRun
@@ -138,6 +140,25 @@ def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplo
     assert set(world.policies[:tripped]) == {"mom"} and set(world.policies[tripped:]) == {"slf"}
     assert caplog.text.count("over the bound of 50 %: policy slf decides for now") == 1
     assert world.adapter.applied == 60
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_time_for_which_a_job_is_suspended_is_no_forecast_error(tmp_path: Path, paused: bool) -> None:
+    manager = SimulatedManager(cluster(oversubscription=1.0), start_time=1.7e9, most_s=90.0)
+    adapter, journal, metrics = HandOverAdapter(manager), Journal(tmp_path / "j"), Metrics()
+    guard, options = Guard(bound=0.5, window=20, fallback="slf"), Options(policy="mom")
+    journal.keep_handed_over(adapter.name, manager.time)
+    cycle = assemble(adapter, Live(adapter), journal, metrics, guard, options, lambda: manager.time)
+    number = manager.submit(Job("a", Profile((ThreadGroup(1, 30.0),))), hold_s=50.0)
+    for second in range(200):
+        if paused and second in (10, 110):
+            manager.suspend(number)
+        cycle.run()
+        manager.advance(1.0)
+    assert manager.jobs[number].state is JobState.COMPLETED
+    counted = metrics.registry.get_sample_value("pilotfish_forecast_error_ratio_count", {"kind": "run_time"})
+    assert counted == (0.0 if paused else 1.0)
+    journal.close()
 
 
 def test_a_failure_cancels_the_jobs_that_depend_on_it(tmp_path: Path) -> None:

@@ -30,8 +30,7 @@ def at(age: int) -> str:
 PLAIN = {
     "JobID": "7", "UserID": "5", "ReqNodes": "n1", "Comment": "pilotfish", "admin_comment": "(null)",
     "Partition": "main", "QOS": "normal", "Account": "research", "Feature": "(null)",
-    "SubmitTime": at(4800), "EligibleTime": at(4800), "RestartCnt": "0", "JobArrayID": "7",
-    "HetJobID": "N/A", "Reservation": "(null)",
+    "SubmitTime": at(4800), "EligibleTime": at(4800), "RestartCnt": "0",
 }  # fmt: skip
 
 
@@ -145,8 +144,7 @@ HELD = {"Comment": "pilotfish:hold=9000", "ReqNodes": "(null)", "SubmitTime": at
 @pytest.mark.parametrize(
     ("changed", "let_go"),
     [
-        ({}, True), ({"SubmitTime": at(3600), "EligibleTime": at(-5400)}, False), ({"JobArrayID": "7_[1-3]"}, False),
-        ({"HetJobID": "6"}, False), ({"Reservation": "maint"}, False), ({"RestartCnt": "1"}, False),
+        ({}, True), ({"SubmitTime": at(3600), "EligibleTime": at(-5400)}, False), ({"RestartCnt": "1"}, False),
         ({"Comment": "mine"}, False), ({"EligibleTime": at(-4260)}, False),
     ],
 )  # fmt: skip

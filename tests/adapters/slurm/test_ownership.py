@@ -28,6 +28,12 @@ BY_COMMENT = Selection()
         ({"comment": "pilotfish"}, Ownership.WAITING),  # the begin time is the user's own
         ({"comment": "pilotfish:hold=300"}, Ownership.WAITING),  # its user moved it, within the hold
         ({"comment": "pilotfish:hold=30"}, Ownership.WAITING),  # so is one that is later than what was set for us
+        ({"comment": f"pilotfish:until={NOW + 50:.0f}"}, Ownership.HELD),
+        ({"comment": f"pilotfish:until={NOW + 50:.0f};hold=9"}, Ownership.HELD),
+        ({"comment": f"pilotfish:until={NOW + 50:.0f}", "restarts": 1}, Ownership.WAITING),
+        ({"comment": f"pilotfish:until={NOW + 90:.0f}"}, Ownership.WAITING),  # its user moved it
+        ({"comment": f"pilotfish:until={NOW + 30:.0f}"}, Ownership.WAITING),
+        ({"comment": f"pilotfish:until={NOW - 40:.0f}"}, Ownership.WAITING),
         ({"restarts": 1}, Ownership.WAITING),  # nor is the one that Slurm gives a requeued job
         ({"comment": "my-pilotfish:hold=60"}, Ownership.NEIGHBOUR),
         ({"comment": ""}, Ownership.NEIGHBOUR),
@@ -57,6 +63,14 @@ def test_a_begin_time_is_ours_only_if_it_matches_the_hold(comment: str, submit: 
     if is_held(job, NOW):
         hold = hold_seconds(comment)
         assert hold is not None and submit + hold - 15.0 - 1e-6 <= begin <= submit + hold + 5.0 + 1e-6 and begin > 0
+
+
+@given(st.integers(-100_000, 100_000), st.floats(-4.9, 14.9))
+def test_a_begin_time_in_the_comment_counts_whatever_the_clock_of_the_login_node(ahead: int, early: float) -> None:
+    login, until = NOW + ahead, NOW + ahead + 600
+    job = replace(OURS, submit=NOW, begin=until - early, comment=f"pilotfish:until={until:.0f}")
+    assert is_held(job, NOW) is (job.begin > NOW)
+    assert not is_held(replace(job, begin=until + 60), NOW) and not is_held(replace(job, begin=login + 300), NOW)
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,18 @@ def test_a_job_in_doubt_is_looked_at_once_in_a_while_until_nothing_can_be_under_
     for second in range(int(UNDER_WAY_S) + 100):
         seen.now = float(second)
         seen.watch.look({7: RUNNING})
-    assert seen.asked == UNDER_WAY_S // LOOK_EVERY_S + 1 and seen.watch.count == 0
+    assert seen.asked == UNDER_WAY_S // LOOK_EVERY_S + 1 and not seen.watch.resized
 
 
 def test_a_resize_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     seen = Watched()
     seen.watch.doubt(7)
     seen.away = True
-    assert seen.watch.look({7: RUNNING}) and seen.watch.count == 0
+    assert seen.watch.look({7: RUNNING}) and not seen.watch.resized
     seen.away, seen.resized, seen.now = False, True, LOOK_EVERY_S
     assert seen.watch.look({7: RUNNING}) and not seen.watch.look({7: RUNNING})
     (record,) = caplog.records
-    assert (record.levelname, seen.watch.count) == ("ERROR", 1) and "job 7 began" in record.getMessage()
+    assert (record.levelname, seen.watch.resized) == ("ERROR", {7}) and "job 7 began" in record.getMessage()
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, None])

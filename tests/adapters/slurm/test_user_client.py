@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -183,7 +184,17 @@ def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path)
     file.unlink()
     assert [claim(file, 8), runs(7), runs(8)] == [8, False, True]
     file.unlink()
-    assert [claim(file, NO_JOB), runs(7)] == [NO_JOB, False]
+
+
+def test_a_job_whose_work_was_cancelled_ends_as_cancelled(tmp_path: Path) -> None:
+    file, scancel = tmp_path / "x", tmp_path / "scancel"
+    scancel.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\n")
+    scancel.chmod(0o755)
+    assert claim(file, NO_JOB) == NO_JOB
+    environment = {"SLURM_JOB_ID": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "-c", f"{guard(file)}; echo worked"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, (tmp_path / "asked").read_text()) == (1, "", "7\n")
+    assert "was cancelled before Slurm had it" in done.stderr and claim(file, 7) == NO_JOB
 
 
 def test_a_job_runs_where_no_claim_can_be_made_or_read(tmp_path: Path) -> None:

@@ -194,12 +194,16 @@ def test_two_do_not_submit_the_same_at_once(tmp_path: Path) -> None:
     assert not [*(tmp_path / "workflows").iterdir()]
 
 
-def test_old_records_are_forgotten(tmp_path: Path) -> None:
-    made = make(tmp_path)
-    records.forget(tmp_path, made.path.stat().st_mtime - 1)
-    assert made.path.exists()
-    records.forget(tmp_path, made.path.stat().st_mtime + 1)
-    assert not made.path.exists()
+def test_only_the_newest_records_are_kept_whatever_the_clock(tmp_path: Path) -> None:
+    paths = []
+    for number in range(5):
+        made = Record(f"w.{number}", "k", FLOW, 0.0, tmp_path)
+        made.create(records.folder(tmp_path))
+        os.utime(made.path, (1e6 * number, 1e6 * number))
+        paths.append(made.path)
+    for keep in (9, 5, 3, 0):
+        records.forget(tmp_path, keep)
+        assert [path.exists() for path in paths] == [number >= 5 - keep for number in range(5)]
 
 
 def row(name: str, state: str = "PENDING", **more: Any) -> dict[str, Any]:
@@ -257,6 +261,13 @@ def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
     told = log_reply(found, "a", 1_000_020.0)
     assert [line["kind"] for line in told["story"]] == ["submitted", "started", "ended"]
     assert told["story"][-1]["text"] == "failed: exit code 3" and told["job"]["stderr"].endswith("dag.aaaaaa/a.err")
+
+
+def test_the_owner_of_a_resized_job_is_told(tmp_path: Path) -> None:
+    make(tmp_path).reached(WHOLE)
+    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
+    kinds = [[entry["kind"] for entry in log_reply(found, "a", 0.0, resized=said)["story"]] for said in (False, True)]
+    assert kinds == [["submitted", "started"], ["submitted", "started", "resized"]]
 
 
 @pytest.mark.parametrize(("stage", "state"), [(BEGUN, "pending"), (TAKEN_BACK, "cancelled"), (WHOLE, "unknown")])

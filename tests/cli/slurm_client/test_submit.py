@@ -113,6 +113,25 @@ def test_however_late_slurm_carries_a_submission_out_each_job_runs_once(
     assert sorted(trail.read_text().split()) == sorted([*NAMES, *requeued])
 
 
+def test_a_workflow_that_is_cancelled_during_its_submission_is_taken_back(tmp_path: Path) -> None:
+    slurm, record = FakeSlurm(), intent(tmp_path)
+    made = submitter(slurm, record)
+    made.find_submitted()
+    sbatch = slurm._sbatch
+
+    def cancelled(argv: Any) -> str:
+        if slurm.calls == 2:
+            read(record.path).reached(TAKEN_BACK)  # by another process
+        return sbatch(argv)
+
+    slurm._sbatch = cancelled  # type: ignore[method-assign]
+    with pytest.raises(
+        PilotfishError, match=r"dag\.aaaaaa was cancelled meanwhile; taken back: 3 jobs; none had begun"
+    ):
+        made.submit()
+    assert read(record.path).stage == TAKEN_BACK and not slurm.alive()
+
+
 def test_nothing_can_begin_before_all_is_there(tmp_path: Path) -> None:
     slurm = FakeSlurm({4: "killed after"})
     assert attempt(slurm, intent(tmp_path)) == "killed"

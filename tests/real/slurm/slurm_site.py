@@ -26,6 +26,7 @@ REST_USER = "nobody"
 SITE = """
 AuthAltTypes=auth/jwt
 AuthAltParameters=jwt_key={path}/etc/jwt_hs256.key
+AllowSpecResourcesUsage=YES
 PriorityType=priority/multifactor
 PriorityDecayHalfLife=7-0
 PriorityCalcPeriod=1

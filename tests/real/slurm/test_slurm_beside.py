@@ -64,14 +64,21 @@ def test_other_jobs_are_never_changed(slurm: SlurmCluster, daemon: SlurmDaemon) 
     assert (slurm.show(ours)["NodeList"], slurm.show(tied)["NodeList"]) == ("n3", "n4")
 
 
-def test_an_array_that_is_held_for_us_is_let_go_at_once(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+def test_a_begin_time_in_the_comment_hands_over_from_a_login_node_with_a_wrong_clock(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    """What `sbatch --begin=now+600` sends where the clock is an hour ahead."""
+    until = int(time.time()) + 4200
+    begin = f"--begin={time.strftime('%Y-%m-%dT%H:%M:%S', time.localtime(until))}"
+    said, moved = (slurm.submit("true", begin, f"--comment=pilotfish:until={until}") for _ in range(2))
+    unsaid = slurm.submit("true", begin, "--comment=pilotfish:hold=600")
+    slurm.run("scontrol", "update", f"JobId={moved}", f"StartTime=uts{until - 600}", user="games")
     daemon.start()
-    array = slurm.submit("true", "--begin=now+600", "--comment=pilotfish:hold=600", "--array=1-3")
-    members = range(array, array + 3)
-    eventually(
-        lambda: all(slurm.jobs().get(job, "")[:1] == ("COMPLETED",) for job in members), "the end of its members"
-    )
-    assert any("members of arrays" in entry["text"] for entry in daemon.story(array)["story"])
+    eventually(lambda: all_ended(slurm, [said]), "the end of the job that says when it begins")
+    time.sleep(1.5)
+    for job in (moved, unsaid):
+        assert "AdminComment" not in slurm.show(job) and slurm.jobs()[job][0] == "PENDING"
+        assert "moved its begin time, or the clock of the login node" in daemon.story(job)["waits"]
 
 
 @pytest.mark.parametrize("grace_s", [600, 18])

@@ -16,8 +16,10 @@ from pilotfish.adapters.base import AdapterError, Load
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.adapters.slurm.resize_watch import RESIZED
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.adapters.slurm.user_client import own_jobs
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.plan import Place
@@ -117,7 +119,7 @@ class SlurmWorld:
 
 
 class Late(Since):
-    """A Slurm in which a job that is being placed begins on two nodes before the node list reaches slurmctld."""
+    """A Slurm in which a job that is being placed begins on three nodes before the node list reaches slurmctld."""
 
     def __init__(self, slurm: SlurmCluster) -> None:
         super().__init__(CommandRunner())
@@ -125,6 +127,9 @@ class Late(Since):
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         if "ReqNodeList" in fields:
+            cores = {"n1": 2, "n2": 2, "n3": 2, "n4": 4}
+            taken = [self.slurm.submit("sleep 60", f"-c{many}", f"-w{node}") for node, many in cores.items()]
+            self.slurm.until(lambda: {self.slurm.jobs()[other][0] for other in taken} == {"RUNNING"}, "the others")
             self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now", user="games")
             self.slurm.until(lambda: self.slurm.jobs()[job][0] == "RUNNING", "the job to begin")
         super().update(job, fields)
@@ -134,14 +139,16 @@ def test_a_job_that_was_resized_all_the_same_is_reported(slurm: SlurmCluster, ca
     """One that nothing holds back is not changed: only a begin time that is moved in this very moment leads here."""
     transport = Late(slurm)
     adapter = SlurmAdapter(CLUSTER, transport, Selection(), load=Load)
-    job = slurm.submit("sleep 60", "--nodes=1-2", "--exclusive", "--begin=now+600", "--comment=pilotfish:hold=600")
+    job = slurm.submit("sleep 60", "--ntasks=6", "--begin=now+600", "--comment=pilotfish:hold=600")
     transport.first = job
     for _ in range(8):  # what changes rarely is read one thing at a time
         adapter.snapshot()
     (view,) = adapter.snapshot().jobs
-    adapter.apply(Place(view.key, view.job, ("n1", "n2")[: view.job.nodes]))
+    assert not own_jobs(15.0).resized(job)
+    adapter.apply(Place(view.key, view.job, ("n1", "n2")))
     for _ in range(2):
-        adapter.snapshot()
+        shown = {view.key: view for view in adapter.snapshot().jobs}[view.key]
+    assert (shown.nodes, shown.reason) == (("n1", "n2"), RESIZED) and own_jobs(15.0).resized(job)
     assert [record.levelname for record in caplog.records if "which resized it to" in record.getMessage()] == ["ERROR"]
     load = adapter.load()
     assert load is not None and load.requests["update", "resized"] == 1

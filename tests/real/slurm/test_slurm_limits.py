@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from real_world import eventually
+from real_world import eventually, pilotfish
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
@@ -169,11 +169,57 @@ def test_a_wide_job_is_let_go_and_slurm_reserves_its_nodes(site: SlurmSite, daem
     assert any("release" in text and f"{site.nodes} nodes" in text for text in told), told
 
 
-def test_a_request_that_only_slurm_understands_is_let_go_at_once(site: SlurmSite, daemon: SlurmDaemon) -> None:
+#: What a job may ask for -> why it is let go; "": it is placed.
+ASKED = {
+    "--ntasks=6": "", "--ntasks=3 --spread-job": "", "--ntasks=6 --use-min-nodes": "", "--overcommit": "",
+    "--nodes=2 --wait-all-nodes=1": "", "--nodes=2 --ntasks=4 --distribution=cyclic:block": "",
+    "--nodes=2-3": "a range of nodes", "--nodes=2-3 --ntasks=5": "a range of nodes",
+    "--nodes=1-2 --use-min-nodes": "a range of nodes", "--nodes=2-4 --spread-job": "a range of nodes",
+    "--overcommit --ntasks=8": "more tasks than cores", "--overcommit --nodes=2 --ntasks=8": "more tasks than cores",
+    "--nodes=2 --contiguous": "contiguous nodes", "--core-spec=1": "specialised cores",
+    "--time=5 --time-min=1": "a minimum time limit", "--bb=capacity=1G": "a burst buffer",
+    "--array=1-2": "members of arrays", "--nodes=1 : --nodes=1": "heterogeneous jobs",
+    "--reservation=mine": "the reservation mine",
+}  # fmt: skip
+
+
+@pytest.fixture
+def mine(site: SlurmSite) -> Iterator[None]:
+    """A reservation of the user's, now."""
+    words = ("ReservationName=mine", "StartTime=now", "Duration=10", "Nodes=n8", "Users=games")
+    site.run("scontrol", "create", "reservation", *words)
+    yield
+    site.run("scancel", "--user=games")
+    site.until(lambda: not site.run("squeue", "--noheader"), "the queue to be empty")
+    site.run("scontrol", "delete", "ReservationName=mine")
+
+
+def test_whatever_a_job_asks_for_it_is_placed_or_let_go_at_once(
+    site: SlurmSite, daemon: SlurmDaemon, mine: None
+) -> None:
+    jobs = {options: hand_over(site, "true", *options.split()) for options in ASKED}
     daemon.start()
-    job = hand_over(site, "true", "--nodes=2", "--contiguous")
-    eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the end of the job")
-    assert "contiguous nodes" in daemon.story(job)["story"][0]["text"]
+    eventually(lambda: {state for state, _ in site.jobs().values()} == {"COMPLETED"}, "the end of all jobs")
+    for options, job in jobs.items():
+        story, shown, why = daemon.story(job)["story"], site.show(job), ASKED[options]
+        if why:
+            assert any("release" in entry["text"] and why in entry["text"] for entry in story), (options, story)
+        assert (shown["NodeList"] == shown["ReqNodeList"]) is not bool(why), (options, shown, story)
+
+
+def test_with_a_dead_daemon_the_reaper_lets_everything_go_that_has_waited_too_long(
+    site: SlurmSite, tmp_path: Path, mine: None
+) -> None:
+    options = [*ASKED, f"--nodes={site.nodes - 1}"]
+    jobs = [hand_over(site, "true", *each.split()) for each in options]
+    unasked = site.submit("true", "--begin=now+600")
+    time.sleep(4)
+    reap = ("reap", "--config", SlurmDaemon(tmp_path, site.nodes, site.cpus, max_defer_s=2).config)
+    assert pilotfish(*reap, "--older-than", "60").stdout == ""
+    done = pilotfish(*reap, "--older-than", "1")
+    assert done.returncode == 0 and {f"release slurm/{job}" for job in jobs} <= set(done.stdout.splitlines()), done
+    eventually(lambda: {site.jobs()[job][0] for job in jobs} == {"COMPLETED"}, "the end of all jobs")
+    assert site.jobs()[unasked][0] == "PENDING" and pilotfish(*reap, "--older-than", "1").stdout == ""
 
 
 def test_no_job_is_kept_longer_than_the_site_allows(site: SlurmSite, tmp_path: Path) -> None:

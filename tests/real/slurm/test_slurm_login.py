@@ -307,6 +307,32 @@ def test_a_submission_that_slurm_carries_out_late_does_nothing(user: User, site:
     assert {job["state"] for job in shown.values()} == {"completed"} and len(twice) == 1
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_slurm_has_late_of_a_cancelled_workflow_does_nothing(user: User, site: SlurmSite, frozen: bool) -> None:
+    """The client is gone when Slurm carries its submission out; the cancel comes before that, Slurm answering or not."""
+    user.set(timeout_seconds=2.0)
+    user.write(SMALL)
+    late = f'(sleep 6; exec {shutil.which("sbatch")} "$@") >/dev/null 2>&1 </dev/null &'
+    path = user.shim(1, before=f"{late} kill -9 $PPID; exit 1")
+    assert user("submit", "dag.yaml", "--key", "k", path=path).returncode == -signal.SIGKILL
+    assert "is not submitted" in user("cancel", f"{user.flow}/a").stderr
+    workflow = user.shown()["id"]
+    if frozen:
+        site.signal("slurmctld", signal.SIGSTOP)
+    try:
+        done = user("cancel", workflow)
+    finally:
+        site.signal("slurmctld", signal.SIGCONT)
+    assert done.returncode == int(frozen), done.stderr
+    (number,) = eventually(lambda: ids(site, workflow), "the late job")
+    site.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    eventually(lambda: site.jobs()[number][0] not in ("PENDING", "RUNNING", "COMPLETING"), "its end")
+    assert site.jobs()[number][0] == "CANCELLED" and user.trail() == [] and user.shown()["state"] == "cancelled"
+    assert "was cancelled before Slurm had it" in (user.home / workflow / "a.err").read_text()
+    user.submit("--key", "k", "--wait")  # and the same work can be submitted again
+    assert in_order(user.trail(), SMALL)
+
+
 def test_unknown_jobs_are_reported_and_found_again(user: User, site: SlurmSite) -> None:
     user.set(timeout_seconds=1.0, patience_seconds=1.0, grace_seconds=60)
     user.write(SMALL)

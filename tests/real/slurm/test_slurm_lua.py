@@ -36,6 +36,7 @@ LEFT = {
     "a comment that cannot be told": ("--partition=half", "--comment=my-pilotfish"),
     "two words of ours": ("--comment=pilotfish pilotfish:profile=a",),
     "a hold of the user's without a begin time": ("--comment=pilotfish:hold=60",),
+    "a begin time in the comment alone": ("--comment=pilotfish:until=1800000000",),
     "a begin time of the user's": ("--partition=half", "--begin=now+100"),
     "both, as users write them": ("--begin=now+60", "--comment=pilotfish:hold=60"),
     "a job of pilotfish's own": ("--partition=half", "--comment=pilotfish:key=dag%2Fa"),

@@ -58,6 +58,7 @@ def mixed(site: SlurmSite) -> None:
     site.submit("true", "--begin=now+600", "--contiguous", "--nodes=2", "--ntasks=4", "--cpus-per-task=2")
     site.submit("true", "--begin=now+600", "--switches=1", "--ntasks-per-node=2", "--mem=100M")
     site.submit("true", "--hold", "--deadline=now+1day", "--nodes=2-4", "--requeue")
+    site.submit("true", "--begin=now+600", "--overcommit", "--ntasks=8", "--core-spec=1")
     site.submit("true", "--begin=now+3days", "--exclude=n1,n2", "--time-min=1", "--time=UNLIMITED")
     ended = [site.submit("exit 3"), site.submit("kill -9 $$"), site.submit("true")]
     waiting = site.submit("sleep 60", "--begin=now+600", "--comment=pilotfish:hold=600")
@@ -117,7 +118,7 @@ def compare(rest: FailoverTransport, commands: CommandTransport) -> None:
         for id, fields in by_commands.items()
         if over_rest[id] != fields
     }
-    assert not differ and over_rest.keys() == by_commands.keys() and len(told) >= 17
+    assert not differ and over_rest.keys() == by_commands.keys() and len(told) >= 18
     assert nodes[0] == nodes[1]
     assert len({job.state for job in told}) >= 5 and len({node.state for node in nodes[0]}) >= 3
     for id in by_commands:

@@ -59,7 +59,7 @@ def documented(version: int, **changed: Any) -> dict[str, Any]:
         "core_spec": 0, "thread_spec": 32766, "minimum_tmp_disk_per_node": number(0), "tasks_per_socket": number(None),
         "tasks_per_core": number(None), "sockets_per_node": number(None), "cores_per_socket": number(None),
         "threads_per_core": number(None), "cluster_features": "", "scheduled_nodes": "", "required_switches": 0,
-        "prefer": "",
+        "prefer": "", "max_nodes": number(0),
     }  # fmt: skip
     return job | changed
 
@@ -169,6 +169,11 @@ def test_a_job_as_documented_for(version: int) -> None:
         ({"required_switches": 1}, "special", "a number of switches"),
         ({"threads_per_core": number(1)}, "special", "threads for each core"),
         ({"prefer": "ssd"}, "special", "preferred features"),
+        ({"max_nodes": number(2)}, "special", "a range of nodes"),
+        ({"max_nodes": 1}, "special", ""),
+        ({"max_nodes": 2, "node_count": 2, "tres_req_str": "cpu=2,node=2"}, "special", ""),
+        ({"max_nodes": 3, "node_count": 3, "tres_req_str": "cpu=2,node=2"}, "special", "a range of nodes"),
+        ({"tasks": number(2)}, "special", "more tasks than cores"),
         ({"shared": []}, "shares", "OK"),
         ({"shared": ["none"]}, "shares", "NO"),
         ({"state_reason": "None"}, "reason", ""),

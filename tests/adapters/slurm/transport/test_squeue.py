@@ -37,7 +37,8 @@ PRINTED = {
     "EndTime": "2026-11-21T03:48:30", "DeadLine": "N/A", "NodeList": "", "ReqNodes": "n2", "Dependency": "(null)",
     "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "YES", "PriorityLong": "26187", "RestartCnt": "0",
     "exit_code": "0", "Name": "wrap", "Comment": "pilotfish", "admin_comment": "(null)",
-    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "NTPerNode": "0", "MinCpus": "2", "Licenses": "(null)",
+    "SchedNodes": "(null)", "NumTasks": "1", "cpus-per-task": "2", "NTPerNode": "0", "MinCpus": "2", "MaxNodes": "1",
+    "Licenses": "(null)",
     "tres-per-node": "N/A", "tres-per-job": "N/A", "tres-per-socket": "N/A", "tres-per-task": "N/A", "Contiguous": "0",
     "CoreSpec": "N/A", "reqswitch": "0", "MinTmpDisk": "0", "ntpersocket": "N/A", "NTPerCore": "N/A",
     "Sockets": "*", "Cores": "*", "Threads": "*", "prefer": "(null)", "ClusterFeature": "(null)",
@@ -110,6 +111,7 @@ def test_a_waiting_job() -> None:
         ({"Licenses": "matlab:2"}, "special", "licenses"),
         ({"tres-per-node": "gres:gpu:1"}, "special", "generic resources"),
         ({"Contiguous": "1"}, "special", "contiguous nodes"),
+        ({"CoreSpec": "1"}, "special", "specialised cores"),
         ({"reqswitch": "1"}, "special", "a number of switches"),
         ({"Threads": "1"}, "special", "threads for each core"),
         ({"MinTime": "2:00"}, "special", "a minimum time limit"),
@@ -124,6 +126,36 @@ def test_a_waiting_job() -> None:
 def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
     (job,) = squeue.queue().parse(printed(**changed), MARK)
     assert getattr(job, field) == value
+
+
+#: Recorded from Slurm 22.05 on nodes of 4 cores: options -> NumNodes, MaxNodes, NumCPUs, NumTasks, cores per task, nodes
+#: in `tres`, and what is unusual in the job's size.
+RANGE, TOO_FEW = "a range of nodes", "more tasks than cores"
+SIZES = {
+    "": (1, 1, 1, 1, 1, 1, ""), "-c2": (1, 1, 2, 1, 2, 1, ""), "-N2": (2, 2, 2, 2, 1, 2, ""),
+    "-n6": (2, 2, 6, 6, 1, 1, ""), "-n6 -c2": (3, 3, 12, 6, 2, 1, ""), "-n40": (10, 10, 40, 40, 1, 1, ""),
+    "-n6 --ntasks-per-node=2": (3, 3, 6, 6, 1, 1, ""), "-N2 -n5": (2, 2, 5, 5, 1, 2, ""),
+    "-n2 -c3": (2, 2, 6, 2, 3, 1, ""), "-N3 -n3 -c4": (3, 3, 12, 3, 4, 3, ""), "--mincpus=3": (1, 1, 1, 1, 1, 1, ""),
+    "-n4 --mem-per-cpu=2000": (2, 2, 4, 4, 1, 1, ""), "-w n1,n2": (2, 2, 2, 2, 1, 2, ""),
+    "-n4 --spread-job": (4, 4, 4, 4, 1, 1, ""), "-n6 --use-min-nodes": (2, 2, 6, 6, 1, 1, ""),
+    "-N1-2 -n3": (2, 2, 3, 3, 1, 1, ""), "-N1-8 -n3": (3, 3, 3, 3, 1, 1, ""),
+    "-N2-3": (3, 3, 1, 2, 1, 2, RANGE), "-N2-3 -n5": (3, 3, 5, 5, 1, 2, RANGE),
+    "-N2-3 --use-min-nodes": (2, 3, 1, 2, 1, 2, RANGE), "-N1-2": (2, 2, 1, 1, 1, 1, RANGE),
+    "-N1-2 -c4": (2, 2, 4, 1, 4, 1, RANGE), "-N2-4 -n4 --spread-job": (4, 4, 4, 4, 1, 2, RANGE),
+    "-O": (1, 1, 1, 1, 1, 1, ""), "-O -n8": (1, 1, 1, 8, 1, 1, TOO_FEW), "-O -n8 -N2": (2, 2, 2, 8, 1, 2, TOO_FEW),
+    "-O -n4 -c2": (1, 1, 1, 4, 2, 1, TOO_FEW), "-O -c2": (1, 1, 1, 1, 2, 1, TOO_FEW),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", SIZES)
+def test_only_an_unusual_size_is_left_to_slurm(options: str) -> None:
+    many, most, cpus, tasks, each, least, unusual = SIZES[options]
+    asked = {"NumNodes": many, "MaxNodes": most, "NumCPUs": cpus, "NumTasks": tasks, "cpus-per-task": each}
+    row = printed(**{name: str(value) for name, value in asked.items()}, **{"tres-alloc": f"cpu={cpus},node={least}"})
+    (job,) = squeue.queue().parse(row, MARK)
+    assert job.special == unusual
+    (job,) = squeue.queue().parse(row.replace("PENDING", "RUNNING"), MARK)
+    assert job.special == ""
 
 
 @pytest.mark.parametrize(
