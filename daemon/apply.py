@@ -12,6 +12,9 @@ from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
 from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start
 
+#: Most releases in a cycle, so that the jobs of one user do not keep those of all others waiting.
+MOST_RELEASES = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -31,8 +34,10 @@ class Live:
     dry: bool = False
 
     def new(self, actions: Sequence[Action]) -> list[Action]:
-        """Return all actions: each is to be carried out."""
-        return [*actions]
+        """Return the actions to carry out: all but the releases beyond MOST_RELEASES, which are due again."""
+        releases = [action for action in actions if isinstance(action, Release)]
+        later = {id(action) for action in releases[MOST_RELEASES:]}
+        return [action for action in actions if id(action) not in later]
 
     def apply(self, action: Action) -> None:
         """Hand the action to the adapter. Raises AdapterError."""

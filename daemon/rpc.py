@@ -103,8 +103,8 @@ class Requests:
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
         submitted = self._tracker.now or time.time()
         submission = Submission(new_id(workflow.name), workflow, submitted, owner=peer.uid)
-        self._journal.submit(submission, key)
         self._journal.note_request(peer, submitted, "submit", submission.id)
+        self._journal.submit(submission, key)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
         log.info("accepted %s with %s from %s", submission.id, count(len(workflow.jobs), "job"), peer)
         return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}

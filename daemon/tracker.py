@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 
 from ..adapters.base import Adapter
 from ..simulate.model.plan import Action, Cancel, Plan, Rejection, Release
@@ -39,19 +41,19 @@ def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
 
 
 def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] = ()) -> list[Release]:
-    """Return releases for the jobs held beyond their deadline.
+    """Return releases for the jobs held beyond their deadline, those of all users in turn.
 
     Args:
         snapshot: the jobs, with their deadlines.
         older_s: least time since the deadline, seconds.
         starting: keys of jobs that are about to start, and are left out.
     """
-    before = snapshot.time - older_s
-    return [
-        Release(view.key, view.due_why or "it was held long enough")
-        for view in snapshot.jobs
-        if view.offered and view.due is not None and view.due <= before and view.key not in starting
-    ]
+    before, found, counted = snapshot.time - older_s, list[tuple[int, Release]](), Counter[int | None]()
+    for view in snapshot.jobs:
+        if view.offered and view.due is not None and view.due <= before and view.key not in starting:
+            counted[view.job.owner] += 1
+            found.append((counted[view.job.owner], Release(view.key, view.due_why or "it was held long enough")))
+    return [release for _, release in sorted(found, key=itemgetter(0))]
 
 
 class JobTracker:

@@ -58,7 +58,7 @@ def create(
         accounts: Jobs of these accounts are handed over.
         features: Jobs that ask for one of these features are handed over.
         comment: Jobs with the word `pilotfish` in their comment are handed over.
-        timeout_s: Time limit of a command, seconds.
+        timeout_s: Time limit of a command, seconds; at most 15, so that no change reaches a job that has begun.
         requests_per_minute: Most requests to Slurm; a cycle needs three or four, placing a job one.
         submit_options: Options added to the `sbatch` of our own jobs, such as `--partition=shared`.
         output_dir: Directory for stdout and stderr of our own jobs; None: Slurm's default.
@@ -248,7 +248,8 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(
         ("partitions", "qos", "accounts", "features", "submit_options"), (_words, "a list of texts, such as [name]")
     ),
-    **dict.fromkeys(("timeout_s", "max_defer_s"), (_seconds, "seconds, above 0")),
+    "timeout_s": (lambda value: _seconds(value) and value <= 15, "seconds, above 0, at most 15"),
+    "max_defer_s": (_seconds, "seconds, above 0"),
     **dict.fromkeys(
         ("rest_url", "rest_user", "rest_token_file", "rest_token_command"),
         (lambda value: isinstance(value, str), "text"),

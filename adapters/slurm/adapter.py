@@ -69,6 +69,8 @@ log = logging.getLogger("pilotfish.slurm")
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
+#: For more jobs than this, reading the queue is less work, and a list of ids may be too long for a command.
+MOST_BY_ID = 1000
 
 
 class SlurmAdapter(Adapter):
@@ -160,7 +162,7 @@ class SlurmAdapter(Adapter):
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read the jobs that are to be changed, in one request; nodes and most other jobs stay as they were."""
         numbers = [number for number in map(job_views.id_in, keys) if number is not None]
-        if len(numbers) < len(keys):  # a job of our own may have any id
+        if len(numbers) < len(keys) or len(numbers) > MOST_BY_ID:  # a job of our own may have any id
             self._store_jobs(self.transport.jobs(), whole=True)
             return self._build_snapshot(self._clock.now())
         found = self.transport.jobs(numbers)

@@ -82,6 +82,8 @@ class OurChanges:
             now: Returns the controller's clock, epoch seconds.
         """
         if job.state is not JobState.PENDING:
+            if self.record.lost and self.record.get(job.id) is None:
+                self._marked(job, now)  # it may be requeued
             return job
         pin, known = self.record.get(job.id), self._known.get(job.id)
         if known is not None and known[0] is job and known[1] is pin:

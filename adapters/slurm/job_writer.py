@@ -17,7 +17,7 @@ from ...simulate.model.snapshot import JobState
 from ..base import NOT_SENT, AdapterError
 from .job_update import MarkField, OurChanges, came_too_late, hold_back, pin_for
 from .marks import Pin
-from .ownership import ENOUGH_S, HOLD_BACK_S, hold_back_until, may_begin, ready
+from .ownership import hold_back_until, may_begin, ready
 from .records import SlurmJob
 from .transport.command_transport import Transport
 
@@ -28,6 +28,9 @@ IN_COMMENT = "an operator may not write AdminComment: pins are marked in Comment
 DENIED = "Access/permission denied"
 #: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
+#: Kinds of errors after which a change was surely not made, and will not be. A command that failed may have been killed
+#: when it was done.
+UNDONE = NOT_SENT | {"clock", "missing", "rights", "spawn"}
 #: Kind of the error of a job whose begin time is neither the one that we read nor the one that we wrote.
 MOVED = "moved"
 
@@ -79,23 +82,23 @@ class JobWriter:
         Raises:
             AdapterError: It was not pinned; transient: perhaps it was.
         """
-        job, held_back_at = self.read_again(judged), None
+        job, held_back = self.read_again(judged), False
         if job is not None and may_begin(job, self._now()):
-            held_back_at = self._time()
+            held_back = True
             job = self._hold_back(job)
         if job is None:
             return None
         now = self._now()
         pin = pin_for(job, nodes, now)
         self._record(job.id, pin)
-        if held_back_at is not None and self._time() - held_back_at > HOLD_BACK_S - ENOUGH_S:
-            self._record(job.id, _pause(job))
-            raise _refused(job, "Slurm took too long to hold it back; Slurm may start it")
+        if may_begin(job, self._now()):  # Slurm, or the disk, took long
+            self._record(job.id, _pause(job) if held_back else None)
+            raise _refused(job, "it was bound too late; Slurm may start it")
         try:
             begun = not self.change_marked(job, lambda: self.changes.pin(job, nodes, now))
         except AdapterError as error:
-            if _not_done(error):
-                self._record(job.id, None if held_back_at is None else _pause(job))
+            if error.kind in UNDONE:
+                self._record(job.id, _pause(job) if held_back else None)
             else:
                 self._doubt(job.id)
             raise
@@ -141,7 +144,7 @@ class JobWriter:
             if not self.change(job, hold_back(until)):
                 return None
         except AdapterError as error:
-            if _not_done(error):
+            if error.kind in UNDONE:
                 self._record(job.id, None)
             raise
         if self.recorder is not None:
@@ -175,12 +178,7 @@ class JobWriter:
 
     def _foreign_error(self) -> AdapterError:
         why = f"Slurm lets user {self._uid} change only its own jobs; pilotfish must be an operator of Slurm"
-        return AdapterError(f"{why} (see `pilotfish doctor`)", kind="refused")
-
-
-def _not_done(error: AdapterError) -> bool:
-    """Return whether a change was surely not made, and will not be."""
-    return not error.transient or error.kind in NOT_SENT
+        return AdapterError(f"{why} (see `pilotfish doctor`)", kind="rights")
 
 
 def _passed(job: SlurmJob, now: float) -> bool:

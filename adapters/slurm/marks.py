@@ -153,8 +153,9 @@ class PinRecord:
         self._read: int | None = None
         self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
         self.refresh()
-        #: Whether there is no record of earlier pins, so that marks decide until it is made.
-        self.lost = self._folder is not None and self._read is None
+        #: Whether marks decide, too: where there is no record of earlier pins; and at first, because after a power
+        #: failure or from a copy it may lack some.
+        self.lost = self._folder is not None and (self._read is None or not read_only)
 
     def get(self, job: int) -> Pin | None:
         """Return the pin of a job; whether the job still has it is for the reader of the queue to say."""
@@ -214,8 +215,12 @@ class PinRecord:
                 self._read = self._folder.stat().st_mtime_ns
 
     def retain(self, jobs: Collection[int]) -> None:
-        """Forget the pins of all jobs but these: they have left the queue."""
-        for gone in (self._pins.keys() | self.damaged) - set(jobs):
+        """Forget the pins of all jobs but these: they have left the queue.
+
+        If none is left, none is forgotten: a user without rights, whose jobs are private, sees no queue either.
+        """
+        known = self._pins.keys() | self.damaged
+        for gone in known - set(jobs) if not known.isdisjoint(jobs) else ():
             self.drop(gone)
 
     def found_again(self) -> None:

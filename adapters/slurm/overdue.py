@@ -105,7 +105,9 @@ class Reaper:
             if not came_too_late(error, fields):
                 raise
         if job.pinned is not None:
-            PinRecord(self._folder).drop(job.id)
+            record = PinRecord(self._folder)
+            if record.get(job.id) == self._changes.record.get(job.id):  # the daemon set no other one meanwhile
+                record.drop(job.id)
 
     def _fields(self, job: SlurmJob, offset: float, older_s: float) -> Mapping[str, str] | None:
         """Return the fields that release a job, None if it is not overdue."""

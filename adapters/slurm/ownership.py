@@ -120,9 +120,8 @@ def hold_back_until(job: SlurmJob, now: float, max_defer_s: float) -> float | No
         now: Controller's clock, epoch seconds.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
     """
-    latest = now if job.submit is None else job.submit + max_defer_s
-    until = float(math.floor(min(now + HOLD_BACK_S, latest)))
-    return until if until >= now + ENOUGH_S else None
+    until = float(math.floor(now + HOLD_BACK_S))
+    return until if job.submit is not None and until <= job.submit + max_defer_s else None
 
 
 def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:

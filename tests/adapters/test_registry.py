@@ -30,7 +30,7 @@ def test_local_is_made_with_its_options(tmp_path: Path) -> None:
         ("slurm", {"partitions": "main"}, r"adapter slurm: partitions: found 'main' \(allowed: a list of texts"),
         ("slurm", {"qos": [7]}, r"qos: found \[7\]"),
         ("slurm", {"comment": "maybe"}, r"comment: found 'maybe' \(allowed: true or false\)"),
-        ("slurm", {"timeout_s": -3}, r"timeout_s: found -3 \(allowed: seconds, above 0\)"),
+        ("slurm", {"timeout_s": -3}, r"timeout_s: found -3 \(allowed: seconds, above 0, at most 15\)"),
         ("slurm", {"max_defer_s": "1h"}, "max_defer_s: found '1h'"),
         ("slurm", {"wide_nodes": 0}, r"wide_nodes: found 0 \(allowed: a whole number from 1\)"),
         ("slurm", {"output_dir": 7}, "output_dir: found 7"),

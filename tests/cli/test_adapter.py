@@ -54,7 +54,10 @@ def test_on_the_command_line_it_is_a_usage_error(
         ("{name: slurn}", "adapter.name: found 'slurn'; did you mean 'slurm'?"),
         ("{name: slurm, options: {partitons: [a]}}", "adapter.options.partitons: unknown option; did you mean"),
         ("{name: slurm, options: {partitions: main}}", "adapter.options.partitions: found 'main' (allowed: a list of"),
-        ("{name: slurm, options: {timeout_s: 0}}", "adapter.options.timeout_s: found 0 (allowed: seconds, above 0)"),
+        (
+            "{name: slurm, options: {timeout_s: 16}}",
+            "adapter.options.timeout_s: found 16 (allowed: seconds, above 0, at",
+        ),
     ],
 )
 def test_in_a_configuration_it_names_the_file_and_the_key(

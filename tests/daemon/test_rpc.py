@@ -106,6 +106,17 @@ def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
     assert submit(ask, kit.job("a"))["ok"]
 
 
+@pytest.mark.parametrize("table", ["requests", "workflows", "jobs"])
+def test_what_is_refused_does_not_run_after_a_restart(asked, kit, table):
+    """Wherever in a submission the disk becomes full; its user submits it again, and it would run twice."""
+    bench, ask = asked
+    full = f"CREATE TEMP TRIGGER full BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'disk full'); END"
+    bench.journal._db.execute(full)
+    reply = submit(ask, kit.job("a"))
+    assert not reply["ok"] and "disk full" in reply["error"]
+    assert not bench.cycle.tracker.queue.submissions and not bench.journal.load().submissions
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -84,6 +84,10 @@ def test_a_pin_is_known_by_its_record_whatever_the_comment_says(tmp_path: Path) 
     assert first.recognise(other, lambda: NOW).pinned is None, "the user has asked for another node since"
     assert first.recognise(replace(job, uid=6), lambda: NOW).pinned is None
     assert first.recognise(replace(job, state=JobState.RUNNING), lambda: NOW).pinned is None
+    for empty in ((), {9}):  # such as the queue of one who may not see others' jobs any more
+        first.retain(empty)
+        assert PinRecord(tmp_path).get(7) is not None
+    pinned(first, replace(JOB, id=8))
     first.retain({8})
     assert PinRecord(tmp_path).get(7) is None, "the job has left the queue"
 
@@ -96,6 +100,7 @@ def test_without_a_record_the_mark_says_what_was_pinned(tmp_path: Path) -> None:
     changes.retain({7})
     assert ours(tmp_path).recognise(replace(job, comment="mine"), lambda: NOW).pinned == NOW
     kept = ours(tmp_path)
+    kept.retain({7})
     kept.record.drop(7)
     assert kept.recognise(job, lambda: NOW).pinned is None, "with a record, a mark that is put back says nothing"
 
@@ -219,6 +224,20 @@ def test_a_pin_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "pins").write_text("a file")
     with pytest.raises(AdapterError, match="not set"):
         PinRecord(tmp_path).add(7, pin_for(JOB, ("n1",), NOW))
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.RUNNING])
+def test_after_a_start_marks_show_the_pins_that_the_record_lacks(state: JobState, tmp_path: Path) -> None:
+    """Such as after a power failure; also of a job that runs, because it may be requeued when its node fails."""
+    first = ours(tmp_path)
+    job = pinned(first)
+    pinned(first, replace(JOB, id=8))
+    (tmp_path / "pins" / "7").unlink()
+    again = ours(tmp_path)
+    again.recognise(replace(job, state=state), lambda: NOW)
+    again.retain({7, 8})
+    assert again.recognise(replace(job, restarts=1), lambda: NOW + 60).pinned == NOW
+    assert PinRecord(tmp_path).get(7) is not None
 
 
 def test_a_damaged_record_of_a_pin_leaves_the_others_and_the_mark(tmp_path: Path) -> None:

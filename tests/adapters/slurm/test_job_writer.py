@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.job_update import MarkField, OurChanges
 from pilotfish.adapters.slurm.job_writer import MOVED, JobWriter
-from pilotfish.adapters.slurm.marks import Marks, PinRecord
+from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord
 from pilotfish.adapters.slurm.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
@@ -190,9 +190,58 @@ def test_a_begin_time_that_was_moved_is_the_users() -> None:
         assert ownership_of(writer.read(7), Selection(), slurm.at)[1] == "its user wants it to begin later"
 
 
-def test_nothing_is_held_back_beyond_the_longest_time() -> None:
+@pytest.mark.parametrize("left", [0.0, ENOUGH_S, HOLD_BACK_S - 1.0])
+def test_nothing_is_held_back_beyond_the_longest_time(left: float) -> None:
     slurm = Slurm(FREE, [])
-    slurm.room = slurm.at = MAX_DEFER_S
+    slurm.room = slurm.at = MAX_DEFER_S - left
     with pytest.raises(AdapterError, match="may not be held back"):
         writer_for(slurm).place(FREE, ("n1",))
     assert not slurm.written
+
+
+@pytest.mark.parametrize("begin", [0.0, 30.0])
+def test_what_takes_long_before_a_job_is_bound_leaves_it_to_slurm(begin: float) -> None:
+    """Whatever takes long: here the disk that the pin is recorded on."""
+    slurm = Slurm(replace(FREE, begin=begin, comment="pilotfish:hold=30"), [])
+    slurm.room = 5.0
+    writer = writer_for(slurm)
+    add = writer.changes.record.add
+
+    def slowly(job: int, pin: Pin) -> None:
+        add(job, pin)
+        slurm.pass_time(12.0 if pin.nodes else 0.0)
+
+    writer.changes.record.add = slowly  # type: ignore[method-assign]
+    with pytest.raises(AdapterError, match="bound too late"):
+        writer.place(slurm.job, ("n1",))
+    slurm.pass_time(60.0)
+    assert slurm.job.state is JobState.RUNNING and not any("ReqNodeList" in fields for fields in slurm.written)
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (AdapterError("scontrol: exit code -9", kind="refused", exit_code=-9), True),
+        (AdapterError("scontrol: something else", kind="refused", exit_code=1), True),
+        (LOST, True),
+        (AdapterError("update: the controller is left alone", transient=True, kind="open"), False),
+        (AdapterError("scontrol: Invalid user id", kind="refused", stderr_tail="Invalid user id"), False),
+    ],
+)
+def test_a_pin_is_known_unless_it_was_surely_not_set(error: AdapterError, known: bool) -> None:
+    """A command that failed, or was killed, may have done its work."""
+
+    class Failing(Slurm):
+        def update(self, job: int, fields: Mapping[str, str]) -> None:
+            if known:
+                super().update(job, fields)
+            raise error
+
+    slurm = Failing(replace(FREE, begin=300.0, comment="pilotfish:hold=300"), [])
+    slurm.room = 500.0
+    writer = writer_for(slurm)
+    with pytest.raises(AdapterError):
+        writer.place(slurm.job, ("n1",))
+    found = writer.read(7)
+    assert (found.pinned is not None, found.unsettled) == (known, False)
+    assert (slurm.doubts == [7]) is known, "whether it was resized is looked up"

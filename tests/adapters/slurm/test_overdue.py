@@ -154,6 +154,21 @@ def test_a_job_that_was_held_too_long_is_let_go(changed: dict[str, str], let_go:
     assert [update[1] for update in slurm.updates] == ["StartTime=now"] * let_go
 
 
+def test_a_pin_that_the_daemon_sets_meanwhile_stays_on_record(folder: Path) -> None:
+    record(folder)
+
+    class Busy(Slurm):
+        def __call__(self, argv: Sequence[str]) -> str:
+            printed = super().__call__(argv)
+            if argv[0] == "scontrol":
+                record(folder, age=0)
+            return printed
+
+    assert reaped(Busy({}), folder) == (0, ["release slurm/7"])
+    kept = PinRecord(folder).get(7)
+    assert kept is not None and kept.time == NOW
+
+
 def test_a_refusal_is_counted_and_one_that_came_too_late_is_none(folder: Path) -> None:
     record(folder)
     record(folder, 8)

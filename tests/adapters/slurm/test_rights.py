@@ -61,7 +61,7 @@ def test_a_general_refusal_is_tested_again_after_a_minute() -> None:
     def refusal(start: Place) -> str:
         with pytest.raises(AdapterError) as caught:
             adapter.apply(start)
-        assert caught.value.kind == "refused" and not caught.value.transient
+        assert caught.value.kind == "rights" and not caught.value.transient
         return str(caught.value)
 
     for _ in range(8):  # a snapshot reads one thing of what changes rarely

@@ -329,6 +329,38 @@ def test_a_users_text_on_jobs_that_are_handed_over(
     assert any(any("StartTime=" in field for field in fields) for job, fields in slurm.updates if job == "9")
 
 
+def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
+    """2,000 jobs of a user, which only Slurm understands and which come first in the queue; one of another user."""
+    theirs = HELD | {"tres-per-node": "gpu:1", "UserID": "666", "PriorityLong": "999999"}
+    rows = [theirs | {"JobID": str(1_000_000 + i), "JobArrayID": "1"} for i in range(2_000)]
+    slurm, now = Slurm(*rows, PINNED, HELD, LATE), [0.0]
+    with state() as folder:
+        adapter = SlurmAdapter(CLUSTER, transport_of("squeue", slurm, [], now), SELECTION, clock=lambda: now[0])
+        adapter.keep_state(folder, read_only=False)
+        journal = Journal(folder / "journal.sqlite")
+        journal.keep_handed_over("slurm", NOW)
+        guard = Guard(bound=0.5, window=3, fallback="slf", errors=[])
+        cycle = assemble(adapter, Live(adapter), journal, Metrics(), guard, Options(policy="mom"), lambda: now[0])
+        cycle.run()
+        journal.close()
+        written = {job for job, _ in slurm.updates}
+        assert {"7", "9"} < written and 20 < len(slurm.updates) < 40
+
+
+def test_no_list_of_jobs_is_too_long_for_a_command() -> None:
+    longest = 0
+
+    def run(argv: Sequence[str]) -> str:
+        nonlocal longest
+        longest = max(longest, *map(len, argv))
+        return slurm(argv)
+
+    slurm = Slurm(*OURS)
+    adapter = SlurmAdapter(CLUSTER, CommandTransport(run, clock=lambda: 0.0), SELECTION, clock=lambda: 0.0)
+    adapter.refresh([f"slurm/{number}" for number in range(10_000_000, 10_020_000)])
+    assert longest < 2**17, "Linux accepts no longer one"
+
+
 def test_bytes_of_a_comment_come_back_over_rest() -> None:
     raw = json.dumps(
         {"jobs": [NEWEST["jobs"][0] | {"comment": "caf\udce9 \t x", "name": "caf\udce9"}]}, ensure_ascii=False
