@@ -136,7 +136,7 @@ def listed(convert: Convert[T], *, least: int = 0) -> Convert[tuple[T, ...]]:
     def convert_all(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list | tuple) or len(value) < least:
             raise bad(found(value), f"a list of at least {least}" if least else "a list")
-        wrong = Collector()
+        wrong = Collector(alike=True)
         every = [wrong.read(f"[{i}]", convert, part) for i, part in enumerate(value)]
         wrong.check()
         return tuple(cast("list[T]", every))
@@ -157,7 +157,7 @@ def entries(value: Any, convert: Callable[[str, Any], T], least: str = "") -> di
     """
     if not mapping(value) and least:
         raise bad(found(value), least)
-    wrong = Collector()
+    wrong = Collector(alike=True)
     converted = {key: wrong.read(shown(key), convert, key, part) for key, part in value.items()}
     wrong.check()
     return cast("dict[str, T]", converted)

@@ -30,12 +30,17 @@ class ConfigError(PilotfishError):
         key: the place in it: a dotted key, a line number, or "" for the whole file.
         problem: what was found.
         allowed: what is allowed; may be empty.
+        more: further keys of the file that have the same problem.
     """
 
-    def __init__(self, source: str, key: str, problem: str, allowed: str = "") -> None:
-        self.source, self.key, self.problem, self.allowed = source, key, problem, allowed
-        where = f"{source}: {key}" if key else source
-        super().__init__(f"{where}: {problem}" + (f" (allowed: {allowed})" if allowed else ""))
+    def __init__(self, source: str, key: str, problem: str, allowed: str = "", more: int = 0) -> None:
+        super().__init__(source, key, problem, allowed, more)
+        self.source, self.key, self.problem, self.allowed, self.more = source, key, problem, allowed, more
+
+    def __str__(self) -> str:
+        where = f"{self.source}: {self.key}" if self.key else self.source
+        others = f" (and {self.more} more)" if self.more else ""
+        return f"{where}{others}: {self.problem}" + (f" (allowed: {self.allowed})" if self.allowed else "")
 
 
 class ConfigErrors(ConfigError):
@@ -43,10 +48,12 @@ class ConfigErrors(ConfigError):
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]
-        super().__init__(first.source, first.key, first.problem, first.allowed)
-        self.errors = tuple(errors)
-        more = len(self.errors) - 1
-        self.args = (f"{first} (and {more} more error{'s' * (more > 1)})",)
+        super().__init__(first.source, first.key, first.problem, first.allowed, first.more)
+        self.args, self.errors = (errors,), tuple(errors)
+
+    def __str__(self) -> str:
+        others = len(self.errors) - 1
+        return f"{self.errors[0]} (and {others} more error{'s' * (others > 1)})"
 
 
 class InvalidJobError(PilotfishError):
