@@ -215,8 +215,8 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
     for error, topic in ((munge, "munge"), (absent, "controller")):
         (only,) = checked(Recorded(scontrol_show_config=slow, munge=error))
         assert (only.level, only.topic) == (PROBLEM, topic)
-    books = checked(Recorded(sacctmgr=away))
-    levels = {each.topic: each.level for each in books}
+    accounting = checked(Recorded(sacctmgr=away))
+    levels = {each.topic: each.level for each in accounting}
     assert levels["rights"] is WARNING and levels["accounting"] is WARNING and "grace" in levels
 
 

@@ -207,7 +207,7 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     slurm = CommandTransport(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
-             lambda slurm: slurm.books(["--jobs=1"]),
+             lambda slurm: slurm.usage(["--jobs=1"]),
              lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
     for call in calls:
         with suppress(ParseError):
