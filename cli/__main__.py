@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ from .lazy import HELP_OPTIONS, Lazy, LazyGroup
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 64, 130, 141
+#: Width of help and of usage errors, columns.
+HELP_CELLS = 80
 #: Errors of the operating system about a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Base of click's errors about the command line, in every version of typer.
@@ -129,7 +132,9 @@ def _run(argv: Sequence[str] | None) -> int:
         error.message = clean(error.message)
         shown = io.StringIO()
         error.show(shown)
-        print_diagnostic(*shown.getvalue().splitlines())
+        for line in shown.getvalue().splitlines():
+            wrapped = textwrap.wrap(line, HELP_CELLS, break_long_words=False, break_on_hyphens=False)
+            print_diagnostic(*wrapped or [""])
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

@@ -40,7 +40,7 @@ def corun(
     The last lines are for a node type. By default it may use all CPUs except the last, which is the streamer's.
 
     \b
-    Example:
+    Examples:
       pilotfish profile corun --name align -- ./align.sh reads.fastq
     """
     from ..profiles.interference.score_runs import co_run

@@ -28,7 +28,7 @@ def test_a_table_of_predictors(trace, capfd):
 
 def test_the_help_names_the_quantile_that_is_used(capfd):
     assert main(["predict", "evaluate", "--help"]) == 0
-    assert f"[default: ({QUANTILE:g})]" in " ".join(capfd.readouterr().out.split())
+    assert f"[default: {QUANTILE:g}]" in " ".join(capfd.readouterr().out.split())
 
 
 def test_json(trace, capfd):
