@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+F = TypeVar("F", bound=Callable[..., Any])
 #: A default in words, as typer writes it.
 _IN_WORDS = re.compile(r"default: \((.*?)\)(?=[];])")
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
@@ -56,7 +57,7 @@ class CommandGroup(typer.Typer):
     def __init__(self, help: str) -> None:
         super().__init__(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_OPTIONS, help=help)
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
         """Add a command, see `typer.Typer.command`."""
         return super().command(name, cls=Command, **settings)
 
