@@ -69,8 +69,7 @@ def corun(
 
 def pairs(
     files: Annotated[
-        list[Path] | None,
-        argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store"),
+        list[Path] | None, argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store")
     ] = None,
     store: options.Store = None,
     as_json: options.Json = False,

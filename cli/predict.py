@@ -83,7 +83,7 @@ def evaluate(
     if found.silent:
         note(f"this trace has no data for: {', '.join(found.silent)}")
     if found.unknown_waits:
-        note(f"{count(found.unknown_waits, 'job')} without a waiting time: assumed to start when submitted")
+        note(f"{count(found.unknown_waits, 'job')} of unknown waiting time, taken as 0 s")
     if as_json:
         print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
         return

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..formats.atomic_write import write_whole
-from ..formats.document_errors import nearest
 from ..formats.quantities import parse_rate
 from ..formats.text import count
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from . import options, streams
 from .corun import corun, pairs
 from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
@@ -157,7 +156,7 @@ def show(
     keep = Profiles(store).store
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
-        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
+        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{did_you_mean(name, keep.names())}")
     classed = _classifier(cluster)(profile) if profile else None
     if as_json:
         from ..profiles.classes import class_fields

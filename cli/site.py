@@ -172,10 +172,7 @@ def _counters() -> list[Finding]:
     return found
 
 
-def cluster(
-    adapter: Annotated[str, options.ThisSite] = "local",
-    as_json: options.Json = False,
-) -> None:
+def cluster(adapter: Annotated[str, options.ThisSite] = "local", as_json: options.Json = False) -> None:
     """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
 
     This machine has a node for each CPU (cpu0, cpu1, ...), or one with the name of the host if it has one CPU.

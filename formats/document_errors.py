@@ -6,7 +6,7 @@ the keys around it. What a user wrote is shortened and printable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..simulate.errors import ConfigError, ConfigErrors
@@ -118,11 +118,3 @@ class Collector:
         """Raise the errors, if there are any: ConfigError for one, ConfigErrors for several."""
         if self.errors:
             raise ConfigErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
-
-
-def nearest(wanted: object, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `; did you mean 'x'?` if one of `names` is close (`cutoff`, 0 to 1) to the text `wanted`, else ""."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(wanted[:100], list(names), n=1, cutoff=cutoff) if isinstance(wanted, str) else ()
-    return f"; did you mean {shown(near[0])!r}?" if near else ""

@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..simulate.errors import ConfigError, ConfigErrors
-from .document_errors import MOST_ERRORS, found, join, nearest, shown
+from ..simulate.errors import ConfigError, ConfigErrors, did_you_mean
+from .document_errors import MOST_ERRORS, found, join, shown
 
 if TYPE_CHECKING:
     import pydantic
@@ -325,7 +325,7 @@ def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> Config
         key = join(key, f"[{part}]" if isinstance(part, int) else shown(part))
     if one["type"] == "extra_forbidden":
         new = getattr(model, "RENAMED", {}).get(key)
-        hint = f"; it is now called {new!r}" if new else nearest(str(last), names)
+        hint = f"; it is now called {new!r}" if new else did_you_mean(str(last), names)
         return ConfigError(source, key, f"unknown key{hint}", ", ".join(names))
     if one["type"] == "missing":
         return ConfigError(source, key, "missing", "it is required")

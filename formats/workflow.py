@@ -13,9 +13,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
-from .document_errors import Collector, bad, found, from_source, nearest
+from .document_errors import Collector, bad, found, from_source
 from .files import check_schema, decode, is_xml, parse_document, read_bytes
 from .job_rules import VARIABLE
 from .plausible import job_doubts
@@ -177,7 +177,7 @@ class _Jobs:
         shown = list(self.missing.items())[:MOST_MISSING]
         names: Iterable[str] = getattr(self.profiles, "names", tuple)()
         for wanted, jobs in shown:
-            problem = f"no profile is named {wanted[:100]!r}{nearest(wanted, names)}"
+            problem = f"no profile is named {wanted[:100]!r}{did_you_mean(wanted, names)}"
             allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
             wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
         others = list(self.missing.values())[MOST_MISSING:]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 
-def did_you_mean(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+def did_you_mean(word: object, known: Iterable[str], shown: Callable[[str], str] = repr, cutoff: float = 0.6) -> str:
     """Return a question that ends a message: which known word was meant; "" if none is near.
 
     Args:
-        word: what was found.
+        word: what was found; only text has near words.
         known: the words that are allowed.
         shown: how a word is written.
+        cutoff: least similarity, 0 to 1.
     """
-    near = difflib.get_close_matches(word, list(known), n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:100], list(known), n=1, cutoff=cutoff) if isinstance(word, str) else ()
     return f"; did you mean {shown(near[0])}?" if near and near[0] != word else ""
 
 
