@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..formats.text import clean
+from ..formats.text import clean, clean_lines
 from ..simulate.errors import ConfigErrors, InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
@@ -129,7 +129,8 @@ def _run(argv: Sequence[str] | None) -> int:
         command = typer.main.get_command(app)
         result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
     except _UsageError as error:
-        error.message = clean(error.message)
+        is_help = error.ctx is not None and error.message == error.ctx.get_help()  # a group without a command
+        error.message = (clean_lines if is_help else clean)(error.message)
         shown = io.StringIO()
         error.show(shown)
         for line in shown.getvalue().splitlines():
