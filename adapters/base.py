@@ -93,7 +93,7 @@ class Capabilities:
     """What a resource manager can do, so that the daemon never checks its name.
 
     Args:
-        books: Its accounting knows what ended jobs used, and snapshots do not; see `Accounting`.
+        accounting: Its accounting knows what ended jobs used, and snapshots do not; see `Accounting`.
         virtual_time: Its clock is not the wall clock; time passes only in `wait` and `advance`.
         events: `wait` returns when something happens; otherwise it only sleeps, and the daemon polls.
         resolution_s: Times of jobs are whole multiples of this, seconds.
@@ -103,7 +103,7 @@ class Capabilities:
         here: Its jobs run on this machine.
     """
 
-    books: bool = False
+    accounting: bool = False
     virtual_time: bool = False
     events: bool = True
     resolution_s: float = 0.0
@@ -234,7 +234,7 @@ class HandOver(Protocol):
 class Accounting(Protocol):
     """What ended jobs used, where snapshots do not contain it."""
 
-    def books(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
+    def usage(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
         """Look up what ended jobs used; `since` is as for `Observe.recall`. Default: no accounting.
 
         Returns:

@@ -19,8 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from ..formats.document_errors import nearest
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
@@ -180,7 +179,9 @@ def _check(name: str, options: Mapping[str, object]) -> None:
     known = [option for option in parameters if option != "cluster"]
     for option in options:
         if option not in known:
-            raise ConfigError(f"adapter {name}", option, f"unknown option{nearest(option, known)}", ", ".join(known))
+            raise ConfigError(
+                f"adapter {name}", option, f"unknown option{did_you_mean(option, known)}", ", ".join(known)
+            )
     for option in known:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
@@ -192,7 +193,9 @@ def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
     found = getattr(_module(name), what, None) if name in known else None
     if found is None:
         able = [other for other in known if _has(other, what)]
-        problem = f"found {name!r}{nearest(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
+        problem = (
+            f"found {name!r}{did_you_mean(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
+        )
         raise ConfigError("adapter", "", problem, ", ".join(able))
     return cast("Callable[..., Any]", found)
 

@@ -11,17 +11,20 @@ import errno
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from ..formats.text import clean
+from ..formats.text import clean, clean_lines
 from ..simulate.errors import ConfigErrors, InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 64, 130, 141
+#: Width of help and of usage errors, columns.
+HELP_CELLS = 80
 #: Errors of the operating system about a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Base of click's errors about the command line, in every version of typer.
@@ -126,10 +129,13 @@ def _run(argv: Sequence[str] | None) -> int:
         command = typer.main.get_command(app)
         result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
     except _UsageError as error:
-        error.message = clean(error.message)
+        is_help = error.ctx is not None and error.message == error.ctx.get_help()  # a group without a command
+        error.message = (clean_lines if is_help else clean)(error.message)
         shown = io.StringIO()
         error.show(shown)
-        print_diagnostic(*shown.getvalue().splitlines())
+        for line in shown.getvalue().splitlines():
+            wrapped = textwrap.wrap(line, HELP_CELLS, break_long_words=False, break_on_hyphens=False)
+            print_diagnostic(*wrapped or [""])
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

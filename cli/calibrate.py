@@ -21,7 +21,7 @@ import typer
 
 from ..formats.atomic_write import write_whole
 from ..formats.hostlist import is_node_name, local_node_names
-from ..simulate.errors import ConfigError, PilotfishError
+from ..simulate.errors import ConfigError, PilotfishError, did_you_mean
 from ..trust import make_folders
 from . import options
 from .charts import picture_files
@@ -163,7 +163,6 @@ def _make(folder: Path) -> None:
 
 def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
     """Return the numbers of a node in a record or a cluster file. Raises ConfigError."""
-    from ..formats.document_errors import nearest
     from ..profiles.calibration.calibration_records import calibrated_values, read_if_record, type_values
 
     if (record := read_if_record(path)) is not None:
@@ -173,7 +172,7 @@ def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
         return type_values(next(iter(types.values())))
     wanted = platform.node() if name is None else name
     if wanted not in types:
-        hint = nearest(wanted, types) if name else "; --name selects one"
+        hint = did_you_mean(wanted, types) if name else "; --name selects one"
         raise ConfigError(str(path), "node_types", f"none is named {wanted!r}{hint}", ", ".join(types))
     return type_values(types[wanted])
 

@@ -40,7 +40,7 @@ def corun(
     The last lines are for a node type. By default it may use all CPUs except the last, which is the streamer's.
 
     \b
-    Example:
+    Examples:
       pilotfish profile corun --name align -- ./align.sh reads.fastq
     """
     from ..profiles.interference.score_runs import co_run
@@ -69,8 +69,7 @@ def corun(
 
 def pairs(
     files: Annotated[
-        list[Path] | None,
-        argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store"),
+        list[Path] | None, argument("SCORES", "What `profile corun --json` printed.", default="all scores in the store")
     ] = None,
     store: options.Store = None,
     as_json: options.Json = False,

@@ -31,7 +31,7 @@ def demo(
         note("only one CPU is usable, so the demo has one node; its jobs share it")
     show(f"Wrote {', '.join(names)} into {directory}. Now type:", "", f"  cd {shell_words([str(directory)])}")
     for line, purpose in (
-        ("sh measure.sh", "measure them"),
+        ("sh measure.sh", "first: measure them"),
         ("pilotfish plan workflow.yaml --cluster cluster.yaml --compare", "simulate"),
         ("pilotfish run workflow.yaml --cluster cluster.yaml", "run, compare"),
     ):

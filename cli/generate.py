@@ -22,7 +22,7 @@ from ..simulate.errors import ConfigError
 from . import options
 from .inputs import check_files, check_output, file_hash, one_trace, read_machine
 from .kernel_loading import load_kernels
-from .lazy import command_group
+from .lazy import CommandGroup
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, show_document
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
     from ..simulate.generate.models import Walltimes
     from ..simulate.model.workload import Workload
 
-app = command_group("Generate a workload: models of rigid jobs, workflows, communication.")
+app = CommandGroup(
+    """Generate a workload: models of rigid jobs, workflows, communication.
+
+    \b
+    Examples:
+      pilotfish generate lublin --load 0.9 -o trace.swf.gz
+      pilotfish generate stream --shape wide -o workflow.yaml
+      pilotfish generate communication trace.swf -o workload.json
+    """
+)
 
 TRACES = (".swf", ".swf.gz")
 LEAST_LOAD, MOST_LOAD = 0.001, 1000.0
@@ -64,7 +73,7 @@ def lublin(
         str, option("KIND", "Jobs: both (batch and interactive), batch, interactive, or untyped.", words=KINDS)
     ] = "both",
     load: Load = None,
-    walltime: Limit = "round",
+    walltimes: Limit = "round",
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -75,15 +84,17 @@ def lublin(
     \b
     Examples:
       pilotfish generate lublin --procs 256 --load 0.8 -o trace.swf.gz
-      pilotfish generate lublin --kind batch --walltime factor:1:5 -o - | less
+      pilotfish generate lublin --kind batch --walltimes factor:1:5 -o - | less
     """
     from ..simulate.generate.models import lublin as model
 
     if kind not in KINDS:
         raise not_among("--kind", kind, "a kind of jobs", KINDS)
-    limits = _checked_walltimes(out, as_json, load, walltime)
+    limits = _checked_walltimes(out, as_json, load, walltimes)
     made = model(jobs, procs, kind=kind, load=load, walltimes=limits, seed=seed)
-    _write_trace(out, as_json, made, "lublin", jobs=jobs, procs=procs, kind=kind, load=load, walltime=limits, seed=seed)
+    _write_trace(
+        out, as_json, made, "lublin", jobs=jobs, procs=procs, kind=kind, load=load, walltimes=limits, seed=seed
+    )
 
 
 @app.command()
@@ -95,7 +106,7 @@ def thesis(
     size: Annotated[str, option("M:S", "Sizes 2^floor(u): mean and deviation of log u.")] = "0.25:0.5",
     run_time: Annotated[str, option("M:S", "Mean and deviation of the log of run times (s).")] = "4.18:1.3",
     load: Load = None,
-    walltime: Limit = "round",
+    walltimes: Limit = "round",
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -111,14 +122,14 @@ def thesis(
     """
     from ..simulate.generate.thesis import thesis as model
 
-    limits = _checked_walltimes(out, as_json, load, walltime)
+    limits = _checked_walltimes(out, as_json, load, walltimes)
     texts = {"gap": gap, "size": size, "run_time": run_time}
     pairs = {name: _pair(_option(name, True), text) for name, text in texts.items()}
     try:
         made = model(jobs, procs, **pairs, load=load, walltimes=limits, seed=seed)
     except ConfigError as error:
         raise bad_value(_option(error.key, True), error) from None
-    _write_trace(out, as_json, made, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltime=limits, seed=seed)
+    _write_trace(out, as_json, made, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltimes=limits, seed=seed)
 
 
 @app.command()
@@ -224,15 +235,15 @@ def communication(
     _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {procs:,} processors")
 
 
-def _checked_walltimes(out: Path, as_json: bool, load: float | None, walltime: str) -> Walltimes:
+def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: str) -> Walltimes:
     """Check the options that the models share, before anything is drawn; return the walltimes."""
     from ..simulate.generate.models import parse_walltimes
 
     _check_out(out, as_json, TRACES)
     if load is not None and not LEAST_LOAD <= load <= MOST_LOAD:
         raise bad("--load", f"{load:g} (allowed: {LEAST_LOAD:g} to {MOST_LOAD:g})")
-    with value_of("--walltime"):
-        return parse_walltimes(walltime)
+    with value_of("--walltimes"):
+        return parse_walltimes(written)
 
 
 def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:

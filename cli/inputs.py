@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import default_config_path, profile_store_path
-from ..formats.text import count
+from ..formats.text import count, shell_words
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
@@ -121,6 +121,7 @@ class Profiles:
 
     path: Path | None
     _unprofiled: set[str] = field(default_factory=set)
+    _missing: set[str] = field(default_factory=set)
 
     @cached_property
     def store(self) -> ProfileStore:
@@ -138,7 +139,10 @@ class Profiles:
 
     def __call__(self, name: str) -> Profile | None:
         """Return the profile of that name."""
-        return self.store.get(name)
+        profile = self.store.get(name)
+        if profile is None:
+            self._missing.add(name)
+        return profile
 
     def names(self) -> list[str]:
         """Return the names in the store, for suggestions."""
@@ -149,7 +153,11 @@ class Profiles:
         from ..formats.workflow import read_workflow
 
         refuse_trace(path)
-        workflow = read_workflow(path, self)
+        try:
+            workflow = read_workflow(path, self)
+        except ConfigError:
+            _refuse_unmeasured_demo(path, self._missing)
+            raise
         self._unprofiled = {job.id for job in workflow.jobs if job.profile.provenance.source == "default"}
         if not self._unprofiled:
             return workflow
@@ -179,6 +187,15 @@ class Profiles:
             self.store.record_jobs(job_measurements(views, cpu_model()))
         except ConfigError as error:
             warn(f"the resource use of the jobs is not recorded: {error}")
+
+
+def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:
+    from ..profiles.demo_folder import PROGRAMS, in_demo
+
+    if in_demo(path) and (absent := len(missing & PROGRAMS.keys())):
+        script = shell_words([str(path.with_name("measure.sh"))])
+        problem = f"{absent} of the demo's {len(PROGRAMS)} profiles are not measured yet: first run `sh {script}`"
+        raise ConfigError(str(path), "", problem) from None
 
 
 def refuse_trace(path: Path) -> None:

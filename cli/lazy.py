@@ -6,19 +6,60 @@ Rule: listing the commands imports no command; the summaries are written next to
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+F = TypeVar("F", bound=Callable[..., Any])
+#: A default in words, as typer writes it.
+_IN_WORDS = re.compile(r"default: \((.*?)\)(?=[];])")
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
-def command_group(help: str) -> typer.Typer:
-    """Return an empty group of commands."""
-    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_OPTIONS, help=help)
+def help_rows(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return (how it is written, what it means) of each "argument" and each "option" of a command."""
+    rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+    for param in command.get_params(ctx):
+        if record := param.get_help_record(ctx):
+            name = param.metavar if param.param_type_name == "argument" else record[0]
+            rows[param.param_type_name].append((name, _IN_WORDS.sub(r"default: \1", record[1])))
+    return rows
+
+
+class Command(TyperCommand):
+    """A command whose help shows metavars, and neither Python's types nor brackets around defaults in words."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: optional arguments in brackets, `...` after repeatable ones."""
+        pieces = ["[OPTIONS]"]
+        for param in self.get_params(ctx):
+            if param.param_type_name == "argument":
+                word = str(param.metavar)
+                word += "" if param.nargs == 1 or word.endswith("...") else "..."
+                pieces.append(word if param.required else f"[{word}]")
+        return pieces
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options."""
+        for kind, records in help_rows(self, ctx).items():
+            if records:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(records)
+
+
+class CommandGroup(typer.Typer):
+    """An empty group of commands."""
+
+    def __init__(self, help: str) -> None:
+        super().__init__(no_args_is_help=True, rich_markup_mode=None, context_settings=HELP_OPTIONS, help=help)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        """Add a command, see `typer.Typer.command`."""
+        return super().command(name, cls=Command, **settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +84,7 @@ class Lazy:
             group.name = name
             return group
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name, context_settings=HELP_OPTIONS)(found)
+        app.command(name, cls=Command, context_settings=HELP_OPTIONS)(found)
         return typer.main.get_command(app)
 
 

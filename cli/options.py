@@ -123,6 +123,7 @@ ClusterFile = Annotated[
     Path | None,
     option("FILE", "Cluster file (YAML); replays also read SimGrid and IRMaSim platforms.", "--cluster", "-c"),
 ]
+ThisSite = option("NAME", "Resource manager: slurm, or local (this machine).", "--adapter", words=("slurm", "local"))
 ConfigFile = Annotated[
     Path | None,
     option(
@@ -152,9 +153,7 @@ Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, 
 Budget = Annotated[
     int | None, option("N", "Simulations that lookahead may use.", min=1, default="by the size of the workflow")
 ]
-TimeLimit = Annotated[
-    float | None, option("SECONDS", "Stop the search after this time; the plan reports it.", default="none")
-]
+TimeLimit = Annotated[float | None, option("SECONDS", "Stop the search after this time; the plan reports it.")]
 Store = Annotated[Path | None, option("FILE", "Profile store.", default="profiles.sqlite in the state directory")]
 Json = Annotated[bool, flag("--json", "Print one JSON document instead of text.")]
 All = Annotated[bool, flag("--all", "Show every row, however many there are.")]

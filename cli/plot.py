@@ -31,7 +31,7 @@ def plot(
     labels: Annotated[
         list[str] | None, option("NAME", "Name of a run, once for each DIR; default: its policy.", "--label")
     ] = None,
-    labelled: Annotated[bool, flag("--jobs", "gantt: write the names of jobs where they fit.")] = False,
+    labelled: Annotated[bool, flag("--job-names", "gantt: write the names of jobs where they fit.")] = False,
     title: Annotated[str | None, option("T", "Replace title, workload and machine by T.")] = None,
 ) -> None:
     """Draw one or several replays: in the terminal, or into a file.
@@ -81,7 +81,7 @@ def _check(
     if labels and len(labels) != len(folders):
         raise bad("--label", f"{len(labels)} for {len(folders)} runs (allowed: one for each DIR)")
     if labelled and kind != "gantt":
-        raise bad("--jobs", f"a {kind} picture shows no jobs (allowed: with gantt)")
+        raise bad("--job-names", f"a {kind} picture shows no jobs (allowed: with gantt)")
     check_period(begin, end, math.isfinite)
 
 

@@ -13,14 +13,22 @@ from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, one_trace
 from .kernel_loading import load_kernels
-from .lazy import command_group
+from .lazy import CommandGroup
 from .options import argument, option
 from .output.documents import print_json
 from .streams import note
 from .usage_errors import bad, check_positive, not_among
 
 _PREDICTORS = ("estimate", "last-two", "history")
-app = command_group("Predict what jobs need from jobs that have ended; measure the errors.")
+app = CommandGroup(
+    """Predict what jobs need from jobs that have ended; measure the errors.
+
+    \b
+    Examples:
+      pilotfish predict evaluate trace.swf.gz
+      pilotfish predict command -- ./align.sh -n 8 reads.fastq
+    """
+)
 
 
 @app.command()
@@ -75,7 +83,7 @@ def evaluate(
     if found.silent:
         note(f"this trace has no data for: {', '.join(found.silent)}")
     if found.unknown_waits:
-        note(f"{count(found.unknown_waits, 'job')} without a waiting time: assumed to have started at submission")
+        note(f"{count(found.unknown_waits, 'job')} of unknown waiting time, taken as 0 s")
     if as_json:
         print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
         return

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..formats.atomic_write import write_whole
-from ..formats.document_errors import nearest
 from ..formats.quantities import parse_rate
 from ..formats.text import count
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from . import options, streams
 from .corun import corun, pairs
 from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
-from .lazy import command_group
+from .lazy import CommandGroup
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, show_document
@@ -33,7 +32,16 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
-app = command_group("Measure what jobs need; list, show, import and export profiles.")
+app = CommandGroup(
+    """Measure what jobs need; list, show, import and export profiles.
+
+    \b
+    Examples:
+      pilotfish profile run --name align -- ./align.sh reads.fastq
+      pilotfish profile list
+      pilotfish profile show align
+    """
+)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -103,6 +111,12 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     A profile belongs to the user who owns the store; runs of other users who name it are learned apart, under a name
     such as `align of uid 1005`. The classes hold for the nodes of --cluster, else for the type of node where each was
     measured; `profile show` explains a class.
+
+    \b
+    Examples:
+      pilotfish profile list
+      pilotfish profile list --cluster lab.yaml
+      pilotfish profile list --json | jq '.profiles | keys'
     """
     keep = Profiles(store).store
     classify = _classifier(cluster)
@@ -132,11 +146,17 @@ def show(
     """Show a profile: its numbers, how certain they are, and its class.
 
     The class is the resource that limits it, on the nodes of --cluster, else on the type of node where it was measured.
+
+    \b
+    Examples:
+      pilotfish profile show align
+      pilotfish profile show align --cluster lab.yaml
+      pilotfish profile show align --json
     """
     keep = Profiles(store).store
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
-        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{nearest(name, keep.names())}")
+        raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{did_you_mean(name, keep.names())}")
     classed = _classifier(cluster)(profile) if profile else None
     if as_json:
         from ..profiles.classes import class_fields
@@ -221,7 +241,7 @@ def export(
       pilotfish profile export --numbers numbers.json
     """
     if file is not None and file.suffix not in (*_ENDINGS, ".csv"):
-        raise bad("[FILE]", f"{file.name!r} has no known ending (allowed: {', '.join((*_ENDINGS, '.csv'))})")
+        raise bad("FILE", f"{file.name!r} has no known ending (allowed: {', '.join((*_ENDINGS, '.csv'))})")
     kind = ".yaml" if file is None else file.suffix
     if numbers and kind not in (".csv", ".json"):
         raise bad("--numbers", "they are written to FILE.csv or FILE.json")

@@ -54,7 +54,7 @@ def run(
     as_json: options.Json = False,
     everything: options.All = False,
     metrics_port: Annotated[
-        int | None, option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535, default="none")
+        int | None, option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535)
     ] = None,
     store: options.Store = None,
 ) -> int:

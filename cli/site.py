@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    adapter: Annotated[
-        str | None,
-        option("NAME", "Resource manager to examine: slurm, or local (this machine).", words=("slurm", "local")),
-    ] = None,
+    adapter: Annotated[str | None, options.ThisSite] = None,
     config: options.ConfigFile = None,
     user: Annotated[str | None, option("NAME", "Account of the service.", default="yours")] = None,
     trial: Annotated[bool, flag("--try", "Also try your rights, with a job of yours that never starts.")] = False,
@@ -175,12 +172,7 @@ def _counters() -> list[Finding]:
     return found
 
 
-def cluster(
-    adapter: Annotated[
-        str, option("NAME", "Resource manager to ask: slurm, or local (this machine).", words=("slurm", "local"))
-    ] = registry.MACHINE,
-    as_json: options.Json = False,
-) -> None:
+def cluster(adapter: Annotated[str, options.ThisSite] = registry.MACHINE, as_json: options.Json = False) -> None:
     """Print a cluster file of the nodes of a resource manager; unknown values are assumed and reported.
 
     This machine has a node for each CPU (cpu0, cpu1, ...), or one with the name of the host if it has one CPU.

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import typer
 
-from ..formats.document_errors import nearest
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 
 
 def bad(option: str, problem: str) -> typer.BadParameter:
@@ -33,7 +32,7 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
         allowed: all words that the option takes.
     """
     words = list(allowed)
-    return bad(option, f"{found!r} is not {what}{nearest(found, words)} (allowed: {', '.join(words)})")
+    return bad(option, f"{found!r} is not {what}{did_you_mean(found, words)} (allowed: {', '.join(words)})")
 
 
 def check_positive(option: str, seconds: float | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -121,7 +121,7 @@ class RelearnConfig(_Section):
     max_median_error: float = Field(default=0.25, gt=0)
 
 
-class BooksConfig(_Section):
+class AccountingConfig(_Section):
     """Whether and how often the usage of ended jobs is read from the resource manager's accounting."""
 
     enabled: bool = True
@@ -154,6 +154,8 @@ class LogConfig(_Section):
 class DaemonConfig(_Section):
     """The whole file. Paths are absolute after reading."""
 
+    RENAMED: ClassVar = {"books": "accounting"}
+
     cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()
     policy: PolicyName = "lookahead"
@@ -172,7 +174,7 @@ class DaemonConfig(_Section):
     metrics: MetricsConfig = MetricsConfig()
     guard: GuardConfig = GuardConfig()
     relearn: RelearnConfig = RelearnConfig()
-    books: BooksConfig = BooksConfig()
+    accounting: AccountingConfig = AccountingConfig()
     power: PowerConfig = PowerConfig()
     counters: str | list[str] = "auto"
     calibration: CalibrationConfig = CalibrationConfig()

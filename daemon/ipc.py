@@ -95,12 +95,7 @@ def own_or_root(uid: int) -> bool:
 
 
 def ask(
-    endpoint: str,
-    do: str,
-    *,
-    timeout_s: float = 10.0,
-    trusted: Callable[[int], bool] = own_or_root,
-    **arguments: Any,
+    endpoint: str, do: str, *, timeout_s: float = 10.0, trusted: Callable[[int], bool] = own_or_root, **arguments: Any
 ) -> dict[str, Any]:
     """Send one request to the daemon and return its reply.
 

@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from typing import Any
 
-from ..formats.document_errors import nearest
 from ..formats.text import clean, count
-from ..simulate.errors import InvalidJobError, PilotfishError
+from ..simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ..simulate.model.capacity import never_fits
 from ..simulate.model.cluster import Cluster
 from .access import Access, ForbiddenError
@@ -201,7 +200,7 @@ class Requests:
         if submission.offered and job not in entries and (before := self._journal.find(workflow)):
             entries = before.entries
         if job not in entries:
-            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{nearest(job, entries)}")
+            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{did_you_mean(job, entries)}")
         return entries[job]
 
 

@@ -225,8 +225,8 @@ class Service:
         return [PowerSaver(applier, power.idle_seconds, power.spare_nodes)]
 
     def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
-        section = self.config.books
-        if not (section.enabled and self._adapter.capabilities.books):
+        section = self.config.accounting
+        if not (section.enabled and self._adapter.capabilities.accounting):
             return []
         sources = self._adapter, self._journal, profiles, self._metrics, tracker.queue, tracker.unsaved, time.monotonic
         return [UsageReader(*sources, delay_s=section.delay_seconds, every_s=section.every_seconds)]

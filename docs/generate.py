@@ -23,6 +23,7 @@ import typer
 import pilotfish
 from pilotfish import api
 from pilotfish.cli.__main__ import app
+from pilotfish.cli.lazy import help_rows
 
 DOCS = Path(__file__).resolve().parent
 SAMPLES = Path(pilotfish.__file__).resolve().parent / "systemd"
@@ -83,7 +84,7 @@ def command_tree() -> Command:
 def _command(command: Any, path: tuple[str, ...], parent: Any, summary: str) -> Command:
     context = command.context_class(command, info_name=path[-1], parent=parent, **command.context_settings)
     words, examples = _paragraphs(command.help or "")
-    records = [(each.param_type_name, each.get_help_record(context)) for each in command.get_params(context)]
+    rows = help_rows(command, context)
     children = []
     for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
         line = command.get_command(context, name).get_short_help_str(200)
@@ -95,8 +96,8 @@ def _command(command: Any, path: tuple[str, ...], parent: Any, summary: str) -> 
         summary or (words[0] if words else ""),
         tuple(words),
         tuple(examples),
-        tuple(record for kind, record in records if kind == "argument" and record),
-        tuple(record for kind, record in records if kind == "option" and record),
+        tuple(rows["argument"]),
+        tuple(rows["option"]),
         tuple(children),
     )
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ..simulate.errors import did_you_mean
 from ..simulate.model.cluster import (
     Cluster,
     ContendingThreads,
@@ -25,7 +26,7 @@ from ..simulate.model.cluster import (
     Transition,
 )
 from ..simulate.model.network import Tree
-from .document_errors import Collector, bad, found, from_source, inside, nearest, shown
+from .document_errors import Collector, bad, found, from_source, inside, shown
 from .files import check_schema, read_document
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
 from .quantities import (
@@ -189,7 +190,7 @@ def _oversubscription(value: Any) -> float:
     if value == "unlimited":
         return math.inf
     if isinstance(value, str):
-        raise bad(found(value) + nearest(value, ["unlimited"]), "a number above 0, or unlimited")
+        raise bad(found(value) + did_you_mean(value, ["unlimited"]), "a number above 0, or unlimited")
     return number(above=True)(value)
 
 
@@ -198,7 +199,7 @@ def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
         name(key)
         names = expand(part)
         if unknown := next((node for node in names if node not in known), None):
-            raise bad(f"{unknown!r} is not a node of this cluster{nearest(unknown, known)}", "its nodes")
+            raise bad(f"{unknown!r} is not a node of this cluster{did_you_mean(unknown, known)}", "its nodes")
         return names
 
     return entries(value, group)

@@ -6,7 +6,7 @@ the keys around it. What a user wrote is shortened and printable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..simulate.errors import ConfigError, ConfigErrors
@@ -58,7 +58,7 @@ def inside(key: str, convert: Callable[..., T], *args: Any) -> T:
     try:
         return convert(*args)
     except ConfigError as error:
-        raise _moved(error, lambda one: ConfigError(one.source, join(key, one.key), one.problem, one.allowed)) from None
+        raise _moved(error, lambda one: _inside(key, one)) from None
 
 
 def from_source(source: str, convert: Callable[..., T], *args: Any) -> T:
@@ -66,7 +66,11 @@ def from_source(source: str, convert: Callable[..., T], *args: Any) -> T:
     try:
         return convert(*args)
     except ConfigError as error:
-        raise _moved(error, lambda one: ConfigError(source, one.key, one.problem, one.allowed)) from None
+        raise _moved(error, lambda one: ConfigError(source, one.key, one.problem, one.allowed, one.more)) from None
+
+
+def _inside(key: str, one: ConfigError) -> ConfigError:
+    return ConfigError(one.source, join(key, one.key), one.problem, one.allowed, one.more)
 
 
 def _moved(error: ConfigError, move: Callable[[ConfigError], ConfigError]) -> ConfigError:
@@ -78,14 +82,26 @@ MOST_ERRORS = 20
 
 
 class Collector:
-    """Collects the errors of the parts of a file, so that they are reported together."""
+    """Collects the errors of the parts of a file, so that they are reported together.
 
-    def __init__(self) -> None:
+    Args:
+        alike: the parts are of one kind, such as jobs: the same problem of several of them is one error.
+    """
+
+    def __init__(self, *, alike: bool = False) -> None:
         self.errors: list[ConfigError] = []
+        self._seen: dict[tuple[str, str, str], ConfigError] | None = {} if alike else None
 
-    def add(self, error: ConfigError) -> None:
-        """Add an error. Raises ConfigError: there are MOST_ERRORS."""
-        self.errors += error.errors if isinstance(error, ConfigErrors) else (error,)
+    def add(self, error: ConfigError, key: str = "") -> None:
+        """Add an error of the part `key`. Raises ConfigError: there are MOST_ERRORS different ones."""
+        for one in error.errors if isinstance(error, ConfigErrors) else (error,):
+            moved = _inside(key, one)
+            if self._seen is not None:
+                known = self._seen.setdefault((one.key, one.problem, one.allowed), moved)
+                if known is not moved:
+                    known.more += 1 + one.more
+                    continue
+            self.errors.append(moved)
         if len(self.errors) >= MOST_ERRORS:
             del self.errors[MOST_ERRORS:]
             self.check()
@@ -93,20 +109,12 @@ class Collector:
     def read(self, key: str, convert: Callable[..., T], *args: Any) -> T | None:
         """Return what `convert` returns, or None and keep its error; see `inside`."""
         try:
-            return inside(key, convert, *args)
+            return convert(*args)
         except ConfigError as error:
-            self.add(error)
+            self.add(error, key)
             return None
 
     def check(self) -> None:
         """Raise the errors, if there are any: ConfigError for one, ConfigErrors for several."""
         if self.errors:
             raise ConfigErrors(self.errors) if len(self.errors) > 1 else self.errors[0]
-
-
-def nearest(wanted: object, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `; did you mean 'x'?` if one of `names` is close (`cutoff`, 0 to 1) to the text `wanted`, else ""."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(wanted[:100], list(names), n=1, cutoff=cutoff) if isinstance(wanted, str) else ()
-    return f"; did you mean {shown(near[0])!r}?" if near else ""

@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..simulate.errors import ConfigError, ConfigErrors
-from .document_errors import MOST_ERRORS, found, join, nearest, shown
+from ..simulate.errors import ConfigError, ConfigErrors, did_you_mean
+from .document_errors import MOST_ERRORS, found, join, shown
 
 if TYPE_CHECKING:
     import pydantic
@@ -311,7 +311,7 @@ def config_error(error: pydantic.ValidationError, source: str, model: type[pydan
     Args:
         error: what the validation raised.
         source: the file.
-        model: the model that was validated, for the names that a key may have.
+        model: the model that was validated, for the names that a key may have, and in `RENAMED` once had.
     """
     every = [_complaint(one, source, model) for one in error.errors(include_url=False)[:MOST_ERRORS]]
     return ConfigErrors(every) if len(every) > 1 else every[0]
@@ -324,7 +324,9 @@ def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> Config
     for part in one["loc"]:
         key = join(key, f"[{part}]" if isinstance(part, int) else shown(part))
     if one["type"] == "extra_forbidden":
-        return ConfigError(source, key, f"unknown key{nearest(str(last), names)}", ", ".join(names))
+        new = getattr(model, "RENAMED", {}).get(key)
+        hint = f"; it is now called {new!r}" if new else did_you_mean(str(last), names)
+        return ConfigError(source, key, f"unknown key{hint}", ", ".join(names))
     if one["type"] == "missing":
         return ConfigError(source, key, "missing", "it is required")
     return ConfigError(source, key, found(one["input"]), _plainly(one["msg"]))

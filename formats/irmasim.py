@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from ..simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from ..simulate.model.workload import LONGEST, Workload, in_order
-from .document_errors import bad, found, from_source, inside, nearest, shown
+from .document_errors import bad, found, from_source, inside, shown
 from .files import read_document
 from .hostlist import MOST_NODES
 from .quantities import LARGEST, Convert, number, whole
@@ -107,7 +107,7 @@ def _definition(group: str, wanted: str, data: Mapping[str, Any], folder: Path) 
     shared = read_document(library) if library.exists() else {}
     if wanted in shared:
         return f"{library.name}.{shown(wanted)}", shared[wanted]
-    near = nearest(wanted, [*here, *shared])
+    near = did_you_mean(wanted, [*here, *shared])
     raise bad(f"no type {shown(wanted)!r}{near}", f"types of this file, or of {library.name} in its folder", key=group)
 
 

@@ -24,7 +24,7 @@ _NO_ENERGY = 2.0**63
 Row = Mapping[str, str]
 
 
-def booked(rows: Sequence[Row]) -> AccountingRecord:
+def accounting_record(rows: Sequence[Row]) -> AccountingRecord:
     """Return the accounting record of a job from its own row and the rows of its steps.
 
     Args:

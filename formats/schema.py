@@ -11,8 +11,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeVar, cast
 
-from ..simulate.errors import ConfigError
-from .document_errors import Collector, bad, found, nearest, shown
+from ..simulate.errors import ConfigError, did_you_mean
+from .document_errors import Collector, bad, found, shown
 from .quantities import Convert, is_number
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def keyed(
     for key in data if not data.keys() <= known.keys() else ():
         if key not in known:
             meant = (aliases or {}).get(key)
-            hint = f"; did you mean {meant!r}?" if meant in known else nearest(key, known)
+            hint = f"; did you mean {meant!r}?" if meant in known else did_you_mean(key, known)
             wrong.add(bad(f"unknown key{hint}", ", ".join(known), shown(key)))
     wrong.read("", require, data, required)
     wrong.check()
@@ -92,7 +92,7 @@ def build(
 def one_of(value: Any, names: Collection[str], allowed: str = "") -> str:
     """Return `value` if it is one of `names`. Raises ConfigError; `allowed` replaces the list of all names."""
     if not isinstance(value, str) or value not in names:
-        raise bad(found(value) + nearest(value, names), allowed or ", ".join(names))
+        raise bad(found(value) + did_you_mean(value, names), allowed or ", ".join(names))
     return value
 
 
@@ -136,7 +136,7 @@ def listed(convert: Convert[T], *, least: int = 0) -> Convert[tuple[T, ...]]:
     def convert_all(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list | tuple) or len(value) < least:
             raise bad(found(value), f"a list of at least {least}" if least else "a list")
-        wrong = Collector()
+        wrong = Collector(alike=True)
         every = [wrong.read(f"[{i}]", convert, part) for i, part in enumerate(value)]
         wrong.check()
         return tuple(cast("list[T]", every))
@@ -157,7 +157,7 @@ def entries(value: Any, convert: Callable[[str, Any], T], least: str = "") -> di
     """
     if not mapping(value) and least:
         raise bad(found(value), least)
-    wrong = Collector()
+    wrong = Collector(alike=True)
     converted = {key: wrong.read(shown(key), convert, key, part) for key, part in value.items()}
     wrong.check()
     return cast("dict[str, T]", converted)

@@ -13,20 +13,23 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, did_you_mean
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
-from .document_errors import bad, found, from_source, nearest
+from .document_errors import Collector, bad, found, from_source
 from .files import check_schema, decode, is_xml, parse_document, read_bytes
 from .job_rules import VARIABLE
 from .plausible import job_doubts
 from .profile import dump_profile
 from .quantities import Convert, above_zero, parse_duration, parse_size, whole
 from .schema import build, choice, entries, keyed, listed, name, text, word
+from .text import count
 from .unpack import unpacked
 from .workflow_tasks import ProfilePool, Tasks, check_workflow, checked_tasks, default_warning, tasks_of, workflow_of
 
 Profiles = Callable[[str], Profile | None]
 KINDS = "a workflow of pilotfish (schema: pilotfish/workflow/v1), WfCommons WfFormat JSON, or Pegasus DAX XML"
+#: Names without a profile that are reported one by one.
+MOST_MISSING = 3
 #: Words of other workflow managers and of Slurm -> the key of a job that they mean.
 _ALIASES = dict.fromkeys(("depends_on", "dependencies", "dependency", "needs", "requires", "parents"), "after")
 _ALIASES |= dict.fromkeys(("cmd", "run", "script", "exec", "executable"), "command")
@@ -98,8 +101,10 @@ def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None 
 
 
 def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> Workflow:
-    reader = _Jobs(profiles)
-    parts: dict[str, Any] = build(dict, {"name": workflow_name, "jobs": reader.jobs}, data, ("jobs",))
+    reader, wrong = _Jobs(profiles), Collector()
+    parts = wrong.read("", build, dict, {"name": workflow_name, "jobs": reader.jobs}, data, ("jobs",)) or {}
+    reader.report_missing(wrong)
+    wrong.check()
     warnings = default_warning(reader.unknown) if reader.unknown else ()
     warnings += job_doubts(reader.bare_memory, reader.bare_walltime)
     return Workflow(parts.get("name", "workflow"), parts["jobs"], source, warnings)
@@ -119,7 +124,8 @@ class _Jobs:
     def __init__(self, profiles: Profiles | None) -> None:
         self.profiles = profiles
         self.interned = ProfilePool()
-        self.named: dict[str, Profile] = {}
+        self.named: dict[str, Profile | None] = {}
+        self.missing: dict[str, list[str]] = {}
         self.unknown: list[str] = []
         self.bare_memory: dict[str, float] = {}
         self.bare_walltime: dict[str, float] = {}
@@ -144,6 +150,9 @@ class _Jobs:
             if type(number := data.get(key)) is int:  # a file that a program wrote has floats
                 bare[identity] = number
         if "profile" in data:
+            wanted = data["profile"]
+            if isinstance(wanted, str) and self._find(wanted) is None:
+                self.missing.setdefault(wanted, []).append(identity)
             return build(Job, self.table, data, id=identity)
         if "command" not in data:
             raise bad("neither profile nor command", "a job with a profile, a command, or both")
@@ -155,14 +164,26 @@ class _Jobs:
             if not isinstance(value, dict | list):
                 raise bad(found(value), "an inline profile, or a name in the profile store")
             return self.interned.parse(value)
-        if value not in self.named:
-            profile = self.profiles(value) if self.profiles else None
-            if profile is None:
-                names: Iterable[str] = getattr(self.profiles, "names", tuple)()
-                allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
-                raise bad(f"no profile is named {value[:100]!r}{nearest(value, names)}", allowed)
-            self.named[value] = self.interned.one(profile)
-        return self.named[value]
+        return self._find(value) or DEFAULT_PROFILE
+
+    def _find(self, wanted: str) -> Profile | None:
+        if wanted not in self.named:
+            profile = self.profiles(wanted) if self.profiles else None
+            self.named[wanted] = profile and self.interned.one(profile)
+        return self.named[wanted]
+
+    def report_missing(self, wrong: Collector) -> None:
+        """Add an error for each name without a profile: a few names, then the number of the other jobs."""
+        shown = list(self.missing.items())[:MOST_MISSING]
+        names: Iterable[str] = getattr(self.profiles, "names", tuple)()
+        for wanted, jobs in shown:
+            problem = f"no profile is named {wanted[:100]!r}{did_you_mean(wanted, names)}"
+            allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
+            wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
+        others = list(self.missing.values())[MOST_MISSING:]
+        if others:
+            number, profiles = sum(map(len, others)), count(len(others), "more profile")
+            wrong.add(bad(f"and {count(number, 'more job')}, of {profiles} that do not exist", key="jobs"))
 
 
 def _after(value: Any) -> tuple[str, ...]:

@@ -94,6 +94,11 @@ def write_demo(directory: Path, *, force: bool = False, machine: DemoCpus | None
     return list(FILES)
 
 
+def in_demo(path: Path) -> bool:
+    """Return whether a file lies in a folder that `write_demo` wrote."""
+    return path.with_name(MANIFEST).is_file()
+
+
 def calibrate(work: Path) -> DemoCpus:
     """Measure the bandwidth of one stream here, and of streams on all of the demo's CPUs together."""
     cpus = choose_cpus()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 
-def did_you_mean(word: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+def did_you_mean(word: object, known: Iterable[str], shown: Callable[[str], str] = repr, cutoff: float = 0.6) -> str:
     """Return a question that ends a message: which known word was meant; "" if none is near.
 
     Args:
-        word: what was found.
+        word: what was found; only text has near words.
         known: the words that are allowed.
         shown: how a word is written.
+        cutoff: least similarity, 0 to 1.
     """
-    near = difflib.get_close_matches(word, list(known), n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:100], list(known), n=1, cutoff=cutoff) if isinstance(word, str) else ()
     return f"; did you mean {shown(near[0])}?" if near and near[0] != word else ""
 
 
@@ -30,12 +32,17 @@ class ConfigError(PilotfishError):
         key: the place in it: a dotted key, a line number, or "" for the whole file.
         problem: what was found.
         allowed: what is allowed; may be empty.
+        more: further keys of the file that have the same problem.
     """
 
-    def __init__(self, source: str, key: str, problem: str, allowed: str = "") -> None:
-        self.source, self.key, self.problem, self.allowed = source, key, problem, allowed
-        where = f"{source}: {key}" if key else source
-        super().__init__(f"{where}: {problem}" + (f" (allowed: {allowed})" if allowed else ""))
+    def __init__(self, source: str, key: str, problem: str, allowed: str = "", more: int = 0) -> None:
+        super().__init__(source, key, problem, allowed, more)
+        self.source, self.key, self.problem, self.allowed, self.more = source, key, problem, allowed, more
+
+    def __str__(self) -> str:
+        where = f"{self.source}: {self.key}" if self.key else self.source
+        others = f" (and {self.more} more)" if self.more else ""
+        return f"{where}{others}: {self.problem}" + (f" (allowed: {self.allowed})" if self.allowed else "")
 
 
 class ConfigErrors(ConfigError):
@@ -43,10 +50,12 @@ class ConfigErrors(ConfigError):
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]
-        super().__init__(first.source, first.key, first.problem, first.allowed)
-        self.errors = tuple(errors)
-        more = len(self.errors) - 1
-        self.args = (f"{first} (and {more} more error{'s' * (more > 1)})",)
+        super().__init__(first.source, first.key, first.problem, first.allowed, first.more)
+        self.args, self.errors = (errors,), tuple(errors)
+
+    def __str__(self) -> str:
+        others = len(self.errors) - 1
+        return f"{self.errors[0]} (and {others} more error{'s' * (others > 1)})"
 
 
 class InvalidJobError(PilotfishError):

@@ -44,9 +44,9 @@ def ended_jobs(
 
 
 def ended_usage(transport: Transport, since: Mapping[str, float], uid: int) -> dict[str, AccountingRecord] | None:
-    """Look up what ended jobs used; see `Adapter.books`. Requests and arguments as for `ended_jobs`."""
-    records = _by_key(since, uid, transport.books)
-    return None if records is None else {key: entry.booked for key, entry in records.items()}
+    """Look up what ended jobs used; see `Adapter.usage`. Requests and arguments as for `ended_jobs`."""
+    records = _by_key(since, uid, transport.usage)
+    return None if records is None else {key: entry.record for key, entry in records.items()}
 
 
 def _by_key(

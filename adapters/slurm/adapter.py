@@ -122,7 +122,9 @@ class SlurmAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
-        return Capabilities(books=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True)
+        return Capabilities(
+            accounting=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
+        )
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
@@ -214,7 +216,7 @@ class SlurmAdapter(Adapter):
         """Look up ended jobs in accounting: one request for users' jobs, by id, and one for our own, by name."""
         return accounting_lookup.ended_jobs(self.transport, since, self._uid, self._submitted)
 
-    def books(self, since: Mapping[str, float]) -> dict[str, AccountingRecord] | None:
+    def usage(self, since: Mapping[str, float]) -> dict[str, AccountingRecord] | None:
         """Look up in accounting what ended jobs used, with as many requests."""
         return accounting_lookup.ended_usage(self.transport, since, self._uid)
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 PACKAGES = {".svg": "matplotlib", ".png": "matplotlib", ".pdf": "matplotlib", ".html": "bokeh"}
 
 PlotFile = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE", help="Draw the picture into FILE.svg, .png, .pdf or .html."),
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the picture into FILE.svg, .png, .pdf or .html.")
 ]
 
 

@@ -16,8 +16,7 @@ from ...adapters.slurm.user_client import own_jobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
-from ...formats.document_errors import nearest
-from ...simulate.errors import ConfigError, InvalidJobError
+from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
 from ...trust import make_own_folder
@@ -190,7 +189,9 @@ def _find(found: list[Watched], workflow: str) -> Watched:
     """Return the workflow of this id, or the latest of this name; one that has not ended comes first."""
     named = [w for w in found if w.id == workflow] or [w for w in found if w.id.rpartition(".")[0] == workflow]
     if not named:
-        raise InvalidJobError(f"you have no workflow {workflow!r}{nearest(workflow, [w.id for w in found], 0.5)}")
+        raise InvalidJobError(
+            f"you have no workflow {workflow!r}{did_you_mean(workflow, [w.id for w in found], cutoff=0.5)}"
+        )
     alive = [w for w in named if workflow_reply(w)["finish_time"] is None]
     return (alive or named)[-1]
 
@@ -206,5 +207,5 @@ def _job(found: list[Watched], target: str) -> tuple[Watched, str]:
         raise InvalidJobError(f"no workflow of yours has a job {target!r} (name it as WORKFLOW/JOB)")
     watched = _find(found, workflow)
     if name not in watched.names:
-        raise InvalidJobError(f"{watched.id} has no job {name!r}{nearest(name, watched.names)}")
+        raise InvalidJobError(f"{watched.id} has no job {name!r}{did_you_mean(name, watched.names)}")
     return watched, name

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ...daemon.paths import client_files
-from ...formats.document_errors import nearest
-from ...simulate.errors import ConfigError
+from ...simulate.errors import ConfigError, did_you_mean
 from ...trust import check_file
 
 ADAPTERS = ("daemon", "slurm")
@@ -35,7 +34,7 @@ def chosen(adapter: str | None, socket: str | None) -> Settings | None:
     way = adapter or (None if socket else os.environ.get("PILOTFISH_ADAPTER")) or None
     if way is not None and way not in ADAPTERS:
         source = "--adapter" if adapter else "PILOTFISH_ADAPTER"
-        raise ConfigError(source, "", f"found {way!r}{nearest(way, ADAPTERS)}", ", ".join(ADAPTERS))
+        raise ConfigError(source, "", f"found {way!r}{did_you_mean(way, ADAPTERS)}", ", ".join(ADAPTERS))
     if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
         return None
     files = settings_files()

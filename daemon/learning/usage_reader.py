@@ -28,7 +28,7 @@ from .profile_learning import LearnedProfiles
 if TYPE_CHECKING:
     from ...profiles.measurement import Measurement
 
-log = logging.getLogger("pilotfish.books")
+log = logging.getLogger("pilotfish.accounting")
 #: Jobs in one request.
 MOST = 100
 #: Longest gap between two requests, longest gap until one job is asked for again, and how long it is asked for at all,
@@ -95,7 +95,7 @@ class UsageReader(Observer):
 
     def _ask(self, due: Sequence[PendingUsage], now: float, cluster: Cluster) -> None:
         try:
-            found = self._adapter.books({pending.key: pending.since for pending in due})
+            found = self._adapter.usage({pending.key: pending.since for pending in due})
         except AdapterError as error:
             self._note_failure(error, due, now)
             return

@@ -189,7 +189,7 @@ class Metrics:
         )
         self.adapter_errors = make(Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",))
         self.usage_lookups = make(
-            Counter, "booked_jobs_total", "Ended jobs by outcome of their lookup in the accounting.", ("outcome",)
+            Counter, "accounting_jobs_total", "Ended jobs by outcome of their lookup in accounting.", ("outcome",)
         )
         for kind in ("run_time", "finish_time"):
             self.forecast_error.labels(kind)
@@ -259,7 +259,7 @@ def node_watts(node: Node, threads: int) -> float | None:
 
 
 #: The metrics label of each method that sends requests. `apply` is counted by its action; the others send none.
-COUNTED = {"refresh": "look_again"} | {name: name for name in ("snapshot", "recall", "books", "preview", "forget")}
+COUNTED = {"refresh": "look_again"} | {name: name for name in ("snapshot", "recall", "usage", "preview", "forget")}
 
 
 def metered(inner: Adapter, metrics: Metrics) -> Adapter:

@@ -40,7 +40,7 @@ _JOB_COLUMNS = (
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
 
-_SAVE_PENDING = "INSERT OR REPLACE INTO books (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+_SAVE_PENDING = "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
 #: Intents that make a job begin; earlier versions wrote the last one.
 _STARTS = ("place", "submit", "start")
 #: What a job takes in the file next to its definition, about.
@@ -351,7 +351,7 @@ class Journal:
             now: epoch seconds.
             most: jobs to return.
         """
-        query = "SELECT key, name, since, ended, due, tries FROM books WHERE due <= ? ORDER BY due, key LIMIT ?"
+        query = "SELECT key, name, since, ended, due, tries FROM accounting WHERE due <= ? ORDER BY due, key LIMIT ?"
         try:
             return [PendingUsage(*row) for row in self._read(query, (now, most))]
         except sqlite3.Error as error:
@@ -366,7 +366,7 @@ class Journal:
         """
         with self._transaction() as run:
             for key in done:
-                run("DELETE FROM books WHERE key = ?", (key,))
+                run("DELETE FROM accounting WHERE key = ?", (key,))
             for each in later:
                 run(_SAVE_PENDING, astuple(each))
 
@@ -385,7 +385,7 @@ class Journal:
                 run("DELETE FROM jobs WHERE workflow = ? AND job = ?", (name, job))
                 for table in ("story", "intents"):
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
-            run("DELETE FROM books WHERE ended < ?", (before,))
+            run("DELETE FROM accounting WHERE ended < ?", (before,))
             run("DELETE FROM requests WHERE time < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount

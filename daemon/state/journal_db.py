@@ -55,7 +55,7 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
 
 
 VERSION = 5
-_BOOKS = """CREATE TABLE IF NOT EXISTS books (
+_ACCOUNTING = """CREATE TABLE IF NOT EXISTS accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
 #: Who changed something over the socket.
@@ -85,7 +85,7 @@ CREATE TABLE story (
 CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
     source TEXT NOT NULL DEFAULT '');
-{_BOOKS};
+{_ACCOUNTING};
 {_REQUESTS};
 {_OWNED};
 {_NEWEST};
@@ -98,7 +98,7 @@ _ADDED = {
         "ALTER TABLE jobs ADD COLUMN forecast_earliest REAL",
         "ALTER TABLE jobs ADD COLUMN forecast_latest REAL",
         "ALTER TABLE errors ADD COLUMN source TEXT NOT NULL DEFAULT ''",
-        _BOOKS,
+        _ACCOUNTING,
     ),
     4: (
         "ALTER TABLE workflows ADD COLUMN owner INTEGER",

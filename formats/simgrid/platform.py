@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..document_errors import bad, found, from_source, inside, nearest, shown
+from ...simulate.errors import did_you_mean
+from ..document_errors import bad, found, from_source, inside, shown
 from ..files import read_bytes
 from ..hostlist import MOST_NODES
 from ..quantities import LARGEST, Convert, whole
@@ -323,11 +324,11 @@ def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
     held = HOLDS.get(parent, _IN_ZONES)
     if tag not in held:
         within = f"within {parent}" if parent else "as the root of a SimGrid platform"
-        raise bad(f"unknown element {within}{nearest(tag, held)}", ", ".join(held) or "none")
+        raise bad(f"unknown element {within}{did_you_mean(tag, held)}", ", ".join(held) or "none")
     required, optional = KNOWN[tag]
     for key in given:
         if key not in required and key not in optional:
-            raise bad(f"unknown attribute{nearest(key, required + optional)}", ", ".join(required + optional), key)
+            raise bad(f"unknown attribute{did_you_mean(key, required + optional)}", ", ".join(required + optional), key)
         if key in _CHANGING and given[key]:
             raise bad("platforms that change over time are not simulated", "constant hosts and links", key)
     require(given, required)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...formats.document_errors import bad, inside
-from ...formats.sacct import Row, booked
+from ...formats.sacct import Row, accounting_record
 from .imported import Imported, accounted_run
 
 METHOD = "sacct"
@@ -56,7 +56,7 @@ def _run(rows: Sequence[Row], name: str) -> Imported | None:
     """Return a job and its steps as one run, None if it did not complete or has no CPU time."""
     if "." in rows[0]["JobID"] or rows[0]["State"].strip() != "COMPLETED":
         return None
-    entry = booked(rows)
+    entry = accounting_record(rows)
     run = accounted_run(entry, METHOD)
     if run is None:
         return None

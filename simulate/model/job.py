@@ -227,7 +227,7 @@ def _checked_graph(workflow: Workflow) -> networkx.DiGraph:
     for job in workflow.jobs:
         for before in job.after:
             if before not in index:
-                why = f"which is not a job of this workflow{did_you_mean(before, index, repr)}"
+                why = f"which is not a job of this workflow{did_you_mean(before, index)}"
                 raise InvalidJobError(f"{where}: job {job.id!r} waits for {before!r}, {why}")
             graph.add_edge(before, job.id)
     if not nx.is_directed_acyclic_graph(graph):

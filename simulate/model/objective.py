@@ -22,7 +22,7 @@ class Objective:
         """Parse "makespan", "energy", "edp" or "mix:WEIGHT". Raises ConfigError."""
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
-            problem = f"{text!r} is not an objective{did_you_mean(kind, KINDS, repr)}"
+            problem = f"{text!r} is not an objective{did_you_mean(kind, KINDS)}"
             raise ConfigError("objective", "", problem, "makespan, energy, edp, mix or mix:WEIGHT")
         if not rest:
             return cls(kind)

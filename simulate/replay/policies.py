@@ -282,7 +282,7 @@ def parse(text: str) -> Policy | Contending:
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
     if name not in kinds:
-        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds)}", ", ".join(kinds))
+        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds, str)}", ", ".join(kinds))
     return parse_options(kinds[name], name, rest)
 
 

@@ -99,7 +99,7 @@ def format_options(part: Any) -> str:
 def _value(where: str, text: str, wanted: Field[Any]) -> Any:
     found = wanted.metadata["read"](text)
     if found is None:
-        hint = did_you_mean(text, wanted.metadata.get("words", ()))
+        hint = did_you_mean(text, wanted.metadata.get("words", ()), str)
         raise ConfigError("policy", where, f"{text!r}{hint}", wanted.metadata["allowed"])
     return found
 

@@ -54,11 +54,7 @@ class Replayed:
 
 def without_switches(start_time: Array) -> dict[str, Any]:
     """Return the columns `taken_time`, `booted` and `changes` of a replay in which no machine is switched."""
-    return {
-        "taken_time": start_time,
-        "booted": np.zeros(len(start_time), np.int64),
-        "changes": np.empty(0, CHANGE),
-    }
+    return {"taken_time": start_time, "booted": np.zeros(len(start_time), np.int64), "changes": np.empty(0, CHANGE)}
 
 
 def pieces_by_job(pieces: Array, piece0: Array, piece_count: Array) -> tuple[Array, Array]:

@@ -110,7 +110,7 @@ def test_an_adapter_of_another_package_is_found(tmp_path: Path, monkeypatch: pyt
     adapter = registry.create("smallest", CLUSTER, label="x")
     assert (adapter.name, adapter.notes, adapter.snapshot().version) == ("smallest", ("label x",), 1)
     assert adapter.refresh(["k"]).version == 2
-    assert (adapter.fileno(), adapter.load(), adapter.output("k"), adapter.recall({}), adapter.books({})) == (None,) * 5
+    assert (adapter.fileno(), adapter.load(), adapter.output("k"), adapter.recall({}), adapter.usage({})) == (None,) * 5
     adapter.forget("k")
     adapter.close()
     for name, options, says in (

@@ -101,7 +101,7 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
         ("g.yml", "h.dax", "h.dax: 2 tasks"),
     ):
         assert main(["convert", source, target]) == 0
-        assert said in capsys.readouterr().err
+        assert said in " ".join(capsys.readouterr().err.split())
         assert summary(capsys, "-w", target, "--procs", "8") == first
     assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
     assert "now submit times, as on an unlimited machine (1)" in capsys.readouterr().err

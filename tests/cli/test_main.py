@@ -81,6 +81,19 @@ def test_a_wrong_command_line_is_64_and_says_so_on_stderr(argv, capsys):
     assert (said.out == "" and "Error: " in said.err) or argv == []
 
 
+@pytest.mark.parametrize("argv", [[], ["profile"], ["predict"], ["generate"]])
+def test_a_group_without_a_command_shows_its_help(argv, capsys):
+    assert main([*argv, "--help"]) == 0
+    help = capsys.readouterr().out
+    assert main(argv) == 64
+    assert capsys.readouterr() == ("", help)
+
+
+def test_text_of_a_user_cannot_forge_a_line_of_an_error(capsys):
+    assert main(["plan", "--x\nError: all is lost"]) == 64
+    assert "\\x0aError: all is lost" in capsys.readouterr().err
+
+
 def test_a_misspelt_command_gets_a_hint(capsys):
     main(["plna"])
     assert "'plan'" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -24,8 +25,6 @@ DIFFERENT = {
     "--plot",
     "--compare",
     "--load",
-    "--jobs",
-    "--walltime",
     "--user",
 }
 
@@ -39,6 +38,13 @@ def commands() -> Iterator[tuple[str, Any]]:
             yield from ((f"{name} {each}", command.commands[each]) for each in command.commands)
         else:
             yield name, command
+
+
+def groups() -> Iterator[tuple[str, Any]]:
+    """Every group of commands and its name."""
+    root = typer.main.get_command(app)
+    for name in sorted({name.partition(" ")[0] for name, _ in commands() if " " in name}):
+        yield name, root.resolve_command(root.make_context("pilotfish", [name], resilient_parsing=True), [name])[1]
 
 
 def test_an_option_has_the_same_metavar_and_sentence_in_every_command() -> None:
@@ -68,6 +74,35 @@ def test_every_option_has_a_sentence_and_every_default_is_shown() -> None:
             if parameter.param_type_name == "option" and "--help" not in parameter.opts:
                 assert parameter.help and parameter.help.endswith("."), (name, parameter.opts)
                 assert parameter.show_default, (name, parameter.opts)
+
+
+@pytest.mark.parametrize("cells", [80, 40, 200])
+def test_help_has_metavars_and_no_types_and_fits(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(cells))
+    root = typer.main.get_command(app)
+    walked = 0
+    for name, command in [*commands(), *groups(), ("", root)]:
+        context = command.make_context(f"pilotfish {name}".strip(), [], resilient_parsing=True)
+        text = command.get_help(context)
+        assert max(map(len, text.splitlines())) <= max(cells, 80), name
+        assert not re.search(r"<\w+(\[|>)|\(none\)|default: [(]|\{|None", text), name
+        if "COMMAND [ARGS]" not in text or name:
+            assert f"  pilotfish {name}" in text.partition("Examples:")[2], name
+        for parameter in command.params:
+            if parameter.param_type_name == "argument" or not parameter.is_flag:
+                assert (
+                    re.search("[A-Z]", parameter.metavar or "") and parameter.metavar in text
+                ) or parameter.hidden, name
+        walked += 1
+    assert walked > 30
+
+
+def test_usage_errors_are_wrapped(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for argv in (["simulate", "x.swf", "--policy", "esay"], ["plan"], ["plot", "gnatt", "run"], ["generate", "x"]):
+        assert main(argv) == 64
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) > 2 and max(map(len, lines)) <= 80, lines
 
 
 def test_the_commands_are_listed_in_sections(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,4 +144,4 @@ def test_nothing_is_completed_where_no_service_answers(monkeypatch: pytest.Monke
 
 def test_a_seed_beyond_the_generators_range_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "dag.yaml", "-c", "c.yaml", "--seed", str(2**63)]) == 64
-    assert f"(allowed: 0 to {2**63 - 1})" in capsys.readouterr().err
+    assert f"(allowed: 0 to {2**63 - 1})" in " ".join(capsys.readouterr().err.split())

@@ -53,7 +53,20 @@ def test_the_start_date_of_a_trace_is_on_the_axis(run: Path) -> None:
 
 
 def test_time_title_and_names(run: Path) -> None:
-    argv = ["plot", "gantt", "run", "--from", "9", "--until", "15", "--title", "a < b", "--jobs", "--plot", "x.svg"]
+    argv = [
+        "plot",
+        "gantt",
+        "run",
+        "--from",
+        "9",
+        "--until",
+        "15",
+        "--title",
+        "a < b",
+        "--job-names",
+        "--plot",
+        "x.svg",
+    ]
     assert main(argv) == 0
     text = Path("x.svg").read_text()
     assert "a &lt; b" in text and "w on 8" not in text and "<text" in text and ">2</text>" in text
@@ -73,7 +86,7 @@ def test_a_page(run: Path) -> None:
         (["gantt", "run", "--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
         (["gantt", "run", "--until", "inf"], 64, "allowed: seconds"),
         (["queue", "run", "--label", "a", "--label", "b"], 64, "2 for 1 runs (allowed: one for each DIR)"),
-        (["queue", "run", "--jobs"], 64, "allowed: with gantt"),
+        (["queue", "run", "--job-names"], 64, "allowed: with gantt"),
         (["gantt", "run", "run"], 64, "given twice"),
         (["compare", *map(str, range(10))], 64, "up to 9 in one picture"),
         (["gantt", "run", "--plot", "nowhere/x.svg"], 1, "no such folder"),

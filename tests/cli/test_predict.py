@@ -26,9 +26,18 @@ def test_a_table_of_predictors(trace, capfd):
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_jobs_without_a_waiting_time_are_a_line_that_fits(trace, capfd):
+    rows = [line.split() for line in trace.read_text().splitlines() if not line.startswith(";")]
+    trace.write_text("".join(" ".join([*row[:2], "-1", *row[3:]]) + "\n" for row in rows))
+    assert main(["predict", "evaluate", str(trace)]) == 0
+    said = capfd.readouterr().err
+    assert "400 jobs of unknown waiting time, taken as 0 s" in said
+    assert len(said.replace("400", "1,000,000").splitlines()[-1]) <= 80
+
+
 def test_the_help_names_the_quantile_that_is_used(capfd):
     assert main(["predict", "evaluate", "--help"]) == 0
-    assert f"[default: ({QUANTILE:g})]" in " ".join(capfd.readouterr().out.split())
+    assert f"[default: {QUANTILE:g}]" in " ".join(capfd.readouterr().out.split())
 
 
 def test_json(trace, capfd):

@@ -116,6 +116,16 @@ def test_a_spoilt_store_is_one_line(store, capfd):
         assert "profiles.sqlite" in err
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_demo_that_is_not_measured_says_what_to_run_first(store, tmp_path, capfd, command):
+    folder = tmp_path / "lab"
+    assert main(["demo", str(folder)]) == 0
+    capfd.readouterr()
+    assert main([command, str(folder / "workflow.yaml"), "--cluster", str(folder / "cluster.yaml")]) == 1
+    problem = f"5 of the demo's 5 profiles are not measured yet: first run `sh {folder}/measure.sh`"
+    assert capfd.readouterr() == ("", f"pilotfish: error: {folder}/workflow.yaml: {problem}\n")
+
+
 def test_demo_prints_what_to_type_next(store, tmp_path, capfd):
     assert main(["demo", str(tmp_path / "try it")]) == 0
     out = capfd.readouterr().out

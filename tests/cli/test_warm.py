@@ -43,4 +43,4 @@ def test_what_cannot_be_kept_is_a_failure(tmp_path: Path) -> None:
 
 def test_an_unknown_kernel_is_a_usage_error(tmp_path: Path) -> None:
     done = warm("-k", "swf.parsre", cache=tmp_path)
-    assert done.returncode == 64 and "did you mean 'swf.parser'?" in done.stderr
+    assert done.returncode == 64 and "did you mean 'swf.parser'?" in " ".join(done.stderr.split())

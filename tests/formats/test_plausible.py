@@ -78,8 +78,19 @@ def test_all_errors_of_a_workflow_come_together_with_hints_for_other_words():
     assert first.problem == "unknown key; did you mean 'after'?"
 
 
+def test_the_same_problem_of_many_jobs_is_one_error():
+    profile = {"threads": 1, "service_demand": 1.0}
+    faults = [{"cmd": "x"}, {"nodes": 0}, {"memory": -1}]
+    jobs = {f"j{i}": {"profile": profile} | faults[i % 3] for i in range(3000)}
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "dag.yaml")
+    found = {error.key: error.more for error in caught.value.errors}
+    assert found == {"jobs.j0.cmd": 999, "jobs.j1.nodes": 999, "jobs.j2.memory": 999}
+    assert str(caught.value.errors[0]).startswith("dag.yaml: jobs.j0.cmd (and 999 more): unknown key")
+
+
 def test_errors_beyond_a_bound_are_not_collected():
-    data = {"schema": "pilotfish/workflow/v1", "jobs": {f"j{i}": {"wait": i} for i in range(1000)}}
+    data = {"schema": "pilotfish/workflow/v1", "jobs": {f"j{i}": {"profile": {}, "wait": i} for i in range(1000)}}
     with pytest.raises(ConfigErrors) as caught:
         parse_workflow(data, "dag.yaml")
     assert len(caught.value.errors) == MOST_ERRORS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.profile import dump_profile, parse_profile
 from pilotfish.formats.workflow import parse_workflow, read_workflow
-from pilotfish.simulate.errors import ConfigError, InvalidJobError
+from pilotfish.simulate.errors import ConfigError, ConfigErrors, InvalidJobError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Distribution, Phase, Profile, ThreadGroup, Wait
 
 TEXT = """
@@ -129,6 +129,29 @@ def test_an_unknown_profile_is_an_error_with_near_matches(profiles, words):
         parse_workflow(data, "f", profiles)
     assert caught.value.key == "jobs.a.profile"
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [1, 2, 3, 4, 9])
+def test_missing_profiles_are_reported_by_name_and_then_counted(names):
+    jobs = {f"j{i}": {"profile": f"p{i % names}"} for i in range(100)}
+    with pytest.raises(ConfigError) as caught:
+        parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "f")
+    errors = getattr(caught.value, "errors", (caught.value,))
+    named = errors[: min(names, 3)]
+    assert [error.key for error in named] == [f"jobs.j{i}.profile" for i in range(len(named))]
+    assert len(errors) == len(named) + (names > 3)
+    counted = sum(1 + error.more for error in named)
+    if names > 3:
+        assert errors[-1].problem.startswith(f"and {100 - counted} more jobs, of {names - 3} more profile")
+    else:
+        assert counted == 100
+
+
+def test_other_errors_come_with_those_of_missing_profiles():
+    jobs = {"a": {"profile": "x"}, "b": {"profile": "x", "walltime": -1}}
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "f")
+    assert [(error.key, error.more) for error in caught.value.errors] == [("jobs.b.walltime", 0), ("jobs.a.profile", 1)]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""File names, file sizes and import circles of the product's rooms.
+"""File names, file sizes and import circles of the product's rooms, and long lines of prose.
 
 Rule: a file name is unique in the product unless it is the same thing in another world; a file has at most LONGEST
-lines; no file imports itself through others.
+lines; no file imports itself through others; a line of Markdown has at most WIDEST columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
-LONGEST = 450
+LONGEST, WIDEST = 450, 125
 #: The same thing in another world: a command and the module behind it, a value and its file format, an adapter's and a
 #: client's part of one kind, the tables of each kernel.
 SHARED_NAMES = {
@@ -44,6 +44,16 @@ def long_files(root: Path, files: Iterable[str]) -> Iterator[str]:
         lines = (root / name).read_text(encoding="utf-8").count("\n")
         if lines > LONGEST:
             yield f"{name}: {lines} lines (at most {LONGEST}; split it)"
+
+
+def long_prose(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each line of Markdown, outside code and tables, of more than WIDEST columns."""
+    for name in (each for each in files if each.endswith(".md")):
+        code = False
+        for number, line in enumerate((root / name).read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.lstrip().startswith("```")
+            if len(line) > WIDEST and not code and not line.lstrip().startswith("|"):
+                yield f"{name}:{number}: {len(line)} columns (at most {WIDEST}; wrap it)"
 
 
 def imported(name: str, text: str, known: set[str]) -> set[str]:
@@ -106,4 +116,5 @@ def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     files = list(files)
     yield from shared_names(files)
     yield from long_files(root, files)
+    yield from long_prose(root, files)
     yield from circles(root, files)

@@ -22,10 +22,7 @@ TRUSTED_S = 300.0
 def findings(answers: Answers) -> Iterator[Finding]:
     """Yield findings in the order in which they must be fixed."""
     if error := answers.errors.get("version"):
-        absent = error.kind == "missing"
-        make = "apt-get install slurm-client" if absent else "export SLURM_CONF=/etc/slurm/slurm.conf"
-        says = str(error) if absent else f"the commands on this machine find no Slurm: {error}"
-        yield Finding(PROBLEM, "commands", says, (make,))
+        yield _no_slurm(error, answers.slurm_confs)
         return
     if error := answers.errors.get("config"):
         yield _unreachable(error, answers.errors.get("munge"))
@@ -43,6 +40,17 @@ def findings(answers: Answers) -> Iterator[Finding]:
     for name in ("time", "partitions", "nodes", "jobs"):
         if error := answers.errors.get(name):
             yield Finding(PROBLEM, name, str(error))
+
+
+def _no_slurm(error: AdapterError, slurm_confs: tuple[str, ...]) -> Finding:
+    if error.kind == "missing":
+        return Finding(PROBLEM, "commands", str(error), ("apt-get install slurm-client",))
+    if "configuration file" in str(error):
+        return Finding(PROBLEM, "commands", f"the commands on this machine cannot read slurm.conf: {error}")
+    says = f"the commands on this machine find no Slurm: {error}"
+    if slurm_confs:
+        return Finding(PROBLEM, "commands", says, (f"export SLURM_CONF={slurm_confs[0]}",))
+    return Finding(PROBLEM, "commands", f"{says}. It has no slurm.conf: copy the controller's to /etc/slurm")
 
 
 def _release(version: tuple[int, int]) -> str:

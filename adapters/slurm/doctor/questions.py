@@ -29,6 +29,11 @@ _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
 #: Files next to slurm.conf with settings that Slurm does not show.
 FILES = ("cgroup.conf", "job_submit.lua")
+#: Where packages and sites put slurm.conf, the most frequent first.
+SLURM_CONFS = tuple(
+    f"{folder}/slurm.conf"
+    for folder in ("/etc/slurm", "/etc/slurm-llnl", "/usr/local/etc", "/opt/slurm/etc", "/run/slurm/conf")
+)
 Answer = TypeVar("Answer")
 
 
@@ -54,6 +59,7 @@ class Answers:
     files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
     unread: frozenset[str] = frozenset()  #: names of the files that are not readable
     at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
+    slurm_confs: tuple[str, ...] = ()  #: files of that name here, looked for only if the commands find no Slurm
     errors: dict[str, AdapterError] = field(default_factory=dict)  #: `munge` is asked only if Slurm does not answer
 
     def seconds(self, name: str, otherwise: float) -> float:
@@ -143,6 +149,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
 
     answers.client = version(attempt("version", lambda: _version(run), ""))
     if "version" in answers.errors:
+        answers.slurm_confs = tuple(path for path in SLURM_CONFS if Path(path).exists())
         return answers
     began = time.perf_counter()
     answers.config = scontrol.Configuration(attempt("config", lambda: run(["scontrol", "show", "config"]), ""))

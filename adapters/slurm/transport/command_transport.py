@@ -74,7 +74,7 @@ class Transport(Protocol):
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs from accounting, by options of `sacct`; kind `unrecorded` if there is no accounting."""
 
-    def books(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[Entry]:
         """Return what ended jobs used, from accounting, as `ended` does."""
 
     def submit(self, argv: Sequence[str]) -> int:
@@ -172,7 +172,7 @@ class CommandTransport:
         """Return ended jobs; one `sacct`."""
         return sacct.jobs(self._recorded(sacct.table(), self._run, which), self.unreadable)
 
-    def books(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[Entry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
         return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which), self.unreadable)
 

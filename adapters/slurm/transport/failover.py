@@ -44,7 +44,7 @@ class FailoverTransport:
         # our own are submitted and cancelled as the user that runs us.
         self.partitions, self.reservations = commands.partitions, commands.reservations
         self.limits, self.settings, self.resized = commands.limits, commands.settings, commands.resized
-        self.ended, self.books = commands.ended, commands.books
+        self.ended, self.usage = commands.ended, commands.usage
         self.submit, self.cancel, self.power_off = commands.submit, commands.cancel, commands.power_off
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:

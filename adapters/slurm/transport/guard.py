@@ -160,7 +160,7 @@ class GuardedTransport:
         self.settings = _through(self._read, "settings", inner.settings)
         self.time, self.close = _through(self._read, "time", inner.time), inner.close
         self.ended = _through(self._look_up, "ended", inner.ended)
-        self.books = _through(self._look_up_usage, "books", inner.books)
+        self.usage = _through(self._look_up_usage, "usage", inner.usage)
         self.update = _through(self._write, "update", inner.update)
         self.submit = _through(self._write, "submit", inner.submit)
         self.cancel = _through(self._write, "cancel", inner.cancel)

@@ -9,6 +9,7 @@ Source: behaviour of Slurm 22.05 with its controller, munge or accounting away.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 
@@ -34,6 +35,10 @@ _AWAY = (
     "Problem talking to the database",
     "DBD_GET_JOBS_COND failure",
 )
+#: Beginnings of a line that only a developer of Slurm needs, such as `error: _parse_next_key: `.
+_FUNCTIONS = re.compile(r"^(?:(?:error|fatal|\w+_\w*(?: error)?): )+")
+#: Of the lines that a command prints on stderr, how many are shown, and how many characters of each.
+MOST_LINES, MOST_OF_A_LINE = 4, 200
 ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
 #: Variables that would make a user's `sbatch` submit something else than one job, or change its answer.
@@ -82,13 +87,28 @@ def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError |
     away = next((words for words in _AWAY if words in stderr), "")
     if exit_code == 0 and not away:
         return None
-    lines = [line.removeprefix(f"{argv[0]}: ").removeprefix("error: ").strip() for line in stderr.splitlines()]
-    said = " ".join(filter(None, lines[-1:] if away else lines))[-300:] or f"exit code {exit_code}"
     return AdapterError(
-        f"{argv[0]}: {said}",
+        f"{argv[0]}: {readable(argv[0], stderr, last=bool(away)) or f'exit code {exit_code}'}",
         transient=bool(away),
         kind="unreachable" if away else "refused",
         argv=argv,
         exit_code=exit_code,
         stderr_tail=stderr[-500:],
     )
+
+
+def readable(command: str, stderr: str, *, last: bool = False) -> str:
+    """Return what a command printed on stderr as one sentence: each line once, without names of Slurm's functions.
+
+    Args:
+        command: its name, which begins most lines.
+        stderr: what it printed.
+        last: keep only the last line.
+    """
+    lines = [
+        _FUNCTIONS.sub("", line.removeprefix(f"{command}: ").strip())[:MOST_OF_A_LINE] for line in stderr.splitlines()
+    ]
+    kept = [*dict.fromkeys(filter(None, lines[-1:] if last else lines))]
+    if len(kept) > MOST_LINES:
+        kept[1 : 2 - MOST_LINES] = [f"... {len(kept) - MOST_LINES + 1} more lines ..."]
+    return "; ".join(kept)

@@ -40,7 +40,7 @@ class Entry:
     uid: int
     name: str
     submit: float | None
-    booked: AccountingRecord
+    record: AccountingRecord
 
 
 def of_ids(ids: Iterable[int]) -> list[str]:
@@ -137,11 +137,11 @@ def _job(record: Sequence[form.Row]) -> SlurmJob:
     )
 
 
-def _entry(record: Sequence[form.Row]) -> Entry | None:
-    job = record[0]
+def _entry(rows: Sequence[form.Row]) -> Entry | None:
+    job = rows[0]
     if not job_state(job["State"]).ended or moment(job["End"]) is None:
         return None
-    booked = form.booked(record)
-    began = f"{booked.began}Z" if booked.began else ""  # the commands run in UTC
+    record = form.accounting_record(rows)
+    began = f"{record.began}Z" if record.began else ""  # the commands run in UTC
     whose = whole(job["JobIDRaw"]), whole(job["UID"]), job["JobName"], moment(job["Submit"])
-    return Entry(*whose, replace(booked, began=began))
+    return Entry(*whose, replace(record, began=began))

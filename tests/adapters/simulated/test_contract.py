@@ -11,13 +11,13 @@ from adapter_contract import AdapterContract, Mind
 from pilotfish.adapters import registry
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.adapters.simulated.hand_over import Answer, HandOverAdapter
-from pilotfish.adapters.simulated.manager import SimulatedManager
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
+from tests.support.played_adapter import Answer, HandOverAdapter
+from tests.support.played_manager import SimulatedManager
 
 SMALL = NodeType("small", 2, 1e9, 1e10)
 CLUSTER = Cluster("lab", (Node("a", SMALL), Node("b", SMALL)), oversubscription=4.0)

@@ -19,8 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.simulated.hand_over import Answer, HandOverAdapter
-from pilotfish.adapters.simulated.manager import QueuedJob, SimulatedManager
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.planning.guard import Guard
@@ -32,6 +30,8 @@ from pilotfish.daemon.tracker import lapsed, overdue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState, NodeState
+from tests.support.played_adapter import Answer, HandOverAdapter
+from tests.support.played_manager import QueuedJob, SimulatedManager
 
 KIND = NodeType("small", 2, 1e9, 1e10)
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(1, 4)))

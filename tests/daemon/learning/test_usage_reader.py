@@ -28,11 +28,11 @@ class Accounting:
         self.bench, self.kept, self.problem, self.poison = bench, {}, None, ""
         self.asked: list[tuple[float, list[str]]] = []
         self.store = ProfileStore(tmp_path / "profiles.sqlite")
-        bench.manager.books = self.books
+        bench.manager.usage = self.usage
         bench.observers = self.observers
         bench.restart()
 
-    def books(self, since):
+    def usage(self, since):
         self.asked.append((self.bench.manager.time, sorted(since)))
         if self.problem and (not self.poison or self.poison in since):
             raise self.problem
@@ -86,7 +86,7 @@ def test_usage_is_learned_some_time_after_a_jobs_end(accounting) -> None:
     profile = accounting.store.get("cmd: a x")
     assert (profile.groups[0].count, profile.groups[0].demand, profile.groups[0].utilisation) == (1, 8.0, 0.8)
     assert profile.measured_on == "small" and profile.provenance.note.startswith("measured by memory accounting")
-    assert accounting.waiting() == 0 and accounting.bench.value("booked_jobs_total", outcome="learned") == 1.0
+    assert accounting.waiting() == 0 and accounting.bench.value("accounting_jobs_total", outcome="learned") == 1.0
 
 
 def test_requests_are_rare_and_for_many_jobs(accounting) -> None:
@@ -107,7 +107,7 @@ def test_failed_and_unmeasured_jobs_teach_nothing(accounting, caplog) -> None:
     accounting.bench.run(300)
     assert not accounting.learned("a") and accounting.waiting() == 0
     assert caplog.text.count("has no CPU time of some jobs") == 1
-    assert accounting.bench.value("booked_jobs_total", outcome="not measured") == 2.0
+    assert accounting.bench.value("accounting_jobs_total", outcome="not measured") == 2.0
 
 
 def test_an_outage_is_logged_once_and_no_job_is_forgotten(accounting, caplog) -> None:
@@ -144,7 +144,7 @@ def test_a_missing_record_is_asked_for_with_growing_gaps_until_given_up(accounti
     (key,) = accounting.end("b")
     del accounting.kept[key]
     accounting.bench.run(int(GIVE_UP_S / LATER_S) * 2, step_s=LATER_S)
-    assert accounting.waiting() == 0 and accounting.bench.value("booked_jobs_total", outcome="not found") == 1.0
+    assert accounting.waiting() == 0 and accounting.bench.value("accounting_jobs_total", outcome="not found") == 1.0
 
 
 @pytest.mark.parametrize("problem", [SLOW, GARBLED])
@@ -162,7 +162,7 @@ def test_without_accounting_no_job_stays_pending(accounting) -> None:
     accounting.end("a")
     accounting.kept = None
     accounting.bench.run(200)
-    assert accounting.waiting() == 0 and accounting.bench.value("booked_jobs_total", outcome="not kept") == 1.0
+    assert accounting.waiting() == 0 and accounting.bench.value("accounting_jobs_total", outcome="not kept") == 1.0
 
 
 def test_a_read_only_journal_makes_no_job_teach_twice(accounting) -> None:
@@ -178,10 +178,10 @@ def test_a_read_only_journal_makes_no_job_teach_twice(accounting) -> None:
 def test_an_unreadable_journal_stops_no_cycle(accounting, caplog):
     accounting.end("a")
     database = accounting.bench.journal._db
-    database.execute("ALTER TABLE books RENAME TO away")
+    database.execute("ALTER TABLE accounting RENAME TO away")
     accounting.bench.run(90)
     assert "cannot be read" in caplog.text and not accounting.asked
-    database.execute("ALTER TABLE away RENAME TO books")
+    database.execute("ALTER TABLE away RENAME TO accounting")
     accounting.bench.run(600)
     assert accounting.learned("a") == 1 and accounting.waiting() == 0
 
@@ -204,4 +204,4 @@ def test_one_request_is_bounded(accounting) -> None:
     accounting.kept |= dict.fromkeys(keys, AccountingRecord("", True, "", 10.0, cpu_s=8.0))
     accounting.bench.run(200)
     assert [len(found) for _, found in accounting.asked] == [MOST, 10]
-    assert accounting.bench.value("booked_jobs_total", outcome="learned") == len(keys) and accounting.waiting() == 0
+    assert accounting.bench.value("accounting_jobs_total", outcome="learned") == len(keys) and accounting.waiting() == 0

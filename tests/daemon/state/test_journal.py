@@ -114,7 +114,7 @@ def test_a_journal_of_the_first_version_is_upgraded(filled):
         database.execute("ALTER TABLE jobs DROP COLUMN since")
         for table, column in (("errors", "model"), ("errors", "source"), *(("jobs", name) for name in INTERVAL)):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        database.execute("DROP TABLE books")
+        database.execute("DROP TABLE accounting")
         database.execute("DROP TABLE requests")
         for index in ("owned", "newest"):
             database.execute(f"DROP INDEX {index}")
@@ -135,7 +135,7 @@ def test_a_journal_without_intervals_is_upgraded(filled):
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         for table, column in (("errors", "source"), *(("jobs", name) for name in INTERVAL)):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        database.execute("DROP TABLE books")
+        database.execute("DROP TABLE accounting")
         database.execute("DROP TABLE requests")
         for index in ("owned", "newest"):
             database.execute(f"DROP INDEX {index}")

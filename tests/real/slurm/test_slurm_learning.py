@@ -1,4 +1,4 @@
-"""What jobs used, learned from Slurm's books: CPU time and memory as Slurm gathered them, later where accounting is
+"""What jobs used, learned from Slurm's accounting: CPU time and memory as Slurm gathered them, later where accounting is
 away, and nothing is forgotten."""
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ while time.process_time() < float(sys.argv[1]):
 
 @pytest.fixture
 def daemon(site: SlurmSite, tmp_path: Path) -> Iterator[SlurmDaemon]:
-    """One that asks for the books as soon as it may; Slurm looks at the memory of its jobs every second."""
+    """One that asks accounting as soon as it may; Slurm looks at the memory of its jobs every second."""
     options = ["--acctg-freq=task=1"]
     with closing(SlurmDaemon(tmp_path, site.nodes, site.cpus, submit_options=options)) as made:
-        config = yaml.safe_load(made.config.read_text()) | {"books": {"delay_seconds": 1, "every_seconds": 1}}
+        config = yaml.safe_load(made.config.read_text()) | {"accounting": {"delay_seconds": 1, "every_seconds": 1}}
         made.config.write_text(yaml.safe_dump(config))
         (site.shared() / "burn.py").write_text(BURN)
         made.start()
@@ -59,7 +59,7 @@ def learned(daemon: SlurmDaemon, name: str, runs: int = 1) -> Profile:
             profile = store.get(name)
         return profile if profile is not None and profile.provenance.runs >= runs else None
 
-    return eventually(look, "a profile from the books")
+    return eventually(look, "a profile from accounting")
 
 
 def state(daemon: SlurmDaemon, key: str) -> str:
@@ -83,7 +83,7 @@ def test_a_busy_job_is_learned_from_accounting_and_then_forecast(site: SlurmSite
     about = profile.provenance
     assert (about.source, about.runs, profile.measured_on) == ("measured", 1, "t") and about.date and about.interval
     assert about.note.startswith("measured by slurm accounting")
-    assert (group.bandwidth, profile.ipc, profile.power_watts) == (0.0, None, None), "the books do not tell"
+    assert (group.bandwidth, profile.ipc, profile.power_watts) == (0.0, None, None), "accounting does not record them"
     assert forecast_of(daemon, run(site, daemon, 3.0)) == pytest.approx(group.isolated_time)
     assert learned(daemon, "cmd: burn.py 3.0", runs=2).groups[0].demand < 4.0
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0

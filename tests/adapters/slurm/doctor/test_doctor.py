@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
-from pilotfish.adapters.slurm.doctor import findings_of
+from pilotfish.adapters.slurm.doctor import findings_of, questions
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights, version
 from pilotfish.adapters.slurm.doctor.setup import SETUP
 from pilotfish.adapters.slurm.doctor.setup import __file__ as SETUP_FILE
@@ -185,7 +185,7 @@ def test_partitions_with_unusual_settings() -> None:
     assert about("partition", asked_of(partitions=[odd, {"PartitionName": "main"}]), selection=handed) == []
 
 
-def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     away = AdapterError("scontrol: Unable to contact slurm controller (connect failure)", kind="unreachable")
     munge = AdapterError("scontrol: Munge encode failed: Failed to connect to ...", kind="unreachable")
     absent = AdapterError("squeue is not on the PATH", kind="missing")
@@ -197,8 +197,14 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
         (only,) = checked(Recorded(**answers))
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
     lost = AdapterError("scontrol: fatal: Could not establish a configuration source", kind="refused")
-    (only,) = checked(Recorded(**{"squeue_--version": lost}))
-    assert (only.level, only.topic) == (PROBLEM, "commands") and "SLURM_CONF" in only.mend[0]
+    for there, mend in ((str(tmp_path), (f"export SLURM_CONF={tmp_path}",)), (f"{tmp_path}/none", ())):
+        monkeypatch.setattr(questions, "SLURM_CONFS", (f"{tmp_path}/neither", there))
+        (only,) = checked(Recorded(**{"squeue_--version": lost}))
+        assert (only.level, only.topic, only.mend) == (PROBLEM, "commands", mend)
+        assert bool(mend) is ("copy the controller's" not in only.says)
+    rejected = AdapterError("squeue: Parsing error; Unable to process configuration file", kind="refused")
+    (only,) = checked(Recorded(**{"squeue_--version": rejected}))
+    assert "cannot read slurm.conf: squeue: Parsing error" in only.says and not only.mend
     monkeypatch.setenv("SLURM_CONF", "/no/such/slurm.conf")
     run = Recorded()
     (only,) = checked(run)
@@ -209,8 +215,8 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
     for error, topic in ((munge, "munge"), (absent, "controller")):
         (only,) = checked(Recorded(scontrol_show_config=slow, munge=error))
         assert (only.level, only.topic) == (PROBLEM, topic)
-    books = checked(Recorded(sacctmgr=away))
-    levels = {each.topic: each.level for each in books}
+    accounting = checked(Recorded(sacctmgr=away))
+    levels = {each.topic: each.level for each in accounting}
     assert levels["rights"] is WARNING and levels["accounting"] is WARNING and "grace" in levels
 
 

@@ -38,6 +38,38 @@ def test_no_start_is_sent_from_a_clock_that_is_ahead(ahead_s: float, done: bool)
     assert len(ran) == 2 + done
 
 
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        (
+            "sinfo: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
+            "sinfo: error: fetch_config: DNS SRV lookup failed\n"
+            "sinfo: error: _establish_config_source: failed to fetch config\n"
+            "sinfo: fatal: Could not establish a configuration source\n",
+            "Unknown host; DNS SRV lookup failed; failed to fetch config; Could not establish a configuration source",
+        ),
+        (
+            "".join(f"sinfo: error: _parse_next_key: Parsing error at unrecognized key: K{i}\n" * 2 for i in range(9))
+            + "sinfo: fatal: Unable to process configuration file\n",
+            "Parsing error at unrecognized key: K0; ... 7 more lines ...; "
+            "Parsing error at unrecognized key: K8; Unable to process configuration file",
+        ),
+        ("slurm_update error: Invalid job id specified\n", "Invalid job id specified"),
+        ("", "exit code 1"),
+    ],
+)
+def test_errors_of_slurm_are_one_readable_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stderr: str, said: str
+) -> None:
+    program = tmp_path / "sinfo"
+    program.write_text(f"#!/bin/sh\nprintf %s {shlex.quote(stderr)} >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(AdapterError) as caught:
+        CommandRunner()(["sinfo"])
+    assert str(caught.value) == f"sinfo: {said}"
+
+
 MUNGE = (
     "{0}: error: If munged is up, restart with --num-threads=10\n"
     '{0}: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file or directory '
@@ -175,7 +207,7 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     slurm = CommandTransport(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
-             lambda slurm: slurm.books(["--jobs=1"]),
+             lambda slurm: slurm.usage(["--jobs=1"]),
              lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
     for call in calls:
         with suppress(ParseError):

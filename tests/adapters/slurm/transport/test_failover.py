@@ -94,8 +94,8 @@ class Way:
         self._called("ended")
         return []
 
-    def books(self, which: Sequence[str]) -> list[Entry]:
-        self._called("books")
+    def usage(self, which: Sequence[str]) -> list[Entry]:
+        self._called("usage")
         return []
 
     def power_off(self, nodes: Sequence[str]) -> None:
@@ -207,12 +207,12 @@ def test_a_refused_write_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_our_own_jobs_accounting_and_power_use_commands() -> None:
     way, rest, commands, _ = both()
-    assert way.submit(["sbatch"]) == 2 and way.ended(["--jobs=1"]) == way.books(["--jobs=1"]) == []
+    assert way.submit(["sbatch"]) == 2 and way.ended(["--jobs=1"]) == way.usage(["--jobs=1"]) == []
     way.cancel(2)
     way.power_off(["n1"])
     assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
     way.close()
-    told = ["submit", "ended", "books", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
+    told = ["submit", "ended", "usage", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
     assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
 
 

@@ -60,7 +60,7 @@ class Slurm(CommandTransport):
         self.answer()
         return []
 
-    def books(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[Entry]:
         self.answer()
         return []
 
@@ -137,13 +137,13 @@ def test_accounting_and_controller_have_separate_breakers() -> None:
 def test_slow_usage_requests_do_not_block_ended_jobs() -> None:
     slurm = Slurm()
     slurm.ill(5.1, kind="timeout")
-    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "timeout"
-    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open"
+    assert kind_of(lambda: slurm.transport.usage(["--jobs=1"])) == "timeout"
+    assert kind_of(lambda: slurm.transport.usage(["--jobs=1"])) == "open"
     slurm.well = True
     assert slurm.transport.ended(["--jobs=1"]) == []
     slurm.ill()
     assert kind_of(lambda: slurm.transport.ended(["--jobs=1"])) == "unreachable"
-    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "open", "who is away is asked for nothing"
+    assert kind_of(lambda: slurm.transport.usage(["--jobs=1"])) == "open", "who is away is asked for nothing"
 
 
 def test_usage_requests_leave_the_budget_for_reads() -> None:
@@ -152,7 +152,7 @@ def test_usage_requests_leave_the_budget_for_reads() -> None:
     while kind_of(lambda: slurm.transport.cancel(1)) != "budget":
         pass
     began, asked = slurm.now, len(slurm.asked)
-    assert kind_of(lambda: slurm.transport.books(["--jobs=1"])) == "budget"
+    assert kind_of(lambda: slurm.transport.usage(["--jobs=1"])) == "budget"
     assert (slurm.now, len(slurm.asked)) == (began, asked)
     assert slurm.transport.jobs() == []
 

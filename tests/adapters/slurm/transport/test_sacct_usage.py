@@ -52,7 +52,7 @@ class Recorded:
         (mark,) = [word.partition("=")[2] for word in argv if word.startswith("--delimiter=")]
         return self.text.replace(MARK, mark)
 
-    def books(self, *keys: str) -> dict[str, AccountingRecord] | None:
+    def usage(self, *keys: str) -> dict[str, AccountingRecord] | None:
         return ended_usage(CommandTransport(self), dict.fromkeys(keys, SUBMIT), 5)
 
 
@@ -63,7 +63,7 @@ def test_the_recorded_row_has_every_field() -> None:
 def test_a_job_with_its_steps_is_one_entry() -> None:
     (entry,) = parse(printed(JOB, BATCH, STEP), MARK)
     assert (entry.id, entry.uid, entry.name, entry.submit) == (3, 5, "wrap", SUBMIT)
-    assert entry.booked == AccountingRecord(
+    assert entry.record == AccountingRecord(
         "wrap", True, "2026-11-22T05:15:08Z", 4.0, 1, 2, 1.121, 68657152.0, None, ("n1",)
     )
 
@@ -84,7 +84,7 @@ def test_a_job_with_its_steps_is_one_entry() -> None:
 )
 def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
     (entry,) = parse(printed(JOB | changed), MARK)
-    assert getattr(entry.booked, field) == value
+    assert getattr(entry.record, field) == value
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_one_field(changed: dict[str, str], field: str, value: object) -> None:
 )
 def test_memory_is_of_a_node(changed: dict[str, str], memory: float | None) -> None:
     (entry,) = parse(printed(JOB, STEP | changed), MARK)
-    assert entry.booked.memory_bytes == memory
+    assert entry.record.memory_bytes == memory
 
 
 def test_of_several_records_the_last_counts_with_its_own_steps() -> None:
@@ -106,7 +106,7 @@ def test_of_several_records_the_last_counts_with_its_own_steps() -> None:
     second = JOB | {"Submit": "2026-11-22T06:00:00", "DBIndex": "9", "TotalCPU": "00:07.000"}
     for text in (printed(first, STEP | {"MaxRSS": "9G"}, second), printed(second, first, STEP | {"MaxRSS": "9G"})):
         (entry,) = parse(text, MARK)
-        assert (entry.booked.cpu_s, entry.booked.memory_bytes) == (7.0, None)
+        assert (entry.record.cpu_s, entry.record.memory_bytes) == (7.0, None)
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "BRAND_NEW", "REQUEUED"])
@@ -136,12 +136,12 @@ def test_names_cannot_pass_for_fields(name: str) -> None:
     if MARK in name:
         return
     found = parse(printed(JOB | {"JobName": name}, JOB | {"JobIDRaw": "4"}), MARK)
-    assert [(entry.id, entry.booked.cpu_s) for entry in found] == [(3, 1.121), (4, 1.121)]
+    assert [(entry.id, entry.record.cpu_s) for entry in found] == [(3, 1.121), (4, 1.121)]
 
 
 def test_users_jobs_are_asked_for_by_id_and_ours_by_name_each_at_once() -> None:
     slurm = Recorded(printed(JOB | {"JobName": "Flow-1/a"}))
-    assert set(slurm.books("slurm/3", "slurm/4", "Flow-1/a", "Flow-1/b") or {}) == {"slurm/3", "Flow-1/a"}
+    assert set(slurm.usage("slurm/3", "slurm/4", "Flow-1/a", "Flow-1/b") or {}) == {"slurm/3", "Flow-1/a"}
     ids, names = slurm.asked
     assert {"--jobs=3,4", "--allusers", "--noconvert", "--duplicates"} <= set(ids) and "--allocations" not in ids
     assert {"--name=Flow-1/a,Flow-1/b", "--uid=5"} <= set(names)
@@ -149,14 +149,14 @@ def test_users_jobs_are_asked_for_by_id_and_ours_by_name_each_at_once() -> None:
 
 def test_missing_accounting_differs_from_accounting_that_is_down() -> None:
     disabled = AdapterError("x", kind="refused", exit_code=1, stderr_tail="Slurm accounting storage is disabled\n")
-    assert Recorded(problem=disabled).books("slurm/3") is None
+    assert Recorded(problem=disabled).usage("slurm/3") is None
     away = AdapterError("x", transient=True, kind="unreachable", stderr_tail="Connection refused")
     with pytest.raises(AdapterError):
-        Recorded(problem=away).books("slurm/3")
+        Recorded(problem=away).usage("slurm/3")
 
 
 def test_a_request_that_may_wait_has_a_limit_of_its_own() -> None:
     usual, spared = Recorded(), Recorded(printed(JOB))
     transport = CommandTransport(usual, run_usage=spared)
-    assert len(transport.books(["--jobs=3"])) == 1 and transport.ended(["--jobs=3"]) == []
+    assert len(transport.usage(["--jobs=3"])) == 1 and transport.ended(["--jobs=3"]) == []
     assert (len(spared.asked), len(usual.asked)) == (1, 1)

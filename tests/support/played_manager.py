@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ...simulate.model.capacity import Occupancy
-from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job
-from ...simulate.model.snapshot import JobState, NodeState
+from pilotfish.simulate.model.capacity import Occupancy
+from pilotfish.simulate.model.cluster import Cluster
+from pilotfish.simulate.model.job import Job
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 #: The word in a comment that hands a job over.
 TAG = "pilotfish"

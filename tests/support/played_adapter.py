@@ -12,10 +12,10 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from ...simulate.model.plan import Cancel, Place, Release, Submit
-from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from ..base import Adapter, AdapterError, Capabilities
-from .manager import QueuedJob, SimulatedManager
+from pilotfish.adapters.base import Adapter, AdapterError, Capabilities
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
+from pilotfish.simulate.model.snapshot import JobState, JobView, Snapshot
+from tests.support.played_manager import QueuedJob, SimulatedManager
 
 T = TypeVar("T")
 #: Seconds after which a request that was given up is carried out.
