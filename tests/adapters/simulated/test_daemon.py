@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-import networkx
 import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
@@ -141,6 +140,8 @@ def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplo
 
 
 def test_a_failure_cancels_the_jobs_that_depend_on_it(tmp_path: Path) -> None:
+    import networkx
+
     flow = workflow(40)
     culprit = max(flow.index, key=lambda name: len(networkx.descendants(flow.dag, name)) * (name != "j0"))
     doomed = networkx.descendants(flow.dag, culprit)
