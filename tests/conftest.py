@@ -7,9 +7,12 @@ ones. What meets real servers, processes and clocks may be tried again, and what
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
+    config.addinivalue_line("markers", "uncounted: no lines are counted for the coverage")
     config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
     if config.getoption("--quick"):
         _try_fewer(QUICK)
@@ -70,22 +74,46 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.nodeid.startswith("tests/real/") or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-            item.add_marker(pytest.mark.no_cover)
+            item.add_marker(pytest.mark.uncounted)
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
 
 
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Trace nothing in tests marked `no_cover`: pytest-cov starts two tracers in a worker of xdist, and pauses one."""
-    tracer = sys.gettrace()
-    if item.get_closest_marker("no_cover"):
-        sys.settrace(None)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Count the lines that imports reach in one worker of xdist only: they are the same in all.
+
+    What is collected stays until the end: the garbage collector need not look at it again and again.
+    """
+    gc.disable()
     try:
-        return (yield)
+        with _untraced(getattr(session.config, "workerinput", {}).get("workerid", "gw0") != "gw0"):
+            return (yield)
     finally:
-        sys.settrace(tracer)
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count no lines in tests marked `uncounted`, nor in what is set up for them."""
+    with _untraced(item.get_closest_marker("uncounted") is not None):
+        return (yield)
+
+
+@contextmanager
+def _untraced(wanted: bool) -> Iterator[None]:
+    """Trace nothing, also in threads that start meanwhile, if that is wanted."""
+    tracers = sys.gettrace(), threading.gettrace()
+    if wanted:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        sys.settrace(tracers[0])
+        threading.settrace(tracers[1])  # type: ignore[arg-type]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,7 +7,7 @@ import pytest
 from pilotfish.cli.__main__ import main
 from pilotfish.formats.swf import dump_swf
 from pilotfish.profiles.prediction.predictors import QUANTILE
-from pilotfish.tests.profiles.prediction.generated_users import habitual
+from tests.profiles.prediction.generated_users import habitual
 
 
 @pytest.fixture

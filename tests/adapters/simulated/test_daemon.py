@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
-import networkx
 import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
@@ -162,6 +161,8 @@ def test_the_time_for_which_a_job_is_suspended_is_no_forecast_error(tmp_path: Pa
 
 
 def test_a_failure_cancels_the_jobs_that_depend_on_it(tmp_path: Path) -> None:
+    import networkx
+
     flow = workflow(40)
     culprit = max(flow.index, key=lambda name: len(networkx.descendants(flow.dag, name)) * (name != "j0"))
     doomed = networkx.descendants(flow.dag, culprit)

@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.patches import PathPatch
 
-from pilotfish.cli.charts import bokeh_backend, matplotlib_backend, picture_files, rectangles, terminal_backend
+from pilotfish.cli.charts import picture_files, rectangles, terminal_backend
 from pilotfish.cli.charts.figure import Area, Axis, Bars, Boxes, Figure, Line, Panel, Points
 from pilotfish.cli.charts.replay_figures import replay_gantt
 from pilotfish.formats.text import width
@@ -20,6 +19,15 @@ from tests.cli.charts.samples import pictures, planned, random_plan, run_of, see
 
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = tuple(pictures(3))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _backends() -> None:
+    """Import what takes seconds to import when it is tested, and not in each worker that collects the tests."""
+    global PathPatch, bokeh_backend, matplotlib_backend
+    from matplotlib.patches import PathPatch
+
+    from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
 
 
 def svg(figure: Figure) -> ElementTree.Element:
@@ -36,7 +44,7 @@ def own_part(page: str) -> str:
     return head + rest.rpartition('type="application/json"')[2]
 
 
-MANY = pytest.param(2500, marks=pytest.mark.no_cover)  # drawn by the lines that draw 60
+MANY = pytest.param(2500, marks=pytest.mark.uncounted)  # drawn by the lines that draw 60
 
 
 @pytest.mark.parametrize("kind", KINDS)

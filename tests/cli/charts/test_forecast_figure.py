@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import statistics
 
-from pilotfish.cli.charts.figure import Bars, Line, Points
+from pilotfish.cli.charts.figure import Bars, Figure, Line, Points
 from pilotfish.cli.charts.forecast_figure import forecast_accuracy
-from pilotfish.cli.charts.matplotlib_backend import picture
 from pilotfish.daemon.report.accuracy import ForecastOutcome
 from tests.cli.charts.samples import forecasts
+
+
+def picture(figure: Figure) -> bytes:
+    from pilotfish.cli.charts import matplotlib_backend  # it takes a second, in each worker that collects the tests
+
+    return matplotlib_backend.picture(figure, "svg")
 
 
 def job(actual: float, profile: str, at: float) -> ForecastOutcome:
@@ -19,7 +24,7 @@ def test_the_picture_has_every_profile_and_counts_errors_above_its_top():
     jobs = [job(10.0 + i % 3, f"p{i % 4}\x1b", 60.0 * i) for i in range(50)] + [job(0.1, "p0\x1b", 3000.0)]
     figure = forecast_accuracy(jobs)
     assert "1 job beyond 200 %" in figure.notes
-    text = picture(figure, "svg").decode()
+    text = picture(figure).decode()
     assert all(f"p{i}\\x1b" in text for i in range(4)) and "\x1b" not in text
 
 
@@ -38,4 +43,4 @@ def test_errors_are_in_percent_over_dates_with_their_running_median():
 def test_no_job_is_an_empty_picture():
     figure = forecast_accuracy([])
     assert [panel.empty for panel in figure.panels()] == ["no completed job had a forecast", "no job has completed"]
-    assert picture(figure, "svg").startswith(b"<?xml")
+    assert picture(figure).startswith(b"<?xml")

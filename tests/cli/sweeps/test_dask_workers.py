@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import LocalCluster
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.sweeps import dask_workers
@@ -27,8 +26,15 @@ SWEEP: dict[str, Any] = {
 QUIET: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _distributed() -> None:
+    """Import what takes half a second to import when it is tested, and not in each worker that collects the tests."""
+    global LocalCluster
+    from distributed import LocalCluster
+
+
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(_distributed: None) -> Iterator[Any]:
     made = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, **QUIET)
     yield made
     made.close()

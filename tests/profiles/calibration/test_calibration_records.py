@@ -24,7 +24,7 @@ from pilotfish.profiles.calibration.calibration_records import (
 )
 from pilotfish.profiles.calibration.result import Calibration
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.tests.profiles.calibration.calibrations import BARE, FULL
+from tests.profiles.calibration.calibrations import BARE, FULL
 
 NAME = "n1@2026-01-0{}T00-00-00.000000Z.json"
 

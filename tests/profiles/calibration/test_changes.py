@@ -13,7 +13,7 @@ from pilotfish.profiles.calibration.calibration_records import KnownValue, calib
 from pilotfish.profiles.calibration.result import Calibration, node_type
 from pilotfish.profiles.calibration.statistics import Figure, figure, half_width
 from pilotfish.simulate.model.cluster import CpuSharing
-from pilotfish.tests.profiles.calibration.calibrations import BARE, FULL
+from tests.profiles.calibration.calibrations import BARE, FULL
 
 
 def seen(old: Calibration, new: Calibration, bound: float) -> list[str]:

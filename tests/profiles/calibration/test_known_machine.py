@@ -24,8 +24,8 @@ from pilotfish.simulate.model.cluster import (
 )
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import Outcome, Simulation
-from pilotfish.tests.profiles.calibration.known_engine import measured_mixes
-from pilotfish.tests.profiles.calibration.known_engine import speeds as speeds_together
+from tests.profiles.calibration.known_engine import measured_mixes
+from tests.profiles.calibration.known_engine import speeds as speeds_together
 
 WITHIN = 0.02
 NOISE = 0.01

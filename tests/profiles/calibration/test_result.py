@@ -12,7 +12,7 @@ from pilotfish.profiles.calibration.report import cluster_text, rows
 from pilotfish.profiles.calibration.result import Calibration, node_type
 from pilotfish.profiles.calibration.statistics import Constant
 from pilotfish.simulate.model.cluster import ContendingThreads, Contention, NodeType
-from pilotfish.tests.profiles.calibration.calibrations import BARE, FULL, GRID
+from tests.profiles.calibration.calibrations import BARE, FULL, GRID
 
 
 @pytest.mark.parametrize("found", [BARE, FULL])

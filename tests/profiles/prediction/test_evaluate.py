@@ -7,7 +7,7 @@ import pytest
 
 from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate, traced
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.tests.profiles.prediction.generated_users import habitual
+from tests.profiles.prediction.generated_users import habitual
 
 
 def without(workload, *columns):

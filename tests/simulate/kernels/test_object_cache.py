@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from pilotfish.simulate.model.cluster import Contention
 from pilotfish.simulate.planning.simulation import Simulation
 from tests.support.instances import PAPER, flow, make_cluster, make_job
 
+pytestmark = pytest.mark.xdist_group("object cache")  # one process compiles what they share
 SUPPORT = str(Path(__file__).parents[2] / "support")
 
 
@@ -106,18 +108,27 @@ def read(tmp_path: Path, before: str, **environment: str) -> tuple[list[str], li
     return done.stdout.split(), done.stderr.splitlines()
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A cache with the kernel in it, and what a process prints that reads a trace."""
+    folder = tmp_path_factory.mktemp("usual")
+    words, _ = read(folder, "", PILOTFISH_CACHE=str(folder / "cache"))
+    return folder / "cache", words[2]
+
+
 @pytest.mark.parametrize(
     ("before", "why"), [(OUTSIDE, "outside the tested range"), (WITHOUT, "cannot import name 'JITCodeLibrary'")]
 )
-def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(tmp_path: Path, before: str, why: str) -> None:
-    usual, _ = read(tmp_path, "", PILOTFISH_CACHE=str(tmp_path / "usual"))
+def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(
+    tmp_path: Path, usual: tuple[Path, str], before: str, why: str
+) -> None:
     cache = str(tmp_path / "cache")
     first, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
-    assert first[0] == "True" and first[2] == usual[2]
+    assert first[0] == "True" and first[2] == usual[1]
     assert [why in line for line in said] == [False, True] and "numba itself compiles" in said[1]
     assert list((tmp_path / "cache").rglob("*.nbi"))
     second, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
-    assert second[:3] == ["False", "True", usual[2]] and said == [""]
+    assert second[:3] == ["False", "True", usual[1]] and said == [""]
 
 
 @pytest.mark.parametrize("before", ["", OUTSIDE])
@@ -168,10 +179,11 @@ def test_planning_needs_no_compiler_once_the_kernel_is_there() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
 @pytest.mark.parametrize("what", ["their file", "their folder", "open folder", "open file", "link"])
-def test_code_of_another_user_is_never_loaded_nor_the_cache_written(tmp_path: Path, what: str) -> None:
+def test_code_of_another_user_is_never_loaded_nor_the_cache_written(
+    tmp_path: Path, usual: tuple[Path, str], what: str
+) -> None:
     """What was planted has a right checksum; loading it would end the process."""
-    cache = tmp_path / "cache"
-    usual, _ = read(tmp_path, "", PILOTFISH_CACHE=str(cache))
+    cache = shutil.copytree(usual[0], tmp_path / "cache")
     (kernel,) = cache.rglob("*.o")
     planted = b"\x7fELF" + b"not code" * 9
     kernel.write_bytes(hashlib.sha256(planted).digest() + planted)
@@ -189,7 +201,7 @@ def test_code_of_another_user_is_never_loaded_nor_the_cache_written(tmp_path: Pa
         kernel.symlink_to(tmp_path / "elsewhere")
     before = sorted(cache.rglob("*"))
     words, said = read(tmp_path, "", PILOTFISH_CACHE=str(cache))
-    assert (words[0], words[2]) == ("True", usual[2])
+    assert (words[0], words[2]) == ("True", usual[1])
     in_folder = "folder" in what
     assert sum("kernels cannot be kept" in line and "is not trusted" in line for line in said) == in_folder
     assert sorted(cache.rglob("*")) == before
