@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.adapters.simulated.hand_over import HandOverAdapter
-from pilotfish.adapters.simulated.manager import SimulatedManager
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.one_off import WorkflowRun
@@ -26,6 +24,8 @@ from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Action
 from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.planning.planner import plan
+from tests.support.played_adapter import HandOverAdapter
+from tests.support.played_manager import SimulatedManager
 
 LONGEST_WAIT_S = 1e6
 
