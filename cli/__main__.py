@@ -11,7 +11,6 @@ import errno
 import io
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -129,6 +128,8 @@ def _run(argv: Sequence[str] | None) -> int:
         command = typer.main.get_command(app)
         result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
     except _UsageError as error:
+        import textwrap
+
         is_help = error.ctx is not None and error.message == error.ctx.get_help()  # a group without a command
         error.message = (clean_lines if is_help else clean)(error.message)
         shown = io.StringIO()

@@ -192,8 +192,8 @@ class Profiles:
 def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:
     from ..profiles.demo_folder import PROGRAMS, in_demo
 
-    if in_demo(path) and (absent := len(missing & PROGRAMS.keys())):
-        script = shell_words([str(path.with_name("measure.sh"))])
+    if (absent := len(missing & PROGRAMS.keys())) and in_demo(path):
+        script = shell_words([str(path.parent / "measure.sh")])
         problem = f"{absent} of the demo's {len(PROGRAMS)} profiles are not measured yet: first run `sh {script}`"
         raise ConfigError(str(path), "", problem) from None
 

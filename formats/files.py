@@ -324,9 +324,9 @@ def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> Config
     for part in one["loc"]:
         key = join(key, f"[{part}]" if isinstance(part, int) else shown(part))
     if one["type"] == "extra_forbidden":
-        new = getattr(model, "RENAMED", {}).get(key)
-        hint = f"; it is now called {new!r}" if new else did_you_mean(str(last), names)
-        return ConfigError(source, key, f"unknown key{hint}", ", ".join(names))
+        if new := getattr(model, "RENAMED", {}).get(key):
+            return ConfigError(source, key, f"this key is now called {new!r}")
+        return ConfigError(source, key, f"unknown key{did_you_mean(str(last), names)}", ", ".join(names))
     if one["type"] == "missing":
         return ConfigError(source, key, "missing", "it is required")
     return ConfigError(source, key, found(one["input"]), _plainly(one["msg"]))

@@ -175,15 +175,13 @@ class _Jobs:
     def report_missing(self, wrong: Collector) -> None:
         """Add an error for each name without a profile: a few names, then the number of the other jobs."""
         shown = list(self.missing.items())[:MOST_MISSING]
-        names: Iterable[str] = getattr(self.profiles, "names", tuple)()
+        names: Iterable[str] = getattr(self.profiles, "names", tuple)() if shown else ()
         for wanted, jobs in shown:
             problem = f"no profile is named {wanted[:100]!r}{did_you_mean(wanted, names)}"
             allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
             wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
-        others = list(self.missing.values())[MOST_MISSING:]
-        if others:
-            number, profiles = sum(map(len, others)), count(len(others), "more profile")
-            wrong.add(bad(f"and {count(number, 'more job')}, of {profiles} that do not exist", key="jobs"))
+        if others := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in shown):
+            wrong.add(bad(f"and {count(others, 'more job')} with names of profiles that do not exist", key="jobs"))
 
 
 def _after(value: Any) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def write_demo(directory: Path, *, force: bool = False, machine: DemoCpus | None
 
 def in_demo(path: Path) -> bool:
     """Return whether a file lies in a folder that `write_demo` wrote."""
-    return path.with_name(MANIFEST).is_file()
+    return (path.parent / MANIFEST).is_file()
 
 
 def calibrate(work: Path) -> DemoCpus:

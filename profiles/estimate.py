@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median, pstdev
+from statistics import median
 from typing import Any
 
 from ..simulate.model.job import Phase, Profile, ThreadGroup
@@ -29,15 +29,12 @@ COUNTED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How runs vary, and how many of them are used; the spread is robust (1.4826 x MAD), the deviation standard."""
+    """How runs vary, and how many of them are used; the spread is robust (1.4826 x MAD)."""
 
     runs: int
     used: int
-    mean_cpu_s: float
     median_cpu_s: float
     spread_cpu_s: float
-    deviation_cpu_s: float
-    median_isolated_s: float
 
 
 def usable(runs: Sequence[Measurement]) -> list[Measurement]:
@@ -63,11 +60,8 @@ def statistics(runs: Sequence[Measurement]) -> Statistics | None:
     return Statistics(
         runs=len(runs),
         used=len(used),
-        mean_cpu_s=fmean(cpu),
         median_cpu_s=centre,
         spread_cpu_s=MAD_TO_SIGMA * median(abs(value - centre) for value in cpu),
-        deviation_cpu_s=pstdev(cpu),
-        median_isolated_s=median(run.isolated_s for run in used),
     )
 
 

@@ -221,10 +221,6 @@ class ProfileStore:
         profiles = [profile for other in others if (profile := self.get(other))]
         return similar_commands.predicted(name, common, profiles, job.walltime, job.memory)
 
-    def record_job(self, job: Job, measurement: Measurement) -> Profile | None:
-        """Add a run of a job under its command's name. Raises InvalidJobError without a command."""
-        return self.record(_name_of(job), measurement)
-
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
         """Add runs, each under its name as `record` does, all or none. Each name's profile is made once."""
         by_name: dict[str, list[Measurement]] = {}
@@ -236,7 +232,7 @@ class ProfileStore:
                 self._record(connection, name, own)
 
     def record_jobs(self, runs: Iterable[tuple[Job, Measurement]]) -> None:
-        """Add runs of jobs, each as `record_job` does, all or none."""
+        """Add runs of jobs under their commands' names, all or none. Raises InvalidJobError without a command."""
         self.record_all([(_name_of(job), measurement) for job, measurement in runs])
 
     def import_file(self, path: str | Path) -> list[str]:

@@ -217,7 +217,7 @@ class Accuracy:
         median: of the absolute errors; high: their 90 % quantile.
         bias: median of the errors, above 0 if jobs take longer than forecast.
         trend: median absolute error of the later half of the jobs less that of the earlier half; None under TREND jobs.
-        told: number of jobs with a prediction interval.
+        intervals: number of jobs with a prediction interval.
         inside: share of these whose run time was inside it; None without any.
     """
 
@@ -227,7 +227,7 @@ class Accuracy:
     high: float
     bias: float
     trend: float | None
-    told: int = 0
+    intervals: int = 0
     inside: float | None = None
 
 

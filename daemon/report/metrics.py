@@ -258,8 +258,8 @@ def node_watts(node: Node, threads: int) -> float | None:
     return power.idle + uncore + power.per_core * busy
 
 
-#: The metrics label of each method that sends requests. `apply` is counted by its action; the others send none.
-COUNTED = {"refresh": "look_again"} | {name: name for name in ("snapshot", "recall", "usage", "preview", "forget")}
+#: Methods that send requests. `apply` is counted by its action; the others send none.
+COUNTED = ("snapshot", "refresh", "recall", "usage", "preview", "forget")
 
 
 def metered(inner: Adapter, metrics: Metrics) -> Adapter:
@@ -276,7 +276,7 @@ class _MeteredAdapter:
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._inner, name)
-        return partial(self._count, COUNTED[name], member) if name in COUNTED else member
+        return partial(self._count, name, member) if name in COUNTED else member
 
     def apply(self, action: Action) -> None:
         self._count(type(action).__name__.lower(), self._inner.apply, action)

@@ -21,11 +21,9 @@ PREFIX = "pilotfish."
 
 @dataclass(frozen=True, slots=True)
 class MonitoredTraffic:
-    """Memory traffic of a job, of which local to its sockets, and its peak last-level cache; None = unknown."""
+    """Memory traffic of a job; None = unknown."""
 
     moved_bytes: float | None = None
-    local_bytes: float | None = None
-    cache_bytes: float | None = None
     problem: str = ""
 
 
@@ -37,9 +35,8 @@ class Resctrl(Probe):
         self._folder = root / "sys/fs/resctrl"
         self._group: Path | None = None
         self._members: set[int] = set()
-        self._first: dict[str, float] = {}
-        self._last: dict[str, float] = {}
-        self._cache = 0.0
+        self._first: float | None = None
+        self._last: float | None = None
         self._problem = ""
 
     def available(self) -> str | None:
@@ -70,16 +67,15 @@ class Resctrl(Probe):
             self._group, self._problem = None, f"stepped back: no monitoring group is available ({problem.strerror})"
             return
         self._add(self._group)
-        self._first = self._last = read_group(self._group)
+        self._first = self._last = read_total(self._group)
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read the group once; children and orphans inherit it. O(last-level caches)."""
         if self._group is None:
             return
         self._add(self._group)
-        found = read_group(self._group)
-        self._last = self._last | found
-        self._cache = max(self._cache, found.get("llc_occupancy", 0.0))
+        if (total := read_total(self._group)) is not None:
+            self._last = total
 
     def stop(self) -> MonitoredTraffic:
         """Remove the group and return the traffic."""
@@ -89,17 +85,12 @@ class Resctrl(Probe):
             os.rmdir(self._group)
         self._group = None
         problem = "" if self.moved_bytes is not None else "the bandwidth counters are unavailable (all assigned?)"
-        return MonitoredTraffic(self.moved_bytes, self._moved("mbm_local_bytes"), self._cache or None, problem)
+        return MonitoredTraffic(self.moved_bytes, problem)
 
     @property
     def moved_bytes(self) -> float | None:
         """Bytes moved until the last sample; None = unknown."""
-        return self._moved("mbm_total_bytes")
-
-    def _moved(self, name: str) -> float | None:
-        if name not in self._first or name not in self._last:
-            return None
-        return max(0.0, self._last[name] - self._first[name])
+        return None if self._first is None or self._last is None else max(0.0, self._last - self._first)
 
     def _add(self, group: Path) -> None:
         """Add the threads that are not in the group yet; their children inherit it."""
@@ -115,14 +106,10 @@ def membership(text: str) -> tuple[str, str]:
     return found.get("res", "").strip().strip("/"), found.get("mon", "").strip().strip("/")
 
 
-def read_group(group: Path) -> dict[str, float]:
-    """Return counter -> sum over the last-level caches, without counters that some cache does not report."""
-    found, domains = {}, list((group / "mon_data").glob("mon_L3_*"))
-    for name in ("mbm_total_bytes", "mbm_local_bytes", "llc_occupancy"):
-        texts = [read_text(domain / name) or "" for domain in domains]
-        if texts and all(map(str.isdecimal, texts)):
-            found[name] = float(sum(map(int, texts)))
-    return found
+def read_total(group: Path) -> float | None:
+    """Return the bytes counted for a group in all last-level caches, None if one of them does not report its own."""
+    texts = [read_text(domain / "mbm_total_bytes") or "" for domain in (group / "mon_data").glob("mon_L3_*")]
+    return float(sum(map(int, texts))) if texts and all(map(str.isdecimal, texts)) else None
 
 
 def group_name(owner: int, root: Path, job: int) -> str:

@@ -21,8 +21,7 @@ EXPECTED = {
     "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
     "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "trust_env", "typ",
     "verify",
-    "cache_bytes", "local_bytes", "max_slowdown", "mean_cpu_s", "mean_slowdown", "median_isolated_s",
-    "nb_computing_machines", "NO_LIMIT", "UNICEP",
+    "max_slowdown", "mean_slowdown", "nb_computing_machines", "NO_LIMIT", "UNICEP",
 }  # fmt: skip
 #: Bokeh's models are configured by assigning attributes.
 EXEMPT = {"cli/charts/bokeh_backend.py"}

@@ -136,7 +136,7 @@ def test_a_learned_profile_makes_no_job_unplaceable(tmp_path, threads, most):
     profiles, store = LearnedProfiles(tmp_path / "profiles.sqlite"), ProfileStore(tmp_path / "profiles.sqlite")
     flow = Workflow("w", (Job("a", DEFAULT_PROFILE, command=("make", "x")),))
     run = Measurement((ThreadGroup(threads, 10.0),), 10.0, 10.0, 10.0 * threads, 0.0, memory_bytes=most)
-    store.record_job(flow.jobs[0], run)
+    store.record_jobs([(flow.jobs[0], run)])
     job = asked(cores=2)
     small = accounted_run(
         AccountingRecord("align", True, "", 100.0, cores=2, cpu_s=200.0, memory_bytes=most), "slurm accounting"

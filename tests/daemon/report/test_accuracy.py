@@ -93,7 +93,7 @@ def test_jobs_inside_their_interval_are_counted_if_there_was_one():
     jobs = [job(10.0, shortest_s=9.0, longest_s=11.0), job(12.0, shortest_s=9.0, longest_s=11.0), job(99.0)]
     assert [one.inside for one in jobs] == [True, False, None]
     found = accuracy("x", jobs)
-    assert (found.jobs, found.told, found.inside) == (3, 2, 0.5)
+    assert (found.jobs, found.intervals, found.inside) == (3, 2, 0.5)
     assert accuracy("x", jobs[2:]).inside is None
     document = to_dict(jobs)
     assert document["level"] == 0.8 and document["all"]["inside"] == 0.5 and document["jobs"][1]["inside"] is False

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 
 import pytest
 import requests
@@ -16,7 +17,7 @@ from prometheus_client import generate_latest
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.report import exporter
 from pilotfish.daemon.report.exporter import Exporter, Health
-from pilotfish.daemon.report.metrics import Metrics, metered, node_watts
+from pilotfish.daemon.report.metrics import COUNTED, Metrics, metered, node_watts
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 
@@ -239,3 +240,12 @@ def eventually_answers(url):
             return
         time.sleep(0.01)
     raise AssertionError(f"{url} did not answer")
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_every_request_is_counted_under_the_name_of_its_method(name):
+    metrics = Metrics()
+    inner = SimpleNamespace(name="x", load=lambda: None, **{name: lambda *given: given})
+    assert getattr(metered(inner, metrics), name)(1) == (1,)
+    labels = {"adapter": "x", "call": name, "result": "ok"}
+    assert metrics.registry.get_sample_value("pilotfish_adapter_requests_total", labels) == 1.0

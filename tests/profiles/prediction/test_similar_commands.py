@@ -79,7 +79,7 @@ def test_only_profiles_of_the_latest_node_type_count():
 def test_the_store_predicts_only_unknown_commands(store):
     assert store.expected(COMMAND) is None
     for number, demand in ((1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0)):
-        store.record_job(with_number(number), run(demand))
+        store.record_jobs([(with_number(number), run(demand))])
     assert store.expected(with_number(2)).provenance.source == "measured"
     unseen = store.expected(COMMAND)
     assert unseen.provenance.source == "predicted"
@@ -92,7 +92,7 @@ def test_the_store_predicts_only_unknown_commands(store):
 
 
 def test_failed_runs_predict_nothing_and_new_runs_count(store):
-    store.record_job(with_number(1), run(1.0, exit_code=1))
+    store.record_jobs([(with_number(1), run(1.0, exit_code=1))])
     assert store.expected(COMMAND) is None
-    ProfileStore(store.path).record_job(with_number(2), run(7.0))
+    ProfileStore(store.path).record_jobs([(with_number(2), run(7.0))])
     assert store.expected(COMMAND).groups[0].demand == 7.0

@@ -14,7 +14,7 @@ from pilotfish.profiles.probes.resctrl import (
     Resctrl,
     group_name,
     membership,
-    read_group,
+    read_total,
 )
 
 STAT = "77 (a job) S 1 77 " + "0 " * 16 + "4711 0 0"
@@ -38,7 +38,7 @@ def root(tmp_path, monkeypatch):
         mkdir(path, mode, **options)
         if Path(path).parent.name == "mon_groups":
             (Path(path) / "tasks").write_text("")
-            fill(Path(path), 100, 50)
+            fill(Path(path), 100)
 
     def remove(path, **options):
         if Path(path).parent.name == "mon_groups":
@@ -53,11 +53,10 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fill(group, total, local, cache=10):
+def fill(group, total):
     for domain in ("mon_L3_00", "mon_L3_01"):
         (group / "mon_data" / domain).mkdir(parents=True, exist_ok=True)
-        for name, value in (("mbm_total_bytes", total), ("mbm_local_bytes", local), ("llc_occupancy", cache)):
-            (group / "mon_data" / domain / name).write_text(f"{value}\n")
+        (group / "mon_data" / domain / "mbm_total_bytes").write_text(f"{total}\n")
 
 
 def groups(root):
@@ -71,11 +70,11 @@ def test_a_job_gets_a_monitoring_group(root):
     (group,) = groups(root)
     assert group.name == group_name(os.getpid(), root, 77)
     assert (group / "tasks").read_text() == "77"
-    fill(group, 1100, 350, 30)
+    fill(group, 1100)
     probe.sample(1.0)
-    fill(group, 1100, "Unavailable", 20)
+    fill(group, "Unavailable")
     probe.sample(2.0)
-    assert probe.stop() == MonitoredTraffic(2000.0, 600.0, 60.0)
+    assert probe.stop() == MonitoredTraffic(2000.0)
     assert groups(root) == []
 
 
@@ -125,18 +124,19 @@ def test_unavailable_counters_are_not_zero(root):
     probe = Resctrl(root)
     probe.start(ProcessTree(77), 0.0)
     (group,) = groups(root)
-    fill(group, "Unassigned", "Error")
-    probe._first, probe._last = {}, {}
+    fill(group, "Unassigned")
+    probe._first = probe._last = None
     probe.sample(1.0)
     found = probe.stop()
     assert found.moved_bytes is None and "unavailable" in found.problem
 
 
 def test_one_unreadable_cache_makes_the_sum_unknown(tmp_path):
-    fill(tmp_path, 5, 5)
+    fill(tmp_path, 5)
+    assert read_total(tmp_path) == 10.0
     (tmp_path / "mon_data/mon_L3_01/mbm_total_bytes").write_text("Unavailable\n")
-    assert read_group(tmp_path) == {"mbm_local_bytes": 10.0, "llc_occupancy": 20.0}
-    assert read_group(tmp_path / "gone") == {}
+    assert read_total(tmp_path) is None
+    assert read_total(tmp_path / "gone") is None
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_traffic_history_gives_phases(root):
     counters.start(ProcessTree(77), 0.0)
     (group,) = groups(root)
     for second, total in ((1.0, 600), (2.0, 1600)):
-        fill(group, total, 0)
+        fill(group, total)
         counters.sample(second)
     moved, _ = counters.traffic.at([0.0, 1.0, 1.5, 2.0])
     assert moved.tolist() == [0.0, 1000.0, 2000.0, 3000.0]  # of both caches
