@@ -252,7 +252,7 @@ class Eligibility:
         return self._partitions_by_name[job.partition]
 
     def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
-        if job.submit is None or not (what is Ownership.HELD or is_held(job, self.now)):
+        if job.submit is None or may_begin(job, self.now) or not (what is Ownership.HELD or is_held(job, self.now)):
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
