@@ -206,8 +206,7 @@ def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
 def test_where_the_configuration_says_dry_run_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cluster.yaml").write_text("not even read\n")
-    text = "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
+    text = "schema: pilotfish/daemon/v1\ncluster: gone.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
     (tmp_path / "pilotfish.yaml").write_text(text + "dry_run: true\n")
     record(tmp_path / "state" / "slurm")
     slurm = Slurm({})
