@@ -195,7 +195,7 @@ class Eligibility:
             waits = "Slurm has planned its start"
         longest = self._deferral.max_defer_s
         if not waits and may_begin(job, self.now) and hold_back_until(job, self.now, longest) is None:
-            waits = f"it may be held back for at most {longest:g} s after its submission: Slurm starts it"
+            waits = "it may not be held back any longer, so that it can be bound: Slurm starts it"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
