@@ -243,7 +243,7 @@ def reap(
     from ..daemon.config import load_service_config
 
     path = config_file(config)
-    found = load_service_config(path)
+    found = load_service_config(path, cluster=False)
     name, settings, dry = found.adapter.name, dict(found.adapter.options), dry_run or found.dry_run
     if found.dry_run and not dry_run:
         note(f"{path}: dry_run is true, so nothing is released")

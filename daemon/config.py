@@ -240,15 +240,20 @@ def load_config(path: str | Path) -> DaemonConfig:
         raise config_error(error, str(path), DaemonConfig) from None
 
 
-def load_service_config(path: str | Path) -> DaemonConfig:
+def load_service_config(path: str | Path, *, cluster: bool = True) -> DaemonConfig:
     """Return the configuration of a service, which does what the file says, as the account that it runs as.
 
+    Args:
+        path: the file.
+        cluster: the cluster's file is used, too.
+
     Raises:
-        ConfigError: as `load_config`; or the file or the cluster's is not trusted (see `trust`).
+        ConfigError: as `load_config`; or a file that is used is not trusted (see `trust`).
     """
     _refuse_untrusted(path)
     found = load_config(path)
-    _refuse_untrusted(found.cluster)
+    if cluster:
+        _refuse_untrusted(found.cluster)
     return found
 
 

@@ -391,7 +391,8 @@ class Service:
             self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
             set_up_logging(self.config.log.level, self.config.log.format)
             self._cycle.planner.options = _options(self.config)
-            self._tracker.forecasts.guard = self._guard()
+            with suppress(JournalError):  # it goes on with the guard that it has
+                self._tracker.forecasts.guard = self._guard()
             self._tracker.isolation.reasons.clear()
             self._cycle.trigger.renew()
             self._drift.configure(**self._drift_options())

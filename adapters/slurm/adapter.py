@@ -28,7 +28,7 @@ from . import accounting_lookup, job_views, submission
 from .job_update import MarkField, OurChanges
 from .job_writer import IN_COMMENT, JobWriter
 from .marks import Marks, PinRecord, read_key
-from .ownership import Ownership, Selection, is_held
+from .ownership import Ownership, Selection, is_held, may_begin
 from .placement import node_constraints
 from .placement.eligibility import Deferral, Eligibility, EligibilityCache
 from .placement.future_occupancy import START_S
@@ -314,7 +314,9 @@ class SlurmAdapter(Adapter):
                 self._writer.change(job, fields)
             if self._writer.recorder is None:
                 self.changes.record.drop(job.id)
-        elif is_held(job, now) and self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
+        elif may_begin(job, now) or not is_held(job, now):
+            return
+        elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
             self._writer.change_marked(job, lambda: self.changes.let_go(job, now))
             if self._writer.recorder is None:
                 self.changes.note_let_go(job.id)

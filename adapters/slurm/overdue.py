@@ -21,7 +21,7 @@ from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from .job_update import MarkField, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
-from .ownership import Selection, is_held
+from .ownership import Selection, is_held, may_begin
 from .records import SlurmJob
 from .transport.command_transport import CommandTransport
 from .transport.runner import Runner
@@ -83,7 +83,8 @@ class Reaper:
         if self.problem:
             show(f"# only the record of pins is used: {self.problem}")
         failed, offset = 0, self._transport.time() - time.monotonic()
-        for number in [job.id for job in self._waiting(offset).values() if self._fields(job, offset, older_s)]:
+        overdue = [job for job in self._waiting(offset).values() if self._fields(job, offset, older_s)]
+        for number in [job.id for job in sorted(overdue, key=lambda job: job.pinned is None)]:  # pins have no end
             try:
                 job = self._waiting(offset, number).get(number)
                 fields = self._fields(job, offset, older_s) if job is not None else None
@@ -114,7 +115,7 @@ class Reaper:
         now = time.monotonic() + offset
         if job.pinned is not None:
             return self._changes.unpin(job) if job.pinned < now - older_s else None
-        kept = not job.let_go and self._selection.takes(job) and is_held(job, now)
+        kept = not job.let_go and self._selection.takes(job) and is_held(job, now) and not may_begin(job, now)
         if kept and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
             return self._changes.let_go(job, now)
         return None

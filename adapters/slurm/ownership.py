@@ -120,8 +120,10 @@ def hold_back_until(job: SlurmJob, now: float, max_defer_s: float) -> float | No
         now: Controller's clock, epoch seconds.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
     """
-    until = float(math.floor(now + HOLD_BACK_S))
-    return until if job.submit is not None and until <= job.submit + max_defer_s else None
+    until, latest = float(math.floor(now + HOLD_BACK_S)), math.inf
+    if job.deadline is not None:  # Slurm cancels a job that cannot end in time
+        latest = job.deadline - (job.time_limit or math.inf)
+    return until if job.submit is not None and until <= min(job.submit + max_defer_s, latest) else None
 
 
 def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:

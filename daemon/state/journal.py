@@ -60,7 +60,7 @@ _FORECASTS = (
 
 
 class JournalError(PilotfishError):
-    """The journal cannot be written now (usually a full disk); no job may be started."""
+    """The journal cannot be written now (usually a full disk), so no job may be started; or it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,8 @@ class Journal:
             "SELECT id, definition FROM workflows"
             " WHERE idempotency_key = ? OR (idempotency_key = ? AND owner IS NULL) LIMIT 1"
         )
-        row: tuple[str, str] | None = self._db.execute(
-            query, (_owned(idempotency_key, owner), idempotency_key)
-        ).fetchone()
-        return row
+        found = self._read(query, (_owned(idempotency_key, owner), idempotency_key))
+        return (found[0][0], found[0][1]) if found else None
 
     def note_request(self, peer: Peer, time: float, do: str, target: str) -> None:
         """Record who changed something over the socket. Raises JournalError.
@@ -261,7 +259,7 @@ class Journal:
         try:
             for submission in self._submissions("WHERE finish_time IS NULL ORDER BY number"):
                 queue.add(submission)
-        except (sqlite3.Error, InvalidJobError, ValueError, KeyError) as error:
+        except (JournalError, InvalidJobError, ValueError, KeyError) as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
         for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
             entry = queue.find(key)
@@ -352,10 +350,7 @@ class Journal:
             most: jobs to return.
         """
         query = "SELECT key, name, since, ended, due, tries FROM accounting WHERE due <= ? ORDER BY due, key LIMIT ?"
-        try:
-            return [PendingUsage(*row) for row in self._read(query, (now, most))]
-        except sqlite3.Error as error:
-            raise JournalError(f"{self.path}: cannot be read: {error}") from None
+        return [PendingUsage(*row) for row in self._read(query, (now, most))]
 
     def settle_usage(self, done: Iterable[str], later: Iterable[PendingUsage]) -> None:
         """Note which jobs need no lookup in the accounting any more, and when others do. Raises JournalError.
@@ -395,7 +390,10 @@ class Journal:
         self._db.close()
 
     def _read(self, query: str, arguments: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        return self._db.execute(query, arguments).fetchall()
+        try:
+            return self._db.execute(query, arguments).fetchall()
+        except sqlite3.Error as error:
+            raise JournalError(f"{self.path}: cannot be read: {error}") from None
 
 
 def _insert(

@@ -15,6 +15,7 @@ local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true,
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
 local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of many jobs do not end in one moment
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
+local LONGEST = 972       -- bytes: Slurm refuses a job whose comment has 1024, and pilotfish adds up to 52
 
 local turn = 0
 
@@ -65,7 +66,7 @@ local function try_to_hold(job, partitions)
    turn = (turn + 37) % 101 -- evenly spread, also over jobs that are submitted in one second
    local hold = math.floor(HOLD_S - SPREAD_S * turn / 101)
    local comment = with_hold(job.comment or "", hold)
-   if comment then
+   if comment and #comment < LONGEST then
       job.begin_time = os.time() + hold
       job.comment = comment
    end

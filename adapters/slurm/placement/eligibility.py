@@ -195,7 +195,7 @@ class Eligibility:
             waits = "Slurm has planned its start"
         longest = self._deferral.max_defer_s
         if not waits and may_begin(job, self.now) and hold_back_until(job, self.now, longest) is None:
-            waits = f"it may be held back for at most {longest:g} s after its submission: Slurm starts it"
+            waits = "it may not be held back any longer, so that it can be bound: Slurm starts it"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
@@ -252,7 +252,7 @@ class Eligibility:
         return self._partitions_by_name[job.partition]
 
     def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
-        if job.submit is None or not (what is Ownership.HELD or is_held(job, self.now)):
+        if job.submit is None or may_begin(job, self.now) or not (what is Ownership.HELD or is_held(job, self.now)):
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")

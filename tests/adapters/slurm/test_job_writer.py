@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -197,6 +198,17 @@ def test_nothing_is_held_back_beyond_the_longest_time(left: float) -> None:
     with pytest.raises(AdapterError, match="may not be held back"):
         writer_for(slurm).place(FREE, ("n1",))
     assert not slurm.written
+
+
+@pytest.mark.parametrize("deadline, written", [(60.0 + HOLD_BACK_S, 0), (62.0 + HOLD_BACK_S, 2)])
+def test_no_job_is_held_back_so_long_that_it_misses_its_deadline(deadline: float, written: int) -> None:
+    """Slurm 22.05 cancels a job that cannot end in time, by its time limit, as soon as it may begin."""
+    slurm = Slurm(replace(FREE, time_limit=60.0, deadline=deadline), [])
+    slurm.room = 5.0
+    writer = writer_for(slurm)
+    with suppress(AdapterError):
+        writer.place(slurm.job, ("n1",))
+    assert len(slurm.written) == written
 
 
 @pytest.mark.parametrize("begin", [0.0, 30.0])

@@ -146,12 +146,21 @@ HELD = {"Comment": "pilotfish:hold=9000", "ReqNodes": "(null)", "SubmitTime": at
     [
         ({}, True), ({"SubmitTime": at(3600), "EligibleTime": at(-5400)}, False), ({"RestartCnt": "1"}, False),
         ({"Comment": "mine"}, False), ({"EligibleTime": at(-4260)}, False),
+        ({"Comment": "pilotfish:hold=4815", "EligibleTime": at(-15)}, False),
+        ({"Comment": "pilotfish:hold=4825", "EligibleTime": at(-25)}, True),
     ],
 )  # fmt: skip
 def test_a_job_that_was_held_too_long_is_let_go(changed: dict[str, str], let_go: bool, folder: Path) -> None:
     slurm = Slurm(HELD | changed)
     assert reaped(slurm, folder)[1] == ["release slurm/7"] * let_go
     assert [update[1] for update in slurm.updates] == ["StartTime=now"] * let_go
+
+
+def test_pins_come_before_the_holds_of_others(folder: Path) -> None:
+    """Holds end by themselves, and there may be more of them than a run of the reaper has time for."""
+    record(folder, 99)
+    slurm = Slurm(*({**HELD, "JobID": str(job)} for job in range(9)), {"JobID": "99"})
+    assert reaped(slurm, folder)[1] == [f"release slurm/{job}" for job in (99, *range(9))]
 
 
 def test_a_pin_that_the_daemon_sets_meanwhile_stays_on_record(folder: Path) -> None:
@@ -195,8 +204,7 @@ def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
 def test_where_the_configuration_says_dry_run_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cluster.yaml").write_text("not even read\n")
-    text = "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
+    text = "schema: pilotfish/daemon/v1\ncluster: gone.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
     (tmp_path / "pilotfish.yaml").write_text(text + "dry_run: true\n")
     record(tmp_path / "state" / "slurm")
     slurm = Slurm({})

@@ -347,6 +347,16 @@ def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
         assert {"7", "9"} < written and 20 < len(slurm.updates) < 40
 
 
+@pytest.mark.parametrize(("left", "written"), [(15, []), (25, ["8"])])
+def test_a_job_that_may_begin_is_not_let_go(left: int, written: list[str]) -> None:
+    """Slurm would write the comment of a job that has begun."""
+    slurm = Slurm(HELD | {"EligibleTime": f"2026-11-21T07:20:{9 + left:02}", "SubmitTime": "2026-11-21T07:10:30"})
+    adapter = SlurmAdapter(CLUSTER, transport_of("squeue", slurm, [], [0.0]), SELECTION, clock=lambda: 0.0)
+    adapter.snapshot()
+    adapter.apply(Release("slurm/8", "there is nothing to choose"))
+    assert [job for job, _ in slurm.updates] == written
+
+
 def test_no_list_of_jobs_is_too_long_for_a_command() -> None:
     longest = 0
 

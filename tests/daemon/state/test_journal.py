@@ -98,6 +98,24 @@ def test_damage_inside_is_found(filled):
     assert path.read_bytes() == bytes(data)
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda journal: journal.last_errors(1),  # on a reload, too
+        lambda journal: journal.expired(1.0),  # once a day
+        lambda journal: journal.usage_due(1.0, 1),
+        lambda journal: journal.submitted_as("nightly", 1),
+        lambda journal: journal.records("w.1/a"),
+    ],
+)
+def test_a_file_that_cannot_be_read_any_more_is_an_error_that_its_users_expect(filled, read):
+    path, journal, _ = filled
+    for table in ("errors", "workflows", "books", "story"):
+        journal._db.execute(f"ALTER TABLE {table} RENAME TO gone_{table}")
+    with pytest.raises(JournalError, match=f"{path}: cannot be read"):
+        read(journal)
+
+
 def test_an_invalid_definition_is_damage(filled):
     path, journal, _ = filled
     journal.close()

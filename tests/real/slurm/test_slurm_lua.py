@@ -28,6 +28,10 @@ HELD = {
     "a comment among words": (["--comment=for the pilotfish there"], "for the pilotfish:hold=H there"),
     "a comment with a profile": (["--comment=my pilotfish:profile=a%2F1 x"], "my pilotfish:profile=a%2F1;hold=H x"),
     "nothing behind the colon": (["--comment=pilotfish:"], "pilotfish:hold=H"),
+    "a comment with room for a hold and a mark": (
+        ["--partition=half", f"--comment={'x' * 952}"],
+        f"{'x' * 952} pilotfish:hold=H",
+    ),
     "both": (["--partition=half", "--comment=a|b;c=d 'é'"], "a|b;c=d 'é' pilotfish:hold=H"),
 }
 LEFT = {
@@ -42,6 +46,8 @@ LEFT = {
     "a job of pilotfish's own": ("--partition=half", "--comment=pilotfish:key=dag%2Fa"),
     "a job that its user holds": ("--partition=half", "--hold"),
     "an array": ("--partition=half", "--array=1-2"),
+    "a comment without room for a mark": ("--partition=half", f"--comment={'x' * 953}"),
+    "the longest comment": ("--partition=half", f"--comment={'x' * 1023}"),
     "several partitions": ("--partition=half,main",),
 }
 

@@ -90,6 +90,7 @@ def test_cores_allocated_to_no_visible_job_are_taken() -> None:
         ({"special": "licenses"}, Deferral(), 990),
         ({"begin": NOW - 1, "reason": "Priority"}, Deferral(), None),
         ({"comment": "pilotfish"}, Deferral(), None),
+        ({"special": "licenses", "begin": NOW + 15, "submit": NOW + 15 - 600}, Deferral(), None),  # it begins by itself
     ],
 )
 def test_the_time_until_a_job_is_let_go(changed: dict[str, Any], deferral: Deferral, due: float | None) -> None:
