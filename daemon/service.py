@@ -64,6 +64,8 @@ log = logging.getLogger("pilotfish.service")
 TICK_S = 0.1
 LEAST_GAP_S = 0.02
 PRUNE_EVERY_S = 86400.0
+#: Seconds that systemd grants for compiling the simulator, on however busy a machine.
+COMPILE_S = 900
 #: Seconds from the start of the daemon to the first pruning: time to correct a clock that is wrong after a boot.
 PRUNE_FIRST_S = 3600.0
 
@@ -175,6 +177,7 @@ class Service:
         )
         self._tracker = self._cycle.tracker
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
+        notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
         prepare(["mapping.entry"], log.info)  # before the socket opens: no client or job waits for the compilation
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
@@ -300,7 +303,7 @@ class Service:
                 self._reload()
             began = time.monotonic()
             self._one_cycle()
-            notify("WATCHDOG=1" if ready else "READY=1\nWATCHDOG=1")
+            notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
             ready = True
             self._prune(began)
             self._pause(began)

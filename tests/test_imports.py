@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pilotfish
+from pilotfish.adapters.registry import BUILT_IN
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 ROOMS = {
@@ -90,6 +91,15 @@ def test_there_is_something_to_read() -> None:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_imports_run_one_way(path: Path) -> None:
     assert crossings(path) == []
+
+
+DAEMON = [p for p in FILES if name_of(p).startswith("daemon/")]
+
+
+@pytest.mark.parametrize("path", DAEMON, ids=name_of)
+def test_the_daemon_imports_no_adapter_by_name(path: Path) -> None:
+    adapters = tuple(f"pilotfish.adapters.{name}" for name in BUILT_IN)
+    assert [module for _, module in imports(path) if module.startswith(adapters)] == []
 
 
 PURE = [p for p in FILES if name_of(p).startswith("simulate/") and "kernels" not in p.parts]

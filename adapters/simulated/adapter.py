@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from ...simulate.errors import InvariantError, PilotfishError
+from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.plan import Cancel, RunningJob, Submit
@@ -105,30 +105,6 @@ class SimulatedAdapter(Adapter):
             return None if view is None else 1.0
         return self._engine.progress(key) if view.state is JobState.RUNNING else 1.0
 
-    def start_in_turn(self, starts: Sequence[tuple[float, Submit]]) -> set[str]:
-        """Start jobs without a walltime, each at its time; the virtual clock ends at the last one.
-
-        The result is the same as applying each at its time, with one new engine for all. O(jobs + starts * nodes).
-
-        Args:
-            starts: Times, epoch seconds and ascending, and starts.
-
-        Returns:
-            The keys of starts that are refused: unknown nodes, or another number of them than the job asks for.
-        """
-        good = [(time, start) for time, start in starts if not self._misplaced(start) and start.key not in self._jobs]
-        refused = {start.key for _, start in starts} - {start.key for _, start in good}
-        if self._limits or any(start.job.walltime is not None for _, start in good):
-            raise InvariantError("jobs with a walltime are started one by one")
-        if good:
-            self._rebuild([start for _, start in good])
-        for time, start in good:
-            self.advance(max(time - self.time, 0.0))
-            self._jobs[start.key] = self._begun(start)
-            if self._engine:
-                self._engine.start(start.key, start.nodes)
-        return refused
-
     def forget(self, key: str) -> None:
         """Drop an ended job."""
         view = self._jobs.get(key)
@@ -213,20 +189,16 @@ class SimulatedAdapter(Adapter):
         if self._stale:
             self._rebuild()
 
-    def _rebuild(self, coming: Sequence[Submit] = ()) -> None:
-        """Create an engine with the running jobs at their progress, and with jobs that are about to start."""
+    def _rebuild(self) -> None:
+        """Create an engine with the running jobs at their progress."""
         self._stale = False
         running = [view for view in self._jobs.values() if view.state is JobState.RUNNING]
-        if not running and not coming:
+        if not running:
             self._engine = None
             return
-        jobs = [(view.key, view.job) for view in running] + [(start.key, start.job) for start in coming]
-        engine = Simulation(
-            Workflow("running", tuple(replace(job, id=key, profile=self._truth(job), after=()) for key, job in jobs)),
-            self.cluster,
-            underway=[RunningJob(view.key, view.nodes) for view in running],
-            by_hand=[start.key for start in coming],
-        )
+        jobs = (replace(view.job, id=view.key, profile=self._truth(view.job), after=()) for view in running)
+        underway = [RunningJob(view.key, view.nodes) for view in running]
+        engine = Simulation(Workflow("running", tuple(jobs)), self.cluster, underway=underway)
         if self._engine is not None:
             self._engine.advance(self._clock)
             engine.adopt(self._engine)

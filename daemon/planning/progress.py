@@ -6,21 +6,25 @@ contention a job's progress is not linear in time; the engine that made the fore
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ...adapters.simulated import SimulatedAdapter
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.plan import Cancel, Submit
+from ...simulate.model.job import Workflow
+from ...simulate.model.plan import RunningJob
 from ...simulate.model.snapshot import JobView
+from ...simulate.planning.simulation import Simulation
 
 
 class Progress:
     """The running jobs of one cluster, simulated; starts over when the cluster changes or time goes back."""
 
     def __init__(self) -> None:
-        self._twin: SimulatedAdapter | None = None
+        self._cluster: Cluster | None = None
+        self._engine: Simulation | None = None
+        self._epoch = self._now = 0.0  # start of the engine's clock, and now; epoch seconds
         self._followed: dict[str, JobView] = {}
+        self._gone = False  # jobs that have ended still run in the engine
 
     def follow(
         self, cluster: Cluster, running: Mapping[str, JobView], ended: Mapping[str, JobView], now: float
@@ -33,26 +37,62 @@ class Progress:
             ended: the jobs that ended since the last call. One that also started since then still slowed others.
             now: epoch seconds.
         """
-        twin = self._twin
-        if twin is None or twin.cluster is not cluster or now < twin.time:
+        if self._cluster is not cluster or now < self._now:
             oldest = min((_start_time(view) for view in running.values()), default=now)
-            twin = self._twin = SimulatedAdapter(cluster, start_time=min(oldest, now))
-            self._followed = {}
-        new = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}
-        starts = [(min(_start_time(view), now), _start(view)) for view in new.values()]
-        starts.sort(key=lambda start: start[0])
-        refused = twin.start_in_turn(starts)  # not followed: progress is estimated from time
-        self._followed |= {key: view for key, view in new.items() if key not in refused}
-        twin.advance(now - twin.time)
+            self._cluster, self._engine, self._followed, self._gone = cluster, None, {}, False
+            self._epoch = self._now = min(oldest, now)
+        found = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}
+        new = [view for view in found.values() if _is_placed(view, cluster)]  # of others it is estimated from time
+        new.sort(key=lambda view: min(_start_time(view), now))
+        if new:
+            self._rebuild(cluster, new)
+        for view in new:
+            self._advance(max(min(_start_time(view), now), self._now))
+            self._followed[view.key] = view
+            if self._engine:
+                self._engine.start(view.key, view.nodes)
+        if self._gone:
+            self._rebuild(cluster, ())
+        self._advance(now)
         gone = [key for key, view in self._followed.items() if running.get(key) != view]
         for key in gone:  # an event wakes the daemon, so an end is about as old as the snapshot that shows it
-            twin.apply(Cancel(key))
-            twin.forget(key)
             del self._followed[key]
+            self._gone = self._gone or (self._engine is not None and self._engine.runs(key))
 
     def of(self, key: str) -> float | None:
         """Return the share of its work that a job has done, [0, 1]; None if it is not followed."""
-        return self._twin.progress(key) if self._twin and key in self._followed else None
+        if key not in self._followed:
+            return None
+        if self._gone and self._cluster is not None:
+            self._rebuild(self._cluster, ())
+        return self._engine.progress(key) if self._engine and self._engine.runs(key) else 1.0
+
+    def _advance(self, time: float) -> None:
+        self._now = time
+        if self._engine:
+            self._engine.advance(time - self._epoch)
+
+    def _rebuild(self, cluster: Cluster, coming: Sequence[JobView]) -> None:
+        """Create an engine with the followed jobs at their progress, and with those that are about to start."""
+        before, self._gone = self._engine, False
+        still = [view for view in self._followed.values() if before and before.runs(view.key)]
+        self._engine = None
+        if not still and not coming:
+            return
+        jobs = [
+            replace(view.job, id=view.key, nodes=len(view.nodes), walltime=None, after=()) for view in (*still, *coming)
+        ]
+        self._engine = engine = Simulation(
+            Workflow("running", tuple(jobs)),
+            cluster,
+            underway=[RunningJob(view.key, view.nodes) for view in still],
+            by_hand=[view.key for view in coming],
+        )
+        if before is not None:
+            engine.adopt(before)
+        else:
+            engine.world.clock[0] = self._now - self._epoch
+            engine.settle()
 
 
 def _start_time(view: JobView) -> float:
@@ -60,5 +100,5 @@ def _start_time(view: JobView) -> float:
     return view.start_time
 
 
-def _start(view: JobView) -> Submit:
-    return Submit(view.key, dataclasses.replace(view.job, nodes=len(view.nodes), walltime=None), view.nodes)
+def _is_placed(view: JobView, cluster: Cluster) -> bool:
+    return 0 < len(set(view.nodes)) == len(view.nodes) and all(name in cluster.index for name in view.nodes)

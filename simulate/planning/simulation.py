@@ -305,6 +305,11 @@ class Simulation:
         self._ask(layout.RERATE)
         self.advance(now)  # ends the thread groups that had ended there
 
+    def runs(self, job_id: str) -> bool:
+        """Return whether the simulation has this job and it is running."""
+        job = self.workflow.index.get(job_id)
+        return job is not None and bool(self.world.jobs[job]["state"] == layout.RUNNING)
+
     def progress(self, job_id: str) -> float:
         """Return the share of a running job's work that is done, [0, 1], in its slowest thread group. O(its groups)."""
         row, world = self.world.jobs[self.workflow.index[job_id]], self.world

@@ -405,3 +405,11 @@ def test_what_is_wrong_with_a_policy_of_ones_own(
     write(folder, policies=[policy])
     assert main(["sweep", "s.yaml"]) == 1
     assert why in " ".join(capsys.readouterr().err.split()) and not (folder / "s.results").exists()
+
+
+def test_whoever_uses_dask_reads_whom_they_trust(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dask's workers and its client run what the scheduler sends: without TLS, what anybody in the network sends."""
+    assert main(["sweep", "-h"]) == 0
+    assert re.search(r"tls://HOST:8786[^.]*can\s+(?:│\s+)*run\s+code\s+as\s+you", capsys.readouterr().out)
+    guide = " ".join((Path(__file__).parents[2] / "docs" / "guides" / "replay.md").read_text().split())
+    assert "whoever can connect to it, can run code as you: use TLS" in guide and "--dask tcp://" not in guide

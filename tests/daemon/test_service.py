@@ -315,12 +315,16 @@ def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch
     loaded = []
 
     def prepare(kernels, say):
-        loaded.append((kernels, (tmp_path / "s").exists()))
+        loaded.append((kernels, (tmp_path / "s").exists(), served.systemd.recv(999).decode().splitlines()))
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(service, "prepare", prepare)
-    assert service.Service(served.config, show=show).run() == 0
-    assert loaded == [(["mapping.entry"], False)]
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with closing(served.systemd):
+        assert service.Service(served.config, show=show).run() == 0
+    ((kernels, listens, (status, more)),) = loaded
+    assert (kernels, listens, status.partition("=")[0]) == (["mapping.entry"], False, "STATUS")
+    assert more == f"EXTEND_TIMEOUT_USEC={service.COMPILE_S}000000", "or systemd would end a slow first start"
 
 
 def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on(tmp_path: Path) -> None:

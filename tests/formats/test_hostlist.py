@@ -124,6 +124,13 @@ def test_the_size_of_a_list_is_checked_first():
         expand("n[1-100]", 99)
 
 
+def test_a_text_of_a_million_characters_is_refused_unread():
+    names = [f"{'n' * 240}{number:05d}" for number in range(4065)]
+    assert len(",".join(names)) < 1_000_000 and expand(",".join(names)) == tuple(names)
+    with pytest.raises(ConfigError):
+        expand(",".join([*names, "m" * 80]))
+
+
 def test_cpu_lists():
     assert parse_cpus("0-3,6") == (0, 1, 2, 3, 6)
     assert parse_cpus(0) == (0,)

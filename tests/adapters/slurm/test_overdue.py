@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
-from pilotfish.adapters.slurm.overdue import FIELDS, Reaper
+from pilotfish.adapters.slurm.overdue import FIELDS, LONGEST_LIST, Reaper
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.cli.__main__ import main
 from pilotfish.simulate.errors import ConfigError
@@ -217,3 +217,14 @@ def test_where_the_configuration_says_dry_run_nothing_is_written(
     assert said.out == "release slurm/7\n" and "dry_run is true" in said.err
     (tmp_path / "pilotfish.yaml").write_text(text)
     assert main(argv) == 0 and slurm.updates == [["JobId=7", "ReqNodeList="]]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_node_list_that_is_too_long_is_not_expanded(folder: Path, more: int) -> None:
+    """It counts as none of ours, although it names the very nodes of a pin."""
+    names = [f"{'n' * 250}{number:04d}" for number in range(257)]
+    names.append("m" * (LONGEST_LIST + more - len(",".join(names)) - 1))
+    record(folder, nodes=tuple(names))
+    slurm = Slurm({"ReqNodes": ",".join(names)})
+    assert len(slurm.rows[0]["ReqNodes"]) == LONGEST_LIST + more
+    assert reaped(slurm, folder)[1] == ["release slurm/7"] * (1 - more)

@@ -18,9 +18,19 @@ from pilotfish.adapters.slurm.job_views import key_of
 from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of, precursors
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.start_claim import NO_JOB, claim, guard
-from pilotfish.adapters.slurm.submission import command, comment_for, key_in, plain_name, profile_in, users_command
+from pilotfish.adapters.slurm.submission import (
+    command,
+    comment_for,
+    key_in,
+    plain_name,
+    profile_in,
+    script,
+    users_command,
+)
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.user_client import OwnJobs, by_key, too_long
+from pilotfish.formats.job_rules import check_jobs
+from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState
 
@@ -169,6 +179,16 @@ def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")
     printed = subprocess.run(["sh", "-c", line], capture_output=True, text=True).stdout
     assert printed == "a'b|$HOME|x;y|" and shlex.split(line)
+
+
+@pytest.mark.parametrize("name", ["A;echo in", "A$(echo in)", "A`echo in`", "A\necho in", "-n A", "A B", ""])
+def test_the_name_of_a_variable_is_never_run(name: str) -> None:
+    """No such name is taken (`job_rules`), and none would do harm."""
+    job = replace(JOB, command=("true",), environment=((name, "1"),))
+    with pytest.raises(InvalidJobError, match="environment: a name is letters"):
+        check_jobs([job], "w")
+    done = subprocess.run(["sh", "-c", script(job)], capture_output=True, text=True)
+    assert "in" not in done.stdout.split() and done.returncode != 0
 
 
 def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path) -> None:

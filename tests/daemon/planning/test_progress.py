@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.planning.problem import running_view
 from pilotfish.daemon.planning.progress import Progress
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Submit
+from pilotfish.simulate.model.plan import Cancel, Submit
 
 SITE = Cluster("lab", tuple(Node(name, NodeType("t", 4, 1e9, 10e9)) for name in "ab"), 2.0)
 
@@ -51,3 +56,38 @@ def test_it_starts_over_when_time_goes_back_or_the_cluster_changes() -> None:
     assert progress.of("w/x") == pytest.approx(later / 2)
     progress.follow(Cluster("other", SITE.nodes, 2.0), running, {}, 60.0)
     assert progress.of("w/x") == pytest.approx(later)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.floats(0.0, 8.0),  # seconds until the next look
+        st.lists(st.tuples(st.floats(0.5, 20.0), st.sampled_from(["a", "b", "ab"])), max_size=2),  # jobs that start
+        st.booleans(),  # whether the oldest job is cancelled
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_it_equals_a_cluster_on_which_jobs_start_and_end_one_by_one(steps: list[Any]) -> None:
+    real, progress, seen = SimulatedAdapter(SITE, start_time=100.0), Progress(), set[str]()
+    for number, (seconds, jobs, cancel) in enumerate(steps):
+        for position, (length, where) in enumerate(jobs):
+            real.apply(Submit(f"w/{number}.{position}", replace(hog("x", length), nodes=len(where)), tuple(where)))
+            real.advance(seconds / 4)
+        views = {view.key: view for view in real.snapshot().jobs}
+        alive = [key for key, view in views.items() if not view.state.ended]
+        if cancel and alive:
+            real.apply(Cancel(alive[0]))
+        views = {view.key: view for view in real.snapshot().jobs}
+        shown = {key: running_view(key, view.job, view.nodes, view.start_time or 0.0) for key, view in views.items()}
+        running = {key: view for key, view in shown.items() if not views[key].state.ended}
+        ended = {key: view for key, view in shown.items() if views[key].state.ended and key not in seen}
+        seen |= ended.keys()
+        progress.follow(SITE, running, ended, real.time)
+        real.advance(seconds)
+        progress.follow(SITE, running, {}, real.time)
+        for key in running:
+            assert progress.of(key) == pytest.approx(real.progress(key), abs=1e-9)
+        assert not any(progress.of(key) for key in ended)

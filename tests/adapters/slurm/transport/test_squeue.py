@@ -317,3 +317,14 @@ def test_states_of_jobs(words: str, state: JobState) -> None:
 )  # fmt: skip
 def test_states_of_nodes(words: str, state: NodeState) -> None:
     assert node_state(words) is state
+
+
+def test_a_text_that_is_too_long_for_its_nodes_is_not_expanded() -> None:
+    """Whatever it names: the work on a text is bounded by what may be true."""
+    assert (
+        squeue.nodes("n" * 64, 1) == ("n" * 64,)
+        and len(squeue.nodes(",".join(f"{'n' * 62}{i}" for i in "123"), 3)) == 3
+    )
+    for text in ("n" * 65, "n1," * 40):
+        with pytest.raises(ValueError, match=r"a node list of [0-9]+ characters"):
+            squeue.nodes(text, 1)
