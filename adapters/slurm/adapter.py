@@ -124,7 +124,8 @@ class SlurmAdapter(Adapter):
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
-        key, record = read_key(folder, make=not read_only), PinRecord(folder, read_only=read_only)
+        key = read_key(folder, make=not read_only)
+        record = PinRecord(folder, key=key, read_only=read_only)
         self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field)
         self._writer.changes = self.changes
         if self.changes.field is MarkField.COMMENT:
