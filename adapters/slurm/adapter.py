@@ -167,6 +167,7 @@ class SlurmAdapter(Adapter):
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._jobs.pop(number, None)
+            self._read_at.pop(number, None)
             self._eligibility = None
         self._store_jobs(found, whole=False)
         return self._build_snapshot(self._clock.now())

@@ -168,7 +168,7 @@ class PinRecord:
     def refresh(self) -> None:
         """Read the record again if another process has changed it, such as the reaper. O(1) if none has.
 
-        If it was deleted, write it again: without it and the key, the reaper and the next daemon would not know these pins.
+        If it was deleted, write it again: without it and the key, neither reaper nor next daemon would know these pins.
         """
         if self._folder is None:
             return
