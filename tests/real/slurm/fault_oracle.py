@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+from pilotfish.adapters.slurm import ownership
+
 #: Seconds after the end of its hold within which a job begins: 30 s for which it may be held back to be bound, a pass of
 #: Slurm's, the reaper, a busy machine.
 ALLOWANCE_S = 30.0 + 40.0
@@ -25,6 +27,8 @@ NAMED = re.compile(r"^\[(\S+?)\].*\bJobId=(\d+)", re.MULTILINE)
 RESIZED = re.compile(r"^\[(\S+?)\].*setting nodes to (\S+) for JobId=(\d+)", re.MULTILINE)
 CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended")
 Span = tuple[float, float]
+#: A begin time that is moved this little looks, to a daemon that did not see the job before, as it was handed over.
+EARLY_S, LATE_S = ownership.EARLY_S, ownership.LATE_S + 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Job:
         asked: What its user asked for, as Slurm shows it.
         begins: When Slurm accepted a begin time of its user's -> that begin time.
         holds: When its user held it, and released it.
+        held: The earliest and the latest begin time that may be the one with which it was handed over, as Slurm sees it.
         state: As Slurm showed it last; "" if it does not show the job any more, and the job had not ended.
         unsure: Slurm did not say what became of a change of its user's: its times say nothing.
         forgotten: Slurm had not written what it knew of it when it was killed.
@@ -62,6 +67,7 @@ class Job:
     asked: dict[str, str] = field(default_factory=dict)
     begins: list[Span] = field(default_factory=list)
     holds: list[Span] = field(default_factory=list)
+    held: Span = (0.0, 0.0)
     id: int = 0
     state: str = ""
     nodes: str = ""
@@ -126,7 +132,7 @@ def _times(job: Job, runs: Sequence[Run], outages: Sequence[Span]) -> Iterable[t
         if again > ALLOWANCE_S:
             yield "late", runs[-1].begin, f"{again:.1f} s after it was requeued"
     accepted = [begin for since, begin in job.begins if since < first]
-    if accepted and first < accepted[-1] - 1.5:
+    if accepted and first < accepted[-1] - 1.5 and not job.held[0] - EARLY_S <= accepted[-1] <= job.held[1] + LATE_S:
         yield "loosened", first, f"began {accepted[-1] - first:.1f} s before the begin time of its user"
     if any(since + 0.5 < run.begin < until for since, until in job.holds for run in runs):
         yield "loosened", first, "began while its user held it"

@@ -147,6 +147,7 @@ class World:
             if code == 0 and out.split(";")[0].isdecimal():
                 job.id = int(out.split(";")[0])
                 job.due += time.time() - now
+                job.held = (now + hold, time.time() + hold)
             else:
                 job.unsure = True
 

@@ -93,6 +93,14 @@ def test_what_is_slurms_is_no_violation() -> None:
     assert not kinds(doubled)
 
 
+def test_a_begin_time_that_is_moved_by_little_cannot_be_told_from_a_hold() -> None:
+    made = job()
+    made.held = (110.0, 111.0)
+    for begin, found in ((90.0, set()), (107.0, set()), (116.0, set()), (118.0, {"loosened"}), (170.0, {"loosened"})):
+        made.begins = [(103.0, begin)]
+        assert kinds(made) == found, begin
+
+
 def test_our_marks_are_no_change_of_a_comment_unless_the_job_is_not_ours() -> None:
     made, shown = job(), {"Comment": f"  mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"}
     assert not differences(made, shown, made.asked)
