@@ -128,7 +128,8 @@ class SlurmAdapter(Adapter):
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
-        key, record = read_key(folder, make=not read_only), PinRecord(folder, read_only=read_only)
+        key = read_key(folder, make=not read_only)
+        record = PinRecord(folder, key=key, read_only=read_only)
         self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field)
         self._writer.changes = self.changes
         if self.changes.field is MarkField.COMMENT:
@@ -170,6 +171,7 @@ class SlurmAdapter(Adapter):
         found = self.transport.jobs(numbers)
         for number in set(numbers) - {job.id for job in found}:
             self._jobs.pop(number, None)
+            self._read_at.pop(number, None)
             self._eligibility = None
         self._store_jobs(found, whole=False)
         return self._build_snapshot(self._clock.now())

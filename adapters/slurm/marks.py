@@ -97,6 +97,11 @@ class Marks:
         return urlsafe_b64encode(hmac.digest(self._key, said.encode(errors="replace"), sha256)[:TAG_BYTES]).decode()
 
 
+def has_pin_mark(text: str) -> bool:
+    """Return whether a comment has the mark of a pin, genuine or not."""
+    return any(found["kind"] == "pin" for found in MARK.finditer(text))
+
+
 def claimed_time(text: str) -> float | None:
     """Return when the last pin in a comment was set, genuine or not; only to be shown to the job's own user."""
     times = [float(found["time"]) for found in MARK.finditer(text) if found["kind"] != "let-go"]
@@ -118,12 +123,7 @@ def read_key(folder: Path | None, *, make: bool) -> bytes:
     path = folder / "mark.key"
     try:
         if make and not path.exists():
-            make_folder(folder)
-            draft = folder / f".mark.key.{os.getpid()}.{secrets.token_hex(4)}"
-            _write(draft, secrets.token_bytes(KEY_BYTES))
-            with suppress(FileExistsError):
-                os.link(draft, path)  # of two that make a key, one wins
-            draft.unlink()
+            _keep_key(path, secrets.token_bytes(KEY_BYTES))
         descriptor = open_file(path)
     except FileNotFoundError:
         return b""
@@ -143,12 +143,13 @@ class PinRecord:
 
     Args:
         folder: The state directory; None: the record is kept in memory.
+        key: The key of our marks, which is written again with the record if somebody deletes them.
         read_only: Change no file.
     """
 
-    def __init__(self, folder: Path | None, *, read_only: bool = False) -> None:
+    def __init__(self, folder: Path | None, *, key: bytes = b"", read_only: bool = False) -> None:
         self._folder = None if folder is None else folder / "pins"
-        self._read_only = read_only
+        self._key, self._read_only = key, read_only
         self._pins: dict[int, Pin] = {}
         self._read: int | None = None
         self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
@@ -166,7 +167,10 @@ class PinRecord:
         return self._pins.keys()
 
     def refresh(self) -> None:
-        """Read the record again if another process has changed it, such as the reaper. O(1) if none has."""
+        """Read the record again if another process has changed it, such as the reaper. O(1) if none has.
+
+        If it was deleted, write it again: without it and the key, neither reaper nor next daemon would know these pins.
+        """
         if self._folder is None:
             return
         try:
@@ -174,6 +178,9 @@ class PinRecord:
             if changed == self._read:
                 return
             names = [name for name in os.listdir(self._folder) if name.isascii() and name.isdecimal()]
+        except FileNotFoundError:
+            self._write_again()
+            return
         except OSError:
             return
         pins, damaged = dict[int, Pin](), set[int]()
@@ -195,6 +202,8 @@ class PinRecord:
             pin: The pin.
         """
         if self._folder is not None and not self._read_only:
+            if not self._folder.exists():
+                self._write_again()
             try:
                 make_folder(self._folder)
                 draft = self._folder / f".{job}.new"
@@ -230,10 +239,31 @@ class PinRecord:
                 make_folder(self._folder)
                 self.lost = False
 
+    def _write_again(self) -> None:
+        if self._folder is None or self._read is None or self._read_only:
+            return
+        with suppress(OSError, AdapterError):
+            make_folder(self._folder)
+            log.warning("%s was deleted: the record of pins is written again", self._folder)
+            for job, pin in list(self._pins.items()):
+                self.add(job, pin)
+            if self._key:
+                _keep_key(self._folder.parent / "mark.key", self._key)
+
 
 def _pin_in(text: str) -> Pin:
     said = json.loads(text)
     return Pin(int(said["uid"]), tuple(map(str, said["nodes"])), int(said["time"]), bool(said["own"]))
+
+
+def _keep_key(path: Path, key: bytes) -> None:
+    """Write a key where there is none. Raises OSError."""
+    make_folder(path.parent)
+    draft = path.with_name(f".mark.key.{os.getpid()}.{secrets.token_hex(4)}")
+    _write(draft, key)
+    with suppress(FileExistsError):
+        os.link(draft, path)  # of two that make a key, one wins
+    draft.unlink()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..marks import has_pin_mark
 from ..ownership import Selection, is_held
 from ..transport.squeue import SPECIAL
 from .questions import Answers
@@ -31,6 +32,7 @@ def findings(answers: Answers, selection: Selection, service: Service) -> Iterat
     """Yield the ways to hand jobs over, the jobs, and the job_submit plugin."""
     yield from _handover(answers, selection)
     yield from _jobs(answers, service)
+    yield from _unknown_pins(answers, selection)
     yield from _left(answers, selection)
     yield from _submit_plugin(answers, service)
 
@@ -73,6 +75,18 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
         yield Finding(PROBLEM, "queue", f"{overdue} pins older than {OVERDUE_S:.0f} s have not become a start: the "
                       "reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
                       "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
+
+
+def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
+    """Yield the jobs that wait for nodes, with a mark of a pin that neither the record nor the key confirms."""
+    waiting = [job for job in answers.jobs if job.state is JobState.PENDING and job.wanted and selection.takes(job)]
+    if unknown := [job.id for job in waiting if job.pinned is None and has_pin_mark(job.comment)]:
+        some = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+        says = (
+            f"jobs wait for nodes ({some}): a mark says that pilotfish chose them, the state directory does not; it was"
+        )
+        clear = ("scontrol update JobId=... ReqNodeList=",)
+        yield Finding(WARNING, "queue", f"{says} deleted, or a user wrote the mark", clear)
 
 
 def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:

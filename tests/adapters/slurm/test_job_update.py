@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -212,11 +213,34 @@ def test_the_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
         read_key(folder, make=True)
 
 
+@pytest.mark.parametrize("deleted", ["pins", "", ".."])
+@pytest.mark.parametrize("next_step", ["reads the queue", "pins another job"])
+def test_a_state_directory_that_is_deleted_under_a_daemon_is_written_again(
+    tmp_path: Path, deleted: str, next_step: str
+) -> None:
+    folder = tmp_path / "state" / "slurm"
+    key = read_key(folder, make=True)
+    record = PinRecord(folder, key=key)
+    record.found_again()
+    pin, other = pin_for(JOB, ("n1",), NOW), pin_for(JOB, ("n2",), NOW)
+    record.refresh()
+    record.add(7, pin)
+    shutil.rmtree((folder / deleted).resolve())
+    record.refresh() if next_step == "reads the queue" else record.add(8, other)
+    after = PinRecord(folder, read_only=True)
+    assert not after.lost and after.get(7) == record.get(7) == pin and read_key(folder, make=False) == key
+    assert after.get(8) == (other if next_step == "pins another job" else None)
+    PinRecord(folder).drop(7)  # as the reaper does
+    record.refresh()
+    assert record.get(7) is None
+
+
 def test_a_dry_run_changes_no_file(tmp_path: Path) -> None:
     record = PinRecord(tmp_path, read_only=True)
     record.add(7, pin_for(JOB, ("n1",), NOW))
     record.retain(())
     record.found_again()
+    record.refresh()
     assert [*tmp_path.iterdir()] == []
 
 

@@ -1,5 +1,5 @@
 """Refused changes: changes to other users' jobs are tried once a minute, with one clear error; late ones are no
-error."""
+error, and jobs that Slurm does not show any more are said to be gone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
-from pilotfish.simulate.model.plan import Place
+from pilotfish.simulate.model.plan import Action, Place, Release
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 4, 4 * 2.0**30, 1e10)),))
@@ -95,5 +95,27 @@ def test_a_late_change_is_no_error(said: str) -> None:
     adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
     for _ in range(8):
         adapter.snapshot()
+    adapter.apply(Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
+    assert slurm.updates == [1]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)), Release("slurm/1")],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_job_that_is_gone_at_the_second_look_is_read_again_before_it_is_changed(action: Action) -> None:
+    """As where `squeue` shows an empty queue, or slurmctld has forgotten the job."""
+    slurm = Strict()
+    shows = slurm.jobs
+    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
+    for _ in range(8):
+        adapter.snapshot()
+    slurm.jobs = lambda ids=(): []  # type: ignore[method-assign]
+    adapter.refresh(["slurm/1"])
+    with pytest.raises(AdapterError) as caught:
+        adapter.apply(action)
+    assert caught.value.kind == "gone" and not slurm.updates
+    slurm.jobs, slurm.lenient = shows, True  # type: ignore[method-assign]
     adapter.apply(Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
     assert slurm.updates == [1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -17,13 +18,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from fault_oracle import UNSAVED_S, Job
+from fault_oracle import Job
 from fault_shims import FAKETIME, READS, WRITES
 from fault_world import PENDING, World
 from real_world import COMMAND
 from slurm_site import OPERATOR
 
 Steps = Iterator[float]
+#: Seconds that slurmctld needs to write its state.
+WRITING_S = 1.0
 #: Seconds that Slurm needs after an outage: credentials that expired, nodes that report again.
 BACK_S = 12.0
 
@@ -40,7 +43,15 @@ class Kind:
 def kill_daemon(world: World, draw: random.Random) -> Steps:
     """Kill the daemon, and start it again some seconds later."""
     world.kill_daemon(draw.choice((0.2, 1.0, 3.0, 8.0)))
-    yield 0.0
+    yield from served(world)
+
+
+def served(world: World) -> Steps:
+    """Wait until a daemon serves, so that the next fault hits one, and a little longer."""
+    for _ in range(40):
+        if not world.serves:
+            yield 0.5
+    yield 2.0
 
 
 def stop_daemon(world: World, draw: random.Random) -> Steps:
@@ -59,11 +70,17 @@ def end_daemon(world: World, draw: random.Random) -> Steps:
         world.daemon.process.terminate()
         yield draw.choice((1.0, 4.0))
         world.serving = True
+        yield from served(world)
 
 
 def end_controller(number: signal.Signals, world: World, draw: random.Random) -> Steps:
     """End slurmctld, and start it again. Killed with -9, or because it did not end, it has not written all."""
-    since, patience = time.time(), 12.0
+    patience, before = 12.0, _written(world)
+    if draw.random() < 0.5:  # right after it has written its state, it loses little
+        for _ in range(30):
+            if _written(world) == before:
+                yield 0.2
+    since = time.time()
     os.kill(world.site.pid("slurmctld"), number)
     while world.site.pid("slurmctld"):
         yield 0.2
@@ -71,12 +88,20 @@ def end_controller(number: signal.Signals, world: World, draw: random.Random) ->
         if patience < 0:
             number = signal.SIGKILL
             os.kill(world.site.pid("slurmctld"), number)
-    world.kills.append((since - UNSAVED_S * (number is signal.SIGKILL), time.time()))
+    world.kills.append((_written(world) - WRITING_S * (number is signal.SIGKILL), time.time()))
     yield draw.choice((0.5, 3.0, 8.0))
     while not world.site.controller_answers():  # without slurmdbd it may end at once, and is started again
         world.site.launch_controller()
         yield 1.0
     world.outage(since, BACK_S)
+
+
+def _written(world: World) -> float:
+    """When slurmctld last wrote what it knows of its jobs; while it replaces the file there is the one before."""
+    for name in ("job_state", "job_state.old"):
+        with suppress(FileNotFoundError):
+            return (world.site.path / "controller" / name).stat().st_mtime
+    return 0.0
 
 
 def freeze(who: str, world: World, draw: random.Random) -> Steps:
@@ -109,8 +134,9 @@ def no_accounting(world: World, draw: random.Random) -> Steps:
 
 
 def node(how: str, world: World, draw: random.Random) -> Steps:
-    """A node dies, is set down or drained, and comes back; at most three are away at a time."""
-    name, away_s = f"n{draw.randint(1, world.site.nodes)}", draw.choice((3.0, 10.0, 20.0))
+    """A node with a job dies, is set down or drained, and comes back or stays away; at most three are away at a time."""
+    busy = [job.nodes for job in world.jobs.values() if job.state == "RUNNING" and re.fullmatch(r"n\d+", job.nodes)]
+    name, away_s = draw.choice(busy or [f"n{draw.randint(1, world.site.nodes)}"]), draw.choice((3, 12, 120, 120))
     if name in world.down or len(world.down) >= 3:
         return
     world.down.add(name)
@@ -123,14 +149,24 @@ def node(how: str, world: World, draw: random.Random) -> Steps:
         argv = ("scontrol", "update", f"NodeName={name}", state, "Reason=fault")
         world.as_user("root", *argv, then=lambda code, out: heard.append(code == 0))
         yield 2.0
-    yield away_s
+    for _ in range(away_s):
+        if not world.ending:
+            yield 1.0
     world.down.discard(name)
 
 
 def command(name: str, mode: str, world: World, draw: random.Random) -> Steps:
     """A command of the daemon's goes wrong, once at an exact moment or for some seconds."""
     world.shims.set(name, mode)
-    yield 8.0 if mode.startswith("kill") else draw.choice((1.5, 4.0))
+    if mode.startswith("kill"):
+        for _ in range(50):
+            if world.shims.is_set(name):
+                yield 0.2
+        if not world.shims.is_set(name):
+            world.sprung += 1
+            yield from served(world)
+    else:
+        yield 8.0 if mode in ("slow", "late") else draw.choice((1.5, 4.0))
     world.shims.set(name, "")
 
 
@@ -166,11 +202,15 @@ def read_only_state(world: World, draw: random.Random) -> Steps:
 
 
 def deleted_state(world: World, draw: random.Random) -> Steps:
-    """Somebody deletes everything in the state directory."""
+    """Somebody deletes everything in the state directory; an administrator restarts the daemon."""
     for path in (world.folder / "state").glob("*"):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    yield 0.0
+    yield 5.0
+    if world.daemon.process is not None:  # which has said that it goes on without a journal
+        world.daemon.process.terminate()
+        yield 0.5
+    yield from served(world)
 
 
 def second_daemon(world: World, draw: random.Random) -> Steps:
@@ -233,12 +273,6 @@ def hold(world: World, draw: random.Random) -> Steps:
             yield 1.0
         began = time.time()
         world.change(job, "scontrol", "release", str(job.id), then=released)
-        yield 1.0
-        for _ in range(12):  # where an answer was lost, one of the two may not have been done
-            if not job.unsure or job.state not in ("", PENDING) or job.cancelled:
-                return
-            world.as_user("root", "scontrol", "release", str(job.id))
-            yield 5.0
 
 
 def move_begin(world: World, draw: random.Random) -> Steps:
@@ -287,6 +321,10 @@ def change(world: World, draw: random.Random) -> Steps:
     yield 0.0
 
 
+def _touches(name: str, mode: str) -> tuple[str, ...]:
+    return (name, "daemon") if mode.startswith("kill") else (name,)
+
+
 KINDS = {
     "daemon: kill -9": Kind(kill_daemon, 8, ("daemon",)),
     "daemon: SIGSTOP": Kind(stop_daemon, 4, ("daemon",)),
@@ -294,25 +332,28 @@ KINDS = {
     "daemon: a second": Kind(second_daemon, 2, ("second",)),
     "daemon: a rival": Kind(rival, 1, ("second",)),
     "reaper": Kind(reap, 3),
-    "slurmctld: kill -9": Kind(partial(end_controller, signal.SIGKILL), 1.5, ("controller",)),
-    "slurmctld: SIGTERM": Kind(partial(end_controller, signal.SIGTERM), 1.5, ("controller",)),
-    "slurmctld: SIGSTOP": Kind(partial(freeze, "slurmctld"), 3, ("controller",)),
+    "slurmctld: kill -9": Kind(partial(end_controller, signal.SIGKILL), 1.5, ("controller", "rest")),
+    "slurmctld: SIGTERM": Kind(partial(end_controller, signal.SIGTERM), 1.5, ("controller", "rest")),
+    "slurmctld: SIGSTOP": Kind(partial(freeze, "slurmctld"), 3, ("controller", "rest")),
     "slurmdbd: kill -9": Kind(no_accounting, 1.5, ("accounting",)),
     "slurmdbd: SIGSTOP": Kind(partial(freeze, "slurmdbd"), 1.5, ("accounting",)),
-    "munge: away": Kind(no_munge, 2, ("munge", "controller", "accounting")),
+    "munge: away": Kind(no_munge, 2, ("munge", "controller", "accounting", "rest")),
     "node: dies": Kind(partial(node, "die"), 5),
     "node: down": Kind(partial(node, "down"), 3),
     "node: drained": Kind(partial(node, "drain"), 4),
     "state: full": Kind(full_state, 2, ("state",)),
     "state: read-only": Kind(read_only_state, 2, ("state",)),
-    "state: deleted": Kind(deleted_state, 1, ("state",)),
+    "state: deleted": Kind(deleted_state, 1, ("state", "daemon")),
     "user: cancels": Kind(cancel, 4),
     "user: requeues": Kind(requeue, 5),
     "user: holds": Kind(hold, 4),
     "user: moves the begin": Kind(move_begin, 7),
     "user: comments": Kind(comment, 5),
     "user: changes": Kind(change, 3),
-    **{f"squeue: {mode}": Kind(partial(command, "squeue", mode), 1, ("squeue",)) for mode in READS},
-    **{f"scontrol: {mode}": Kind(partial(command, "scontrol", mode), 1.5, ("scontrol",)) for mode in WRITES},
+    **{f"squeue: {mode}": Kind(partial(command, "squeue", mode), 1, _touches("squeue", mode)) for mode in READS},
+    **{
+        f"scontrol: {mode}": Kind(partial(command, "scontrol", mode), 1.5, _touches("scontrol", mode))
+        for mode in WRITES
+    },
     **({"clock: stepped": Kind(clock, 3, ("clock",))} if FAKETIME else {}),
 }

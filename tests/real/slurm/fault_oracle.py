@@ -10,21 +10,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
+
+from pilotfish.adapters.slurm import ownership
 
 #: Seconds after the end of its hold within which a job begins: 30 s for which it may be held back to be bound, a pass of
 #: Slurm's, the reaper, a busy machine.
 ALLOWANCE_S = 30.0 + 40.0
 #: Seconds until a requeued job may start: its credential must have expired.
 REQUEUE_S = 11.0
-#: Seconds of a controller's work that are lost with it when it is killed.
-UNSAVED_S = 8.0
 #: Seconds for which a pin that has not become a start may stay.
-PIN_S = 45.0
+PIN_S = ALLOWANCE_S
 MARK = re.compile(r" ?pilotfish:(pin|own|let-go)=\d+:[\w-]{16}(?!\S)")
+NAMED = re.compile(r"^\[(\S+?)\].*\bJobId=(\d+)", re.MULTILINE)
 RESIZED = re.compile(r"^\[(\S+?)\].*setting nodes to (\S+) for JobId=(\d+)", re.MULTILINE)
-CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned")
+CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended")
 Span = tuple[float, float]
+#: A begin time that is moved this little looks, to a daemon that did not see the job before, as it was handed over.
+EARLY_S, LATE_S = ownership.EARLY_S, ownership.LATE_S + 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Job:
         asked: What its user asked for, as Slurm shows it.
         begins: When Slurm accepted a begin time of its user's -> that begin time.
         holds: When its user held it, and released it.
+        held: The earliest and the latest begin time that may be the one with which it was handed over, as Slurm sees it.
+        state: As Slurm showed it last; "" if it does not show the job any more, and the job had not ended.
         unsure: Slurm did not say what became of a change of its user's: its times say nothing.
         forgotten: Slurm had not written what it knew of it when it was killed.
     """
@@ -61,8 +67,10 @@ class Job:
     asked: dict[str, str] = field(default_factory=dict)
     begins: list[Span] = field(default_factory=list)
     holds: list[Span] = field(default_factory=list)
+    held: Span = (0.0, 0.0)
     id: int = 0
     state: str = ""
+    nodes: str = ""
     restarts: int = 0
     requeued: float = 0.0
     cancelled: float = 0.0
@@ -124,7 +132,7 @@ def _times(job: Job, runs: Sequence[Run], outages: Sequence[Span]) -> Iterable[t
         if again > ALLOWANCE_S:
             yield "late", runs[-1].begin, f"{again:.1f} s after it was requeued"
     accepted = [begin for since, begin in job.begins if since < first]
-    if accepted and first < accepted[-1] - 1.5:
+    if accepted and first < accepted[-1] - 1.5 and not job.held[0] - EARLY_S <= accepted[-1] <= job.held[1] + LATE_S:
         yield "loosened", first, f"began {accepted[-1] - first:.1f} s before the begin time of its user"
     if any(since + 0.5 < run.begin < until for since, until in job.holds for run in runs):
         yield "loosened", first, "began while its user held it"
@@ -149,22 +157,27 @@ def away(outages: Iterable[Span], since: float, until: float) -> float:
     return total
 
 
-def is_forgotten(job: Job, kills: Iterable[Span], moments: Iterable[float]) -> bool:
-    """Return whether Slurm ended before it had written something of a job.
+def forgotten(log: str, kills: Iterable[Span]) -> list[tuple[int, float]]:
+    """Return the jobs of which a killed controller had not written everything: id, and when it was killed.
+
+    Args:
+        log: The log of slurmctld, which names the job at each change.
+        kills: From when on its controller wrote nothing, until it was gone.
+    """
+    named = [(_epoch(time), int(job)) for time, job in NAMED.findall(log)]
+    return [(job, until) for since, until in kills for time, job in named if since <= time <= until]
+
+
+def differences(job: Job, shown: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Return by field how what Slurm shows of a job differs from what its user asked for; our marks are no difference.
 
     Args:
         job: The job.
-        kills: From when on its controller wrote nothing, until it was gone.
-        moments: When its user changed it.
+        shown: What Slurm shows of it.
+        before: What its user had asked for when Slurm was asked; what they change meanwhile may be shown or not.
     """
-    times = [job.submitted, *moments, *(time for run in job.runs for time in (run.begin, run.end or run.begin))]
-    return any(since < time < until + 1.0 for since, until in kills for time in times)
-
-
-def differences(job: Job, shown: Mapping[str, str]) -> dict[str, str]:
-    """Return by field how what Slurm shows of a job differs from what its user asked for; our marks are no difference."""
     found = {}
-    for name, asked in job.asked.items():
+    for name, asked in job.asked.items() & before.items():
         now = shown.get(name, "")
         if job.handed and name == "Comment":
             now = MARK.sub("", now)
@@ -173,6 +186,11 @@ def differences(job: Job, shown: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def resizes(log: str) -> list[tuple[str, int, str]]:
+def resizes(log: str) -> list[tuple[float, int, str]]:
     """Return time, job id and nodes of each change of a running job's nodes, from the log of slurmctld."""
-    return [(time, int(job), nodes) for time, nodes, job in RESIZED.findall(log)]
+    return [(_epoch(time), int(job), nodes) for time, nodes, job in RESIZED.findall(log)]
+
+
+def _epoch(text: str) -> float:
+    """Return a local time such as `2026-11-22T22:15:15.773` in epoch seconds."""
+    return datetime.fromisoformat(text).timestamp()

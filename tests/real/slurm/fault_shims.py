@@ -50,6 +50,7 @@ case "$mode:$*" in
     *:*{pattern}*) ;;
     *) mode= ;;
 esac
+case "$*" in "update JobId="*) echo "$(date +%s.%N) $PPID ${{mode:-real}} $*" >>{folder}/sent ;; esac
 case "$mode" in
     "") exec {real} "$@" ;;
     slow) sleep 3; exec {real} "$@" ;;
@@ -80,24 +81,48 @@ time.time = stepped
 """
 
 
+#: Daemons and reapers that are broken on purpose, to see that it is found.
+BREAKS = {
+    "pins": """
+from pilotfish.adapters.slurm.job_update import OurChanges
+OurChanges.recognise = lambda self, job, now: job
+""",
+    "reads": """
+from pilotfish.adapters.slurm.job_writer import JobWriter
+JobWriter.read_again = lambda self, job: job
+""",
+    "holds": """
+from pilotfish.adapters.slurm import job_writer
+job_writer.may_begin = lambda job, now: False
+""",
+    "comments": """
+from pilotfish.adapters.slurm.job_update import OurChanges
+OurChanges._with_mark = lambda self, job, mark: mark
+""",
+}
+
+
 class Shims:
     """The commands and the clock of one daemon, in a folder that its user may read and write.
 
     Args:
         folder: A new folder.
         user: The user of the daemon.
+        broken: One of BREAKS; "": nothing.
     """
 
-    def __init__(self, folder: Path, user: str) -> None:
-        self._folder = folder
-        for name in ("bin", "code"):
+    def __init__(self, folder: Path, user: str, broken: str = "") -> None:
+        self._folder, breaks = folder, BREAKS.get(broken, "")
+        for name in ("bin", "code", "plain"):
             (folder / name).mkdir(parents=True)
         for name, pattern in (("squeue", ""), ("scontrol", "update JobId="), ("sinfo", "never"), ("sdiag", "never")):
             shim = folder / "bin" / name
             words = {"name": name, "pattern": f'"{pattern}"', "real": shutil.which(name), "faketime": FAKETIME}
             shim.write_text(SHIM.format(folder=folder, **words))
             shim.chmod(0o755)
-        (folder / "code" / "sitecustomize.py").write_text(CLOCK.format(clock=str(folder / "clock")))
+        (folder / "plain" / "sitecustomize.py").write_text(breaks)
+        (folder / "code" / "sitecustomize.py").write_text(CLOCK.format(clock=str(folder / "clock")) + breaks)
+        (folder / "sent").touch()
         for each in (folder, *folder.rglob("*")):
             shutil.chown(each, user)
 
@@ -105,6 +130,11 @@ class Shims:
     def environment(self) -> dict[str, str]:
         """What a process needs to be under them."""
         return {"PYTHONPATH": str(self._folder / "code"), "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}"}
+
+    @property
+    def without(self) -> dict[str, str]:
+        """What a process needs that is to see the real commands and the real clock."""
+        return {"PYTHONPATH": str(self._folder / "plain"), "PATH": os.environ["PATH"]}
 
     def set(self, name: str, mode: str) -> None:
         """Let a command (`squeue`, `scontrol`) go wrong in this way; "": let it be itself. `clock`: a step in seconds.

@@ -31,6 +31,13 @@ HOLDS_S = (8, 12, 16)
 LOOK_S, REAP_S, OLDER_S = 5.0, 12.0, 3
 #: Seconds after which a job that has ended, and runs for Slurm, was forgotten.
 GHOST_S = 25.0
+#: Why a job waits that an administrator must release.
+STUCK = ("launch_failed_requeued_held", "DependencyNeverSatisfied")
+#: What is kept of a job's history.
+TOLD = (
+    "JobId", "JobState", "Reason", "Restarts", "EligibleTime", "StartTime", "ReqNodeList", "ExcNodeList", "NodeList",
+    "Priority", "TimeLimit", "Comment", "AdminComment",
+)  # fmt: skip
 PENDING = "PENDING"
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
 AWAY = frozenset(("controller", "munge"))
@@ -42,27 +49,32 @@ class World:
     Args:
         site: A site whose queue is empty.
         folder: A new folder that the operator can reach.
+        broken: How daemon and reaper are broken on purpose, one of `fault_shims.BREAKS`; "": not at all.
     """
 
-    def __init__(self, site: SlurmSite, folder: Path) -> None:
+    def __init__(self, site: SlurmSite, folder: Path, broken: str = "") -> None:
         self.site, self.folder = site, folder
         self.trail = site.shared() / f"trail-{time.time():.3f}"
         self.daemon = SlurmDaemon(folder, site.nodes, site.cpus, OPERATOR, timeout_s=5.0)
         self.daemon.config.write_text(self.daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1"))
-        self.shims = Shims(folder / "shims", OPERATOR)
+        self.shims = Shims(folder / "shims", OPERATOR, broken)
         self.daemon.environment |= self.shims.environment | site.environment
         self.jobs: dict[str, Job] = {}
         self.down, self.outages, self.touched = set[str](), list[Span](), set[str]()
         self.kills: list[Span] = []
-        self.moments: dict[str, list[float]] = {}
-        self.killed, self.start_after, self.serving = False, 0.0, True
-        self.ghosts = set[str]()
+        self._changing, self._changed = set[str](), set[str]()
+        self.start_after, self.serving, self._log_size = 0.0, True, 0
+        self.ending = self.draining = False  #: whether no more faults begin, and all have ended
+        self.ghosts, self.sprung = set[str](), 0
         self.said: list[str] = []
-        self.ends: list[str] = []
+        self.ends: list[tuple[float, int]] = []
         self.configs = [self.daemon.config]
         self._pool = ThreadPoolExecutor(6)
         self._looked, self._lock, self._end = 0.0, threading.Lock(), threading.Event()
         self._pinned: dict[str, float] = {}
+        self._told: dict[str, str] = {}
+        self._shown, self._shown_at = set[str](), 0.0
+        self._history = (folder / "history").open("w", buffering=1)
         self._reaper = threading.Thread(target=self._reap_for_ever)
         self._log = site.path / "log" / "slurmctld.log"
         self._log_from = self._log.stat().st_size
@@ -74,6 +86,11 @@ class World:
     def answers(self) -> bool:
         """Whether Slurm is there to answer."""
         return not self.touched & AWAY
+
+    @property
+    def serves(self) -> bool:
+        """Whether the daemon that runs has said that it serves."""
+        return self.daemon.process is not None and b"serves cluster" in self.daemon.log.read_bytes()[self._log_size :]
 
     def as_user(self, user: str, *argv: str, then: Callable[[int, str], None] = lambda code, out: None) -> None:
         """Run a command as a user, in the background; `then` gets its exit code (-1: it gave up) and what it printed."""
@@ -130,6 +147,7 @@ class World:
             if code == 0 and out.split(";")[0].isdecimal():
                 job.id = int(out.split(";")[0])
                 job.due += time.time() - now
+                job.held = (now + hold, time.time() + hold)
             else:
                 job.unsure = True
 
@@ -139,10 +157,11 @@ class World:
     def change(self, job: Job, *argv: str, then: Callable[[], None]) -> None:
         """Let its user change a job; `then` is called if Slurm said that it is done."""
         since, answered = time.time(), self.answers
-        self.moments.setdefault(job.name, []).append(since)
+        self._changing.add(job.name)
+        self._changed.add(job.name)
 
         def after(code: int, out: str) -> None:
-            self.moments[job.name].append(time.time())
+            self._changing.discard(job.name)
             if code == 0:
                 then()
             elif code < 0 or not (answered and self.answers) or any(end > since for _, end in self.outages[-9:]):
@@ -152,11 +171,11 @@ class World:
         self.as_user(job.user, *argv, then=after)
 
     def some(self, draw: random.Random, *states: str) -> Job | None:
-        """Return a job that is in one of these states as far as is known, handed over or not."""
+        """Return a job that is in one of these states as far as is known, and that its user does not change just now."""
         found = [
             job
             for job in [*self.jobs.values()][-60:]
-            if job.id and (job.state or PENDING) in states and not job.cancelled
+            if job.id and (job.state or PENDING) in states and not (job.cancelled or job.name in self._changing)
         ]
         return draw.choice(found) if found else None
 
@@ -165,9 +184,10 @@ class World:
         process = self.daemon.process
         if process is not None and process.poll() is not None:
             if process.returncode != -signal.SIGKILL:
-                self.ends.append(f"{time.time() - self.began:.1f} s: exit code {process.returncode}")
+                self.ends.append((time.time(), process.returncode))
             self.daemon.process, self.start_after = None, time.monotonic() + 1.5
         if self.serving and self.daemon.process is None and time.monotonic() >= self.start_after:
+            self._log_size = self.daemon.log.stat().st_size
             self.daemon.spawn()
         if self.answers and time.monotonic() - self._looked > LOOK_S:
             self.look()
@@ -201,21 +221,30 @@ class World:
 
     def look(self) -> None:
         """Note how each job stands, and whether what its user asked for is still there."""
+        before, at = {job.name: dict(job.asked) for job in self.jobs.values()}, time.time()
         shown = self.site.run("scontrol", "--all", "show", "job", check=False)
         now = time.monotonic()
         self.read_trail()
-        for text in shown.split("\n\n"):
-            found = _fields(text)
-            job = self.jobs.get(found.get("JobName", ""))
+        listed = [(self.jobs.get(found.get("JobName", "")), found) for found in map(_fields, shown.split("\n\n"))]
+        if shown:
+            self._shown, self._shown_at = {job.name for job, _ in listed if job is not None}, at
+            for job in self.jobs.values():
+                if job.state not in ENDED and job.name not in self._shown:
+                    job.state = ""
+        for job, found in listed:
             if job is None:
                 continue
+            if job.name.endswith("still") and job.name not in self._told and job.name not in self._changed:
+                job.asked["EligibleTime"] = found["EligibleTime"]
+            told = " ".join(f"{name}={found.get(name)!r}" for name in TOLD)
+            if self._told.get(job.name) != told:
+                self._told[job.name] = told
+                self._history.write(f"{time.time() - self.began:.1f} {job.name} {told}\n")
             job.id, job.restarts = int(found["JobId"]), int(found["Restarts"])
-            job.state = found["JobState"].split()[0]
+            job.state, job.nodes = found["JobState"].split()[0], found["NodeList"]
             if job.restarts:
                 job.requeued = max(job.requeued, time.mktime(time.strptime(found["SubmitTime"], "%Y-%m-%dT%H:%M:%S")))
-            if not job.handed and job.name.endswith("still"):
-                job.asked.setdefault("EligibleTime", found["EligibleTime"])
-            job.changed |= differences(job, found) if not job.unsure else {}
+            job.changed |= differences(job, found, before.get(job.name, {})) if not job.unsure else {}
             pinned = job.handed and not job.own_nodes and job.state == PENDING and found["ReqNodeList"] != "(null)"
             if pinned and job.name in self._pinned:
                 job.pinned_s = max(job.pinned_s, now - self._pinned[job.name])
@@ -223,13 +252,16 @@ class World:
                 self._pinned[job.name] = now
             else:
                 self._pinned.pop(job.name, None)
-            if job.state == PENDING and found["Reason"] in ("launch_failed_requeued_held", "DependencyNeverSatisfied"):
+            if job.state == PENDING and found["Reason"] in STUCK + ("JobHeldUser",) * self.draining:
                 job.unsure = True
                 self.as_user("root", "scontrol", "release", str(job.id))
-
             if job.state == "RUNNING" and self._is_ghost(job):
                 self.ghosts.add(job.name)
                 self.as_user("root", "scancel", str(job.id))
+
+    def all_over(self, since: float) -> bool:
+        """Whether Slurm showed, after a time, no job that has not ended; what it has lost it does not show."""
+        return self._shown_at > since and all(self.jobs[name].state in ENDED for name in self._shown)
 
     def _is_ghost(self, job: Job) -> bool:
         """Whether a job has ended and runs for Slurm: slurmctld was told of its end, and ended before it wrote it."""
@@ -268,9 +300,7 @@ class World:
         """Run the reaper once, under the shims or not."""
         for config in self.configs:
             argv = [*self.daemon.prefix, *COMMAND, "reap", "--config", str(config), "--older-than", str(OLDER_S)]
-            environment = self.daemon.environment | ({} if shims else {"PYTHONPATH": ""})
-            if not shims:
-                environment["PATH"] = environment["PATH"].partition(":")[2]
+            environment = self.daemon.environment | ({} if shims else self.shims.without)
             done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd="/", timeout=120)
             self.said += [*done.stdout.splitlines(), *done.stderr.splitlines()]
 

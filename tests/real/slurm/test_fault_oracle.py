@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
-from fault_oracle import ALLOWANCE_S, CLASSES, Job, Run, away, differences, is_forgotten, resizes, violations
+from fault_oracle import ALLOWANCE_S, CLASSES, PIN_S, Job, Run, away, differences, forgotten, resizes, violations
 
 MARK = "pilotfish:pin=1700000000:abcdefghij-_0123"
 
@@ -51,11 +52,12 @@ def began_while_held(made: Job) -> None:
 
 
 def comment_changed(made: Job) -> None:
-    made.changed = differences(made, {"Comment": f"mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"})
+    shown = {"Comment": f"mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"}
+    made.changed = differences(made, shown, made.asked)
 
 
 def kept_its_pin(made: Job) -> None:
-    made.pinned_s = 60.0
+    made.pinned_s = PIN_S + 1.0
 
 
 BROKEN: list[tuple[Callable[[Job], None], str]] = [
@@ -74,7 +76,7 @@ def test_each_violation_is_found_and_nothing_else(breaks: Callable[[Job], None],
 
 
 def test_every_class_is_tried() -> None:
-    assert {kind for _, kind in BROKEN} | {"resized"} == set(CLASSES)
+    assert {kind for _, kind in BROKEN} | {"resized", "ended"} == set(CLASSES)
 
 
 def test_what_is_slurms_is_no_violation() -> None:
@@ -87,16 +89,40 @@ def test_what_is_slurms_is_no_violation() -> None:
     assert not kinds(requeued)
     doubled = job()
     ran_twice(doubled)
-    assert is_forgotten(doubled, [(98.0, 106.0)], ()) and not is_forgotten(doubled, [(132.0, 140.0)], ())
     doubled.forgotten = True
     assert not kinds(doubled)
 
 
+def test_a_begin_time_that_is_moved_by_little_cannot_be_told_from_a_hold() -> None:
+    made = job()
+    made.held = (110.0, 111.0)
+    for begin, found in ((90.0, set()), (107.0, set()), (116.0, set()), (118.0, {"loosened"}), (170.0, {"loosened"})):
+        made.begins = [(103.0, begin)]
+        assert kinds(made) == found, begin
+
+
 def test_our_marks_are_no_change_of_a_comment_unless_the_job_is_not_ours() -> None:
     made, shown = job(), {"Comment": f"  mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"}
-    assert not differences(made, shown)
+    assert not differences(made, shown, made.asked)
     made.handed = False
-    assert differences(made, shown).keys() == {"Comment"}
+    assert differences(made, shown, made.asked).keys() == {"Comment"}
+
+
+def test_what_its_user_changes_while_slurm_is_asked_is_no_change_of_ours() -> None:
+    made, before = job(), {"Comment": "the text before", "TimeLimit": "00:05:00"}
+    assert not differences(made, before, before), "Slurm answered before the change"
+    assert differences(made, before, made.asked).keys() == {"Comment"}
+    assert not differences(made, made.asked, {}), "it was not known yet what its user asks for"
+
+
+def test_what_a_controller_logged_and_had_not_written_is_forgotten_with_it() -> None:
+    times = [datetime.fromisoformat(f"2026-11-22T22:15:{second}").timestamp() for second in ("15.773", "20.120")]
+    log = (
+        "[2026-11-22T22:15:15.773] _slurm_rpc_submit_batch_job: JobId=2 InitPrio=78 usec=763\n"
+        "[2026-11-22T22:15:20.120] _job_complete: JobId=3 done\n"
+    )
+    assert forgotten(log, [(times[0] + 0.1, times[1] + 1.0)]) == [(3, times[1] + 1.0)]
+    assert forgotten(log, [(times[0] - 9.0, times[0] - 1.0), (times[1] + 0.1, times[1] + 9.0)]) == []
 
 
 def test_outages_that_overlap_count_once() -> None:
@@ -108,4 +134,4 @@ def test_a_change_of_a_running_jobs_nodes_is_read_from_the_log() -> None:
         "[2026-11-22T22:15:15.773] sched: _update_job: setting nodes to n1 for JobId=2\n"
         "[2026-11-22T22:15:15.920] sched: _update_job: setting req_nodes to n1 for JobId=3\n"
     )
-    assert resizes(log) == [("2026-11-22T22:15:15.773", 2, "n1")]
+    assert resizes(log) == [(datetime(2026, 11, 22, 22, 15, 15, 773000).timestamp(), 2, "n1")]

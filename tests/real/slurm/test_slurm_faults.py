@@ -20,13 +20,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from fault_shims import FAKETIME, Shims
 from real_world import eventually
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 from slurm_work import Work, all_ended, states
 
-FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 #: a job that ends by itself only when it runs for the second time
 UNTIL_LOST = '[ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
 plain, whole = pytest.mark.xdist_group("slurm 1"), pytest.mark.xdist_group("site 2")
@@ -197,18 +197,17 @@ def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster,
     Only while the clock is ahead nothing is placed: `scontrol` takes it for now, and would hold the job for that hour.
     It is stepped between two commands: one that is on its way in that very moment is beyond what anybody can check.
     """
-    clock, work = tmp_path / "clock", Work.of(slurm, "clock")
-    _step(clock, "+0")
+    shims, work = Shims(tmp_path / "shims", "root"), Work.of(slurm, "clock")
     with closing(Watched(tmp_path, slurm)) as daemon:
-        daemon.environment |= _on_a_clock(tmp_path, clock)
+        daemon.environment |= shims.environment
         daemon.start()
         for step in ("-3600", "+3600", "+0"):
             in_the_middle(work, count=6)
-            _step_at_rest(daemon, clock, step)
+            _step_at_rest(daemon, shims, step)
             jobs = [work.add("sleep 0.5", "--cpus-per-task=4", grace_s=12) for _ in range(4)]
             if step == "+3600":
                 eventually(lambda jobs=jobs: all_ended(slurm, jobs), "the jobs whose grace is over")
-                _step_at_rest(daemon, clock, "+0")
+                _step_at_rest(daemon, shims, "+0")
             work.wait()
         work.each_ran_once()
         assert max(runs[0].began - work.submitted[job] for job, runs in work.runs().items()) < 1800.0
@@ -268,14 +267,7 @@ def test_accounting_is_down_during_a_workload(site: SlurmSite, tmp_path: Path) -
         went_on(daemon)
 
 
-def _step(clock: Path, seconds: str) -> None:
-    """Set the clock that is kept in a file, at once: half a file would be read as an error."""
-    new = clock.with_suffix(".new")
-    new.write_text(f"{seconds}\n")
-    new.replace(clock)
-
-
-def _step_at_rest(daemon: Watched, clock: Path, seconds: str) -> None:
+def _step_at_rest(daemon: Watched, shims: Shims, seconds: str) -> None:
     """Set it while the daemon stands still, and no command of its own is on its way.
 
     A command that has printed more than fits into a pipe ends only when the daemon goes on to read.
@@ -288,30 +280,12 @@ def _step_at_rest(daemon: Watched, clock: Path, seconds: str) -> None:
         try:
             time.sleep(0.3)
             if rests := all(child.status() == "zombie" for child in still.children()):
-                _step(clock, seconds)
+                shims.set("clock", seconds)
             return rests
         finally:
             still.resume()
 
     eventually(stepped, "a moment without a command of the daemon's")
-
-
-def _on_a_clock(folder: Path, clock: Path) -> dict[str, str]:
-    """An environment in which the daemon and Slurm's commands go by a clock that differs by the seconds in a file.
-
-    For the daemon by Python's own means: under libfaketime `time.sleep` fails where the monotonic clock is left alone.
-    """
-    code, bin = folder / "code", folder / "bin"
-    code.mkdir()
-    bin.mkdir()
-    step = f"float(open({str(clock)!r}).read())"
-    (code / "sitecustomize.py").write_text(f"import time\nreal = time.time\ntime.time = lambda: real() + {step}\n")
-    for name in ("squeue", "sinfo", "scontrol", "sdiag"):
-        shim = bin / name
-        faked = f"LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={clock}"
-        shim.write_text(f'#!/bin/sh\nexec env {faked} {shutil.which(name)} "$@"\n')
-        shim.chmod(0o755)
-    return {"PYTHONPATH": str(code), "PATH": f"{bin}:{os.environ['PATH']}"}
 
 
 def _die(slurm: SlurmCluster, node: str, job: int) -> None:

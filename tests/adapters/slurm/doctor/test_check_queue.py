@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, Service
+from pilotfish.adapters.slurm.marks import Marks
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.slurm_answers import (
@@ -73,6 +74,14 @@ def test_waiting_jobs() -> None:
     assert late[1][0] is WARNING and "(7)" in late[1][1]
     pinned = about("queue", asked_of(jobs=[job(pinned=NOW - 900)]))
     assert pinned[1][0] is PROBLEM and "the reaper does not run" in pinned[1][1]
+
+
+def test_a_pin_that_nobody_can_vouch_for_is_an_administrators_to_clear() -> None:
+    mark = {"comment": f"pilotfish:hold=600 {Marks(b'a key that was deleted').make('pin', 9, 7, 5, ('n1',))}"}
+    found = about("queue", asked_of(jobs=[job(wanted=("n1",), **mark)]))
+    assert found[1][0] is WARNING and "(7)" in found[1][1] and "state directory" in found[1][1]
+    others = [job(**mark), job(wanted=("n1",)), job(wanted=("n1",), pinned=NOW, **mark)]
+    assert len(about("queue", asked_of(jobs=others))) == 1
 
 
 def test_jobs_that_are_handed_over_in_vain() -> None:
