@@ -110,7 +110,7 @@ def test_damage_inside_is_found(filled):
 )
 def test_a_file_that_cannot_be_read_any_more_is_an_error_that_its_users_expect(filled, read):
     path, journal, _ = filled
-    for table in ("errors", "workflows", "books", "story"):
+    for table in ("errors", "workflows", "accounting", "story"):
         journal._db.execute(f"ALTER TABLE {table} RENAME TO gone_{table}")
     with pytest.raises(JournalError, match=f"{path}: cannot be read"):
         read(journal)
