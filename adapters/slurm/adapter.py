@@ -285,12 +285,12 @@ class SlurmAdapter(Adapter):
         job = self._read_fresh(number)
         if job.state is not JobState.PENDING:
             return  # it started or ended in between
+        if job.pinned is not None and set(job.wanted) == set(action.nodes):
+            return  # it is already pinned there
         now = self._clock.now()
         what, why = self._cache.standings.of(job, now)
         if what not in (Ownership.HELD, Ownership.FREE):
             raise _refused(action, why or "it was not handed over")
-        if job.pinned is not None and set(job.wanted) == set(action.nodes):
-            return  # it is already pinned there
         judge = self._current_eligibility(now)
         verdict = judge.verdict(job, action.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, action.nodes):

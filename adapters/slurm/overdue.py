@@ -60,7 +60,7 @@ class Reaper:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._run, self._transport = run, CommandTransport(run, wall=wall)
-        self._selection, self._folder, self._max_defer_s = selection, state_dir, max_defer_s
+        self._selection, self._max_defer_s = selection, max_defer_s
         field = MarkField.COMMENT if os.geteuid() else MarkField.ADMIN_COMMENT
         self.problem = ""
         try:
@@ -70,6 +70,7 @@ class Reaper:
         record = PinRecord(state_dir, read_only=True)
         if self.problem and record.lost:
             raise ConfigError(str(state_dir), "", f"nothing says which pins are ours: {self.problem}")
+        self._record = PinRecord(state_dir)
         self._changes = OurChanges(Marks(key), record, selection.takes, field)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
@@ -106,9 +107,9 @@ class Reaper:
             if not came_too_late(error, fields):
                 raise
         if job.pinned is not None:
-            record = PinRecord(self._folder)
-            if record.get(job.id) == self._changes.record.get(job.id):  # the daemon set no other one meanwhile
-                record.drop(job.id)
+            self._record.refresh()
+            if self._record.get(job.id) == self._changes.record.get(job.id):  # the daemon set no other one meanwhile
+                self._record.drop(job.id)
 
     def _fields(self, job: SlurmJob, offset: float, older_s: float) -> Mapping[str, str] | None:
         """Return the fields that release a job, None if it is not overdue."""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm import marks
 from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
 from pilotfish.adapters.slurm.overdue import FIELDS, LONGEST_LIST, Reaper
 from pilotfish.adapters.slurm.ownership import Selection
@@ -176,6 +177,18 @@ def test_a_pin_that_the_daemon_sets_meanwhile_stays_on_record(folder: Path) -> N
     assert reaped(Busy({}), folder) == (0, ["release slurm/7"])
     kept = PinRecord(folder).get(7)
     assert kept is not None and kept.time == NOW
+
+
+def test_the_record_is_read_twice_however_many_pins_are_taken_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, opened = range(100, 130), list[str]()
+    for job in jobs:
+        record(folder, job)
+    open_file = marks.open_file
+    monkeypatch.setattr(marks, "open_file", lambda path, *flags: opened.append(path) or open_file(path, *flags))
+    assert reaped(Slurm(*({"JobID": str(job)} for job in jobs)), folder)[1] == [f"release slurm/{job}" for job in jobs]
+    assert [*(folder / "pins").iterdir()] == [] and len(opened) <= 2 * len(jobs) + 1
 
 
 def test_a_refusal_is_counted_and_one_that_came_too_late_is_none(folder: Path) -> None:

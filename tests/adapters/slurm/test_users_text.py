@@ -357,6 +357,17 @@ def test_a_job_that_may_begin_is_not_let_go(left: int, written: list[str]) -> No
     assert [job for job, _ in slurm.updates] == written
 
 
+def test_a_pin_whose_answer_was_lost_is_not_refused_the_second_time() -> None:
+    """Its begin time, "now" in the seconds of Slurm, may still be ahead of the clock that we estimate."""
+    slurm = Slurm(PINNED | {"EligibleTime": "2026-11-21T07:20:11"})
+    adapter = SlurmAdapter(CLUSTER, transport_of("squeue", slurm, [], [0.0]), SELECTION, clock=lambda: 0.0)
+    with state() as folder:
+        adapter.keep_state(folder, read_only=True)
+        (view,) = (view for view in adapter.snapshot().jobs if view.key == "slurm/7")
+        adapter.apply(Place("slurm/7", view.job, ("n3",)))
+    assert view.pinned_since is not None and slurm.updates == []
+
+
 def test_no_list_of_jobs_is_too_long_for_a_command() -> None:
     longest = 0
 
