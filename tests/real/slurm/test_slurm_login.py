@@ -312,7 +312,8 @@ def test_what_slurm_has_late_of_a_cancelled_workflow_does_nothing(user: User, si
     """The client is gone when Slurm carries its submission out; the cancel comes before that, Slurm answering or not."""
     user.set(timeout_seconds=2.0)
     user.write(SMALL)
-    late = f'(sleep 6; exec {shutil.which("sbatch")} "$@") >/dev/null 2>&1 </dev/null &'
+    go = user.home / "go"
+    late = f'(until [ -e {go} ]; do sleep 0.1; done; exec {shutil.which("sbatch")} "$@") >/dev/null 2>&1 </dev/null &'
     path = user.shim(1, before=f"{late} kill -9 $PPID; exit 1")
     assert user("submit", "dag.yaml", "--key", "k", path=path).returncode == -signal.SIGKILL
     assert "is not submitted" in user("cancel", f"{user.flow}/a").stderr
@@ -324,6 +325,7 @@ def test_what_slurm_has_late_of_a_cancelled_workflow_does_nothing(user: User, si
     finally:
         site.signal("slurmctld", signal.SIGCONT)
     assert done.returncode == int(frozen), done.stderr
+    go.touch()
     (number,) = eventually(lambda: ids(site, workflow), "the late job")
     site.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     eventually(lambda: site.jobs()[number][0] not in ("PENDING", "RUNNING", "COMPLETING"), "its end")
