@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Most of the time tests wait for real services: six at once also where there are fewer CPUs.
 WORKERS := $(shell n=$$(nproc); echo $$((n < 6 ? 6 : n)))
-PYTEST := $(BIN)/python -m pytest --dist loadgroup -q
+PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.

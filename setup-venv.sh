@@ -27,7 +27,8 @@ fi
 echo "setting up $venv (once)" >&2
 "$python" -m venv "$venv"
 log="$venv/setup.log"
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[dev]' >"$log" 2>&1; then
+# Python compiles a module when it is first imported; most modules of the development tools never are.
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev]' >"$log" 2>&1; then
     cat "$log" >&2
     echo "setting up $venv failed: see above" >&2
     exit 1

@@ -31,6 +31,10 @@ settings.load_profile("same")
 #: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on. They
 #: get the marker `real`; all others are pure: `make check` runs those, with at most QUICK examples of each property.
 REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
+#: Tests in whose process no lines are counted: they start others, or read the sources.
+UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
+#: The groups that take longest, which begin first: what begins last is waited for alone.
+LONGEST = ("site 1", "site 2", "slurm 1", "slurm 2", "machine", "installed docs/guides", "counters")
 AGAIN = 2
 QUICK = 20
 
@@ -67,17 +71,25 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not. Count no lines in properties and in tests/real.
+    """Let tests of the real world try again; those of pure code may not. Count no lines in properties.
 
-    The many examples of a property reach the lines that the other tests reach, and counting doubles their time. What
-    tests/real starts are other processes, in which no lines are counted.
+    The many examples of a property reach the lines that the other tests reach, and counting doubles their time.
     """
     for item in items:
-        if item.nodeid.startswith("tests/real/") or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        if item.nodeid.startswith(UNCOUNTED) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.uncounted)
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """Return when a test begins: those of the longest groups first, then those of other groups, then all others."""
+    group = item.get_closest_marker("xdist_group")
+    if group is None:
+        return len(LONGEST) + 1
+    return LONGEST.index(group.args[0]) if group.args[0] in LONGEST else len(LONGEST)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

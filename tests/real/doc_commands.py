@@ -42,7 +42,7 @@ class Rule:
 
 
 ANY_PORT = (r"--metrics-port \d+", "--metrics-port 0")
-BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 1")
+BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 0.2")
 QUICKLY = ("$", " --settle 0.1")
 #: In order: the first that matches counts.
 RULES = (
@@ -218,7 +218,7 @@ JobID|JobName|State|Start|ElapsedRaw|TotalCPU|NCPUS|NNodes|MaxRSS|ConsumedEnergy
 101|filter|COMPLETED|2026-02-03T04:05:06|100|06:20.500|4|1||30000
 101.0|filter|COMPLETED|2026-02-03T04:05:06|100|06:20|4|1|2M|30000
 """
-WORK = "#!/bin/sh\nend=$(($(date +%s) + 1))\nwhile [ $(date +%s) -le $end ]; do :; done\n"
+WORK = "#!/bin/sh\ni=0\nwhile [ $i -lt 200000 ]; do i=$((i + 1)); done\n"
 DONE = "#!/bin/sh\nexit 0\n"
 #: Files that the documents name but do not make.
 FILES = {
@@ -245,9 +245,9 @@ FILES = {
 }
 #: Commands that make the other files which the documents name, from those above.
 MADE = (
-    "pilotfish generate lublin --jobs 10000 --procs 256 --load 0.8 -o trace.swf.gz",
+    "pilotfish generate lublin --jobs 3000 --procs 256 --load 0.8 -o trace.swf.gz",
     "pilotfish generate thesis --jobs 500 -o thesis.swf",
-    "pilotfish calibrate --seconds 1 --out node.yaml --record calibrations",
+    "pilotfish calibrate --seconds 0.2 --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",
     "cp monday.json friday.json",
     "pilotfish simulate -w trace.swf.gz --out run",

@@ -27,6 +27,17 @@ PATIENCE_S = 300.0
 #: Compiles every kernel that is not in the cache yet.
 WARM = ("-m", "pilotfish.cli", "warm")
 EVERYBODY = "nobody"
+IMPORT_ALL = """
+import importlib, pkgutil, pilotfish
+names = [module.name for module in pkgutil.walk_packages(pilotfish.__path__, "pilotfish.")]
+assert len(names) > 100
+for name in names:
+    if not name.endswith("__main__"):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            print((error.name or f"{name}: {error}").split(".")[0])
+"""
 
 
 @dataclass(frozen=True)
@@ -66,11 +77,12 @@ class Installed:
         place = self.folder / "full"
         with locked(self.folder / "full.lock"):
             if not (place / "ready").exists():
-                _run(_python(self.folder), "-m", "venv", str(place))
+                _environment(self.folder, place)
                 packages = next((self.folder / "clean").glob("lib/python*/site-packages"))
                 next(place.glob("lib/python*/site-packages")).joinpath("clean.pth").write_text(f"{packages}\n")
-                _run(str(place / "bin" / "pip"), "install", "-q", "--no-deps", "--ignore-installed", str(self.wheel))
-                _run(str(place / "bin" / "pip"), "install", "-q", f"{self.wheel}[plot,parquet]")
+                _install(place, "--no-deps", "--ignore-installed", str(self.wheel))
+                _install(place, f"{self.wheel}[plot,parquet]")
+                import_all(place)
                 (place / "ready").touch()
         return place
 
@@ -99,21 +111,38 @@ def installed() -> Installed:
 def _build(folder: Path) -> None:
     _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))  # the wheel from the sdist
     made = Installed(folder)
-    _run(_python(folder), "-m", "venv", str(folder / "clean"))
-    _run(str(folder / "clean" / "bin" / "pip"), "install", "-q", str(made.wheel))
+    _environment(folder, folder / "clean")
+    _install(folder / "clean", str(made.wheel))
+    import_all(folder / "clean")
     kept = Path(os.environ.get("PILOTFISH_CACHE") or Path.home() / ".cache" / "pilotfish")
     _run(str(folder / "clean" / "bin" / "python"), *WARM, PILOTFISH_CACHE=str(kept))
     shutil.copytree(kept / "kernels", made.cache / "kernels")
     _run("chmod", "-R", "a+rX", str(made.cache))
 
 
-def _run(*argv: str, **environment: str) -> None:
-    """Run a command in the root folder, away from the checkout; fail with what it printed."""
+def _environment(folder: Path, place: Path) -> None:
+    _run(_python(folder), "-m", "venv", "--without-pip", str(place))
+
+
+def _install(place: Path, *wanted: str) -> None:
+    """Install into an environment, with the pip of ours; only what is imported is compiled, by `import_all`."""
+    python = str(place / "bin" / "python")
+    _run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile", *wanted)
+
+
+def import_all(place: Path) -> str:
+    """Import each module of an environment's pilotfish, and return the names of the packages that are missing."""
+    return _run(str(place / "bin" / "python"), "-I", "-c", IMPORT_ALL)
+
+
+def _run(*argv: str, **environment: str) -> str:
+    """Run a command in the root folder, away from the checkout, and return its output; fail with what it printed."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(
         argv, capture_output=True, text=True, cwd="/", env=clean | environment, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+    return done.stdout
 
 
 @cache
