@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.job_update import (
     ALLOWED,
     BEGUN_WITH_NODES,
+    GONE_S,
     MARK_BYTES,
     MarkField,
     OurChanges,
@@ -40,8 +42,13 @@ FIELDS = {MarkField.ADMIN_COMMENT: "admin_comment", MarkField.COMMENT: "comment"
 TEXTS = st.binary(max_size=300).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
 
 
-def ours(folder: Path | None = None, field: MarkField = MarkField.COMMENT, key: bytes = KEY) -> OurChanges:
-    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field)
+def ours(
+    folder: Path | None = None,
+    field: MarkField = MarkField.COMMENT,
+    key: bytes = KEY,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> OurChanges:
+    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field, clock)
 
 
 def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
@@ -85,7 +92,28 @@ def test_a_pin_is_known_by_its_record_whatever_the_comment_says(tmp_path: Path) 
     assert first.recognise(other, lambda: NOW).pinned is None, "the user has asked for another node since"
     assert first.recognise(replace(job, uid=6), lambda: NOW).pinned is None
     assert first.recognise(replace(job, state=JobState.RUNNING), lambda: NOW).pinned is None
-    first.retain({8})
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_we_did_is_forgotten_only_when_a_job_has_been_gone_for_a_minute(tmp_path: Path, restarted: bool) -> None:
+    """An empty queue may be a mistake, as of a `squeue` that fails with exit code 0."""
+    now = [0.0]
+    first = ours(tmp_path, clock=lambda: now[0])
+    first.retain({7, 8})
+    job = pinned(first)
+    first.recognise(replace(JOB, id=8), lambda: NOW)
+    changes = ours(tmp_path, clock=lambda: now[0]) if restarted else first
+    for now[0] in (1.0, GONE_S - 1.0):
+        changes.retain(())
+        assert changes.recognise(job, lambda: NOW + 60).pinned == NOW and PinRecord(tmp_path).get(7) is not None
+    if not restarted:
+        assert changes.recognise(replace(JOB, id=8, begin=NOW + 49), lambda: NOW).moved
+    changes.retain({7})
+    now[0] += GONE_S - 1.0
+    changes.retain(())
+    assert PinRecord(tmp_path).get(7) is not None, "it was there in between"
+    now[0] += 1.0
+    changes.retain(())
     assert PinRecord(tmp_path).get(7) is None, "the job has left the queue"
 
 
