@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,6 +44,8 @@ BEGUN = (
 )
 #: Slurm's refusal to clear the node list of a job that has begun.
 BEGUN_WITH_NODES = "Invalid node name specified"
+#: Seconds for which a job must be missing in the queue before what we did to it is forgotten.
+GONE_S = 60.0
 #: Bytes that a mark of ours takes, with the blank before it.
 MARK_BYTES = 52
 
@@ -66,10 +69,19 @@ class OurChanges:
         record: The pins that were set.
         takes: Whether a job is handed over; only then a mark alone counts.
         field: Field for marks.
+        clock: Monotonic clock, seconds.
     """
 
-    def __init__(self, marks: Marks, record: PinRecord, takes: Callable[[SlurmJob], bool], field: MarkField) -> None:
+    def __init__(
+        self,
+        marks: Marks,
+        record: PinRecord,
+        takes: Callable[[SlurmJob], bool],
+        field: MarkField,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.marks, self.record, self.takes, self.field = marks, record, takes, field
+        self._clock, self._seen = clock, dict.fromkeys({*record.jobs(), *record.damaged}, clock())
         self._let_go: set[int] = set()
         self._begins: dict[int, float | None] = {}  # job id -> the begin time with which it was first held for us
         self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
@@ -104,11 +116,14 @@ class OurChanges:
         return found
 
     def retain(self, jobs: Collection[int]) -> None:
-        """Forget all jobs but these, the whole queue."""
-        self.record.retain(jobs)
+        """Forget jobs that have not been in the queue for GONE_S. `jobs` are the whole queue, as Slurm shows it now."""
+        now = self._clock()
+        seen = {job: at for job, at in self._seen.items() if now - at < GONE_S and job not in jobs}
+        self._seen = seen | dict.fromkeys(jobs, now)
+        self.record.retain(self._seen.keys())
         self.record.found_again()
-        self._let_go &= set(jobs)
-        self._begins = {job: begin for job, begin in self._begins.items() if job in jobs}
+        self._let_go &= self._seen.keys()
+        self._begins = {job: begin for job, begin in self._begins.items() if job in self._seen}
         self._known = {job: known for job, known in self._known.items() if job in jobs}
 
     def pin(self, job: SlurmJob, nodes: Sequence[str], now: float) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.job_update import (
     ALLOWED,
     BEGUN_WITH_NODES,
+    GONE_S,
     MARK_BYTES,
     MarkField,
     OurChanges,
@@ -40,8 +42,13 @@ FIELDS = {MarkField.ADMIN_COMMENT: "admin_comment", MarkField.COMMENT: "comment"
 TEXTS = st.binary(max_size=300).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
 
 
-def ours(folder: Path | None = None, field: MarkField = MarkField.COMMENT, key: bytes = KEY) -> OurChanges:
-    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field)
+def ours(
+    folder: Path | None = None,
+    field: MarkField = MarkField.COMMENT,
+    key: bytes = KEY,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> OurChanges:
+    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field, clock)
 
 
 def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
@@ -85,12 +92,33 @@ def test_a_pin_is_known_by_its_record_whatever_the_comment_says(tmp_path: Path) 
     assert first.recognise(other, lambda: NOW).pinned is None, "the user has asked for another node since"
     assert first.recognise(replace(job, uid=6), lambda: NOW).pinned is None
     assert first.recognise(replace(job, state=JobState.RUNNING), lambda: NOW).pinned is None
-    for empty in ((), {9}):  # such as the queue of one who may not see others' jobs any more
-        first.retain(empty)
-        assert PinRecord(tmp_path).get(7) is not None
-    pinned(first, replace(JOB, id=8))
-    first.retain({8})
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_we_did_is_forgotten_only_when_a_job_has_been_gone_for_a_minute(tmp_path: Path, restarted: bool) -> None:
+    """A queue without the job may be a mistake, as of a `squeue` that fails with exit code 0."""
+    now = [0.0]
+    first = ours(tmp_path, clock=lambda: now[0])
+    first.retain({7, 8})
+    job = pinned(first)
+    pinned(first, replace(JOB, id=9))
+    first.recognise(replace(JOB, id=8), lambda: NOW)
+    changes = ours(tmp_path, clock=lambda: now[0]) if restarted else first
+    for now[0] in (1.0, GONE_S - 1.0):
+        changes.retain({9})
+        assert changes.recognise(job, lambda: NOW + 60).pinned == NOW and PinRecord(tmp_path).get(7) is not None
+    if not restarted:
+        assert changes.recognise(replace(JOB, id=8, begin=NOW + 49), lambda: NOW).moved
+    changes.retain({7, 9})
+    now[0] += GONE_S - 1.0
+    changes.retain({9})
+    assert PinRecord(tmp_path).get(7) is not None, "it was there in between"
+    now[0] += 1.0
+    changes.retain({9})
     assert PinRecord(tmp_path).get(7) is None, "the job has left the queue"
+    for now[0] in (200.0, 400.0):
+        changes.retain(())  # such as the queue of one who may not see others' jobs any more
+        assert PinRecord(tmp_path).get(9) is not None
 
 
 def test_without_a_record_the_mark_says_what_was_pinned(tmp_path: Path) -> None:

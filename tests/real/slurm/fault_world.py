@@ -172,10 +172,12 @@ class World:
 
     def some(self, draw: random.Random, *states: str) -> Job | None:
         """Return a job that is in one of these states as far as is known, and that its user does not change just now."""
+        owner = {job.id: job for job in self.jobs.values()}  # Slurm gives the id of a job that it lost to another one
         found = [
             job
             for job in [*self.jobs.values()][-60:]
-            if job.id and (job.state or PENDING) in states and not (job.cancelled or job.name in self._changing)
+            if job.id and owner[job.id] is job and (job.state or PENDING) in states
+            if not job.cancelled and job.name not in self._changing
         ]
         return draw.choice(found) if found else None
 
