@@ -25,6 +25,7 @@ from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Sta
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import accounting_lookup, job_views, submission
+from .first_begins import FirstBegins
 from .job_update import MarkField, OurChanges
 from .job_writer import IN_COMMENT, JobWriter
 from .marks import Marks, PinRecord, read_key
@@ -97,7 +98,7 @@ class SlurmAdapter(Adapter):
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
         field = MarkField.COMMENT if self._uid else MarkField.ADMIN_COMMENT  # an operator may not write AdminComment
-        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, field, clock)
+        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, field, clock=clock)
         self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
@@ -130,7 +131,8 @@ class SlurmAdapter(Adapter):
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
         key = read_key(folder, make=not read_only)
         record = PinRecord(folder, key=key, read_only=read_only)
-        self.changes = OurChanges(Marks(key), record, self.changes.takes, self.changes.field, self._time)
+        begins, old = FirstBegins(folder, read_only=read_only), self.changes
+        self.changes = OurChanges(Marks(key), record, old.takes, old.field, begins, self._time)
         self._writer.changes = self.changes
         if self.changes.field is MarkField.COMMENT:
             log.info(IN_COMMENT)

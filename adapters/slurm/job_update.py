@@ -27,6 +27,7 @@ from ...formats.hostlist import fold
 from ...simulate.errors import ConfigError, InvariantError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
+from .first_begins import FirstBegins
 from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
 from .ownership import HOLD_BACK_S, is_held
 from .records import SlurmJob
@@ -69,6 +70,7 @@ class OurChanges:
         record: The pins that were set.
         takes: Whether a job is handed over; only then a mark alone counts.
         field: Field for marks.
+        begins: The begin times with which jobs were handed over.
         clock: Monotonic clock, seconds.
     """
 
@@ -78,12 +80,13 @@ class OurChanges:
         record: PinRecord,
         takes: Callable[[SlurmJob], bool],
         field: MarkField,
+        begins: FirstBegins | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.marks, self.record, self.takes, self.field = marks, record, takes, field
+        self._begins = begins or FirstBegins(None)
         self._clock, self._seen = clock, dict.fromkeys({*record.jobs(), *record.damaged}, clock())
         self._let_go: set[int] = set()
-        self._begins: dict[int, float | None] = {}  # job id -> the begin time with which it was first held for us
         self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
 
     def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
@@ -106,7 +109,7 @@ class OurChanges:
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
             found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
-        moved = is_held(job, -math.inf) and self._begins.setdefault(job.id, job.begin) != job.begin
+        moved = is_held(job, -math.inf) and self._begins.moved(job)
         if let_go or full or moved:
             found = replace(found, let_go=let_go, full=full, moved=moved)
         if pin is not None and found.pinned is None and pin.uid == job.uid and now() < pin.time + HOLD_BACK_S:
@@ -123,7 +126,7 @@ class OurChanges:
         self.record.retain(self._seen.keys())
         self.record.found_again()
         self._let_go &= self._seen.keys()
-        self._begins = {job: begin for job, begin in self._begins.items() if job in self._seen}
+        self._begins.retain(self._seen.keys())
         self._known = {job: known for job, known in self._known.items() if job in jobs}
 
     def pin(self, job: SlurmJob, nodes: Sequence[str], now: float) -> dict[str, str]:
@@ -203,7 +206,8 @@ def with_our_pins(
         key = read_key(state_dir, make=False)
     except ConfigError:
         key = b""
-    changes = OurChanges(Marks(key), PinRecord(state_dir, read_only=True), takes, MarkField.COMMENT)
+    record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
+    changes = OurChanges(Marks(key), record, takes, MarkField.COMMENT, begins)
     return [changes.recognise(job, lambda: now) for job in jobs]
 
 

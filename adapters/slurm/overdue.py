@@ -19,6 +19,7 @@ from ...formats.hostlist import expand
 from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
+from .first_begins import FirstBegins
 from .job_update import MarkField, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import Selection, is_held, may_begin
@@ -71,7 +72,8 @@ class Reaper:
         if self.problem and record.lost:
             raise ConfigError(str(state_dir), "", f"nothing says which pins are ours: {self.problem}")
         self._record = PinRecord(state_dir)
-        self._changes = OurChanges(Marks(key), record, selection.takes, field)
+        begins = FirstBegins(state_dir, read_only=True)
+        self._changes = OurChanges(Marks(key), record, selection.takes, field, begins)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
         """Release what is overdue; return how many releases failed. Raises AdapterError if no job can be read.

@@ -48,7 +48,7 @@ def ours(
     key: bytes = KEY,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> OurChanges:
-    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field, clock)
+    return OurChanges(Marks(key), PinRecord(folder), Selection(frozenset({"shared"})).takes, field, clock=clock)
 
 
 def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
