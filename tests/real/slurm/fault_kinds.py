@@ -203,6 +203,8 @@ def read_only_state(world: World, draw: random.Random) -> Steps:
 
 def deleted_state(world: World, draw: random.Random) -> Steps:
     """Somebody deletes everything in the state directory; an administrator restarts the daemon."""
+    for job in world.jobs.values():
+        job.known = False
     for path in (world.folder / "state").glob("*"):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -280,9 +282,10 @@ def move_begin(world: World, draw: random.Random) -> Steps:
     if job := world.some(draw, PENDING):
         later = draw.choice((3, 6, 12, 20))
         job.asked.pop("EligibleTime", None)
-        now = time.time()
+        now, known = time.time(), world.knows(job)
 
         def accepted(job: Job = job) -> None:
+            job.known |= known
             job.begins.append((time.time(), float(int(now + later))))
             job.due = max(now + later + 2.0, time.time())
 

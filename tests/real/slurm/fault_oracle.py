@@ -54,6 +54,7 @@ class Job:
         begins: When Slurm accepted a begin time of its user's -> that begin time.
         holds: When its user held it, and released it.
         held: The earliest and the latest begin time that may be the one with which it was handed over, as Slurm sees it.
+        known: Whether a daemon had noted that begin time when its user moved it.
         state: As Slurm showed it last; "" if it does not show the job any more, and the job had not ended.
         unsure: Slurm did not say what became of a change of its user's: its times say nothing.
         forgotten: Slurm had not written what it knew of it when it was killed.
@@ -68,6 +69,7 @@ class Job:
     begins: list[Span] = field(default_factory=list)
     holds: list[Span] = field(default_factory=list)
     held: Span = (0.0, 0.0)
+    known: bool = False
     id: int = 0
     state: str = ""
     nodes: str = ""
@@ -132,7 +134,8 @@ def _times(job: Job, runs: Sequence[Run], outages: Sequence[Span]) -> Iterable[t
         if again > ALLOWANCE_S:
             yield "late", runs[-1].begin, f"{again:.1f} s after it was requeued"
     accepted = [begin for since, begin in job.begins if since < first]
-    if accepted and first < accepted[-1] - 1.5 and not job.held[0] - EARLY_S <= accepted[-1] <= job.held[1] + LATE_S:
+    as_held = bool(accepted) and job.held[0] - EARLY_S <= accepted[-1] <= job.held[1] + LATE_S
+    if accepted and first < accepted[-1] - 1.5 and (job.known or not as_held):
         yield "loosened", first, f"began {accepted[-1] - first:.1f} s before the begin time of its user"
     if any(since + 0.5 < run.begin < until for since, until in job.holds for run in runs):
         yield "loosened", first, "began while its user held it"

@@ -7,6 +7,7 @@ timer.
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -91,6 +92,12 @@ class World:
     def serves(self) -> bool:
         """Whether the daemon that runs has said that it serves."""
         return self.daemon.process is not None and b"serves cluster" in self.daemon.log.read_bytes()[self._log_size :]
+
+    def knows(self, job: Job) -> bool:
+        """Whether the daemon has noted with which begin time a job was handed over."""
+        with suppress(OSError, ValueError):
+            return str(job.id) in json.loads((self.folder / "state" / "slurm" / "begins.json").read_text())
+        return False
 
     def as_user(self, user: str, *argv: str, then: Callable[[int, str], None] = lambda code, out: None) -> None:
         """Run a command as a user, in the background; `then` gets its exit code (-1: it gave up) and what it printed."""

@@ -93,9 +93,12 @@ def test_what_is_slurms_is_no_violation() -> None:
     assert not kinds(doubled)
 
 
-def test_a_begin_time_that_is_moved_by_little_cannot_be_told_from_a_hold() -> None:
+def test_only_a_daemon_that_noted_the_begin_time_can_tell_a_small_move_from_a_hold() -> None:
     made = job()
-    made.held = (110.0, 111.0)
+    made.held, made.known = (110.0, 111.0), True
+    made.begins = [(103.0, 107.0)]
+    assert kinds(made) == {"loosened"}
+    made.known = False
     for begin, found in ((90.0, set()), (107.0, set()), (116.0, set()), (118.0, {"loosened"}), (170.0, {"loosened"})):
         made.begins = [(103.0, begin)]
         assert kinds(made) == found, begin
