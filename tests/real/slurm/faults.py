@@ -268,7 +268,7 @@ def inject(
     before = os.getpriority(os.PRIO_PROCESS, 0)
     try:
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
-        for who in ("munged", "slurmctld", *(f"slurmd.n{number + 1}" for number in range(site.nodes)), *site.others):
+        for who in site.services:
             os.setpriority(os.PRIO_PGRP, os.getpgid(site.pid(who)), NICE)
         with closing(World(site, folder, broken)) as world:
             return Campaign(world, seed, say).run(plan(seed, faults, every_s))

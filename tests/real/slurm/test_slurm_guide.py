@@ -47,7 +47,7 @@ class Walk:
     def section(self, title: str) -> list[str]:
         """Run the commands of a section in turn; returns what each printed."""
         blocks = re.findall(r"^```console\n(.*?)^```$", SECTIONS[title], re.M | re.S)
-        return [self.command(line) for block in blocks for line in block.splitlines()]
+        return [self.command(line) for block in blocks for line in re.sub(r" \\\n>\s*", " ", block).splitlines()]
 
     def command(self, line: str) -> str:
         """Run one line of the guide."""
