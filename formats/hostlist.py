@@ -142,6 +142,13 @@ def parse_cpus(value: object) -> tuple[int, ...]:
     return tuple(cpus)
 
 
+def with_cores(nodes: Sequence[str], cores: Sequence[Iterable[int]]) -> str:
+    """Return nodes as text such as `a (cores 0-3), b (cores 2)`; without the cores if `cores` is empty."""
+    if not cores:
+        return ", ".join(nodes)
+    return ", ".join(f"{node} (cores {fold_cpus(own)})" for node, own in zip(nodes, cores, strict=True))
+
+
 def fold_cpus(cpus: Iterable[int]) -> str:
     """Return CPU numbers as text such as 0-3,6."""
     spans = groupby(enumerate(sorted(cpus)), lambda numbered: numbered[1] - numbered[0])

@@ -193,7 +193,8 @@ class LocalAdapter(Adapter):
 
     def _spec(self, start: Submit, directory: str) -> Spec:
         job, by_name = start.job, {node.name: node for node in self.cluster.nodes}
-        cpus = tuple(sorted({cpu for node in start.nodes for cpu in by_name[node].cpus}))
+        cores = tuple(by_name[node].cpus for node in start.nodes)
+        cpus = tuple(sorted({cpu for own in cores for cpu in own}))
         stdout, stderr = self.output(start.key)
         ours = {
             "PILOTFISH_JOB_ID": job.id,
@@ -217,6 +218,7 @@ class LocalAdapter(Adapter):
             stderr=str(stderr),
             grace_s=self.grace_s,
             cgroups=self._groups.make(unique, cpus, job.memory * len(start.nodes)),
+            cores=cores,
         )
 
     def _spawn(self, directory: str, fd: int) -> None:

@@ -33,6 +33,7 @@ class Spec:
         stdout: Absolute file, as is stderr.
         grace_s: Seconds between SIGTERM and SIGKILL.
         cgroups: Directories of the control groups made for this job.
+        cores: CPUs of each node; () in the records of versions that did not write them.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Spec:
     stderr: str
     grace_s: float
     cgroups: tuple[str, ...] = ()
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class _JobReader:
             self.adopt(self.directory, fd)
             return self._view(JobState.PENDING, "being cancelled")
         view = self._view(JobState.PENDING, self._keeper_error())
-        return replace(view, nodes=(), restartable=True) if spec else None
+        return replace(view, nodes=(), cores=(), restartable=True) if spec else None
 
     def _begun(self, fd: int) -> JobView:
         """Return a job that began and whose keeper was killed; start a new keeper if it can learn anything."""
@@ -138,6 +138,7 @@ class _JobReader:
             job=spec.job if spec else Job(key, DEFAULT_PROFILE),
             state=state,
             nodes=spec.nodes if spec else (),
+            cores=spec.cores if spec else (),
             submit_time=spec.submit_time if spec else None,
             start_time=end.start_time if end else begin.start_time if begin else None,
             finish_time=end.finish_time if end else None,

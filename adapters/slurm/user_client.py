@@ -34,7 +34,7 @@ class OwnJobs:
     def __init__(self, run: Runner, submit: Runner, uid: int | None = None) -> None:
         commands = CommandTransport(run)
         self._run, self._ended = run, commands.ended
-        self.resized = commands.resized  #: returns whether Slurm changed a job's nodes after it had begun
+        self.allocation = commands.allocation  #: returns the nodes and cores of a job that has begun
         self.time = commands.time  #: returns the controller's clock, epoch seconds; one `sdiag`
         self.submit = CommandTransport(submit).submit  #: submits a job by an argv and returns its id; one `sbatch`
         self.uid = os.getuid() if uid is None else uid

@@ -97,11 +97,12 @@ class SlurmClient:
             if (single := own.named(job)) is None:
                 raise
             watched, name = Watched("slurm", jobs={job: single}), job
-        now, resized, queued = time.time(), False, watched.jobs.get(name)
+        now, allocation, queued = time.time(), None, watched.jobs.get(name)
         with suppress(AdapterError):
             now = own.time()
-            resized = queued is not None and queued.state is not JobState.PENDING and own.resized(queued.id)
-        return log_reply(watched, name, now, resized=resized)
+            if queued is not None and queued.state is not JobState.PENDING:
+                allocation = own.allocation(queued.id)
+        return log_reply(watched, name, now, allocation)
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""

@@ -15,9 +15,11 @@ from ...adapters.slurm import dependency
 from ...adapters.slurm.marks import claimed_time
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
+from ...adapters.slurm.transport.scontrol import Allocation
 from ...adapters.slurm.user_client import OwnJobs, by_key
 from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.queue import ending
+from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
 from .records import BEGUN, TAKEN_BACK, Record
@@ -180,14 +182,14 @@ def _has_begun(watched: Watched, name: str) -> bool:
     return bool(watched.record and watched.record.ended.get(name, {}).get("start_time") is not None)
 
 
-def log_reply(watched: Watched, name: str, now: float, *, resized: bool = False) -> dict[str, Any]:
+def log_reply(watched: Watched, name: str, now: float, allocation: Allocation | None = None) -> dict[str, Any]:
     """Return the log of a job of a workflow, for `explain`.
 
     Args:
         watched: the workflow.
         name: of the job.
         now: the controller's time, epoch seconds.
-        resized: Slurm changed its nodes after it had begun.
+        allocation: what it has, if it has begun and that is known.
     """
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
@@ -198,13 +200,18 @@ def log_reply(watched: Watched, name: str, now: float, *, resized: bool = False)
         "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _log(watched, name, job, shown, began, resized)
+            for time, kind, text in _log(watched, name, job, shown, began, allocation)
         ],
     }
 
 
 def _log(
-    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float, resized: bool
+    watched: Watched,
+    name: str,
+    job: SlurmJob | None,
+    shown: dict[str, Any],
+    began: float,
+    allocation: Allocation | None,
 ) -> list[tuple[float, str, str]]:
     entries: list[tuple[float, str, str]] = []
     record = watched.record
@@ -222,8 +229,10 @@ def _log(
     if job and placed is not None:
         entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
     if shown["start_time"] is not None:
-        entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
-        if resized:
+        cores = [allocation.cores.get(node, ()) for node in shown["nodes"]] if allocation else []
+        where = with_cores(shown["nodes"], cores if all(cores) else ())
+        entries.append((shown["start_time"], "started", f"on {where}"))
+        if allocation and allocation.resized:
             why = "you, an administrator, or a fault of pilotfish if it chose the nodes: then tell the administrators"
             entries.append((shown["start_time"], "resized", f"its nodes were changed after it had begun, by {why}"))
     if shown["finish_time"] is not None:

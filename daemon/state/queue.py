@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ...formats.hostlist import with_cores
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import PlannedJob
@@ -301,7 +302,7 @@ class Queue:
         if view.state.ended:
             return Event("ended", entry, outcome(entry))
         if view.state is JobState.RUNNING and before[0] not in (JobState.SUSPENDED, JobState.RESUMING):
-            return Event("started", entry, f"runs on {', '.join(entry.nodes)}")
+            return Event("started", entry, f"runs on {with_cores(entry.nodes, view.cores)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
     def _not_seen(self, entry: Entry, now: float, left: JobView | None, records: Records | None) -> Event | None:

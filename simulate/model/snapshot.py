@@ -63,6 +63,8 @@ class JobView:
     job: Job  # what was requested
     state: JobState  # its state
     nodes: tuple[str, ...] = ()  # where it runs or ran
+    #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
+    cores: tuple[tuple[int, ...], ...] = ()
     submit_time: float | None = None
     start_time: float | None = None
     finish_time: float | None = None

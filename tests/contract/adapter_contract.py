@@ -108,6 +108,14 @@ class AdapterContract:
         assert tick or done.start_time < done.finish_time
         assert done.finish_time <= world.adapter.snapshot().time + tick
 
+    def test_cores_are_known_of_all_nodes_of_a_job_or_of_none(self, world: World, nodes: tuple[str, ...]) -> None:
+        world.adapter.apply(Submit("k", replace(world.job("a", 0.2), nodes=2), nodes[:2]))
+        done = ended(world, "k")
+        assert len(done.cores) in (0, 2) and all(done.cores)
+        own = {node.name: node.cpus for node in world.adapter.snapshot().cluster.nodes}
+        if all(own.values()):
+            assert done.cores == tuple(own[name] for name in done.nodes)
+
     def test_a_started_job_never_looks_unstarted(self, world: World, nodes: tuple[str, ...]) -> None:
         world.adapter.apply(Submit("k", world.job("a", 0.3), nodes[:1]))
         seen = [view(world.adapter.snapshot(), "k")]

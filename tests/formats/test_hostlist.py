@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.hostlist import expand, fold, fold_cpus, parse_cpus
+from pilotfish.formats.hostlist import expand, fold, fold_cpus, parse_cpus, with_cores
 from pilotfish.simulate.errors import ConfigError
 
 
@@ -141,3 +141,8 @@ def test_cpu_lists():
 def test_an_invalid_cpu_list_is_refused(value):
     with pytest.raises(ConfigError):
         parse_cpus(value)
+
+
+def test_nodes_with_their_cores() -> None:
+    assert with_cores(["a", "b"], [(0, 1, 2, 5), (4,)]) == "a (cores 0-2,5), b (cores 4)"
+    assert with_cores(["a", "b"], ()) == "a, b"

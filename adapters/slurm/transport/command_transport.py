@@ -133,7 +133,11 @@ class CommandTransport:
 
     def resized(self, job: int) -> bool:
         """Return whether a job was resized; one `scontrol show job` (squeue's ResizeTime is another thing)."""
-        return scontrol.RESIZED.search(self._run(["scontrol", "show", "job", str(job)])) is not None
+        return self.allocation(job).resized
+
+    def allocation(self, job: int) -> scontrol.Allocation:
+        """Return the nodes and cores of a job that has begun; one `scontrol show job`."""
+        return scontrol.allocation(self._run(["scontrol", "--details", "show", "job", str(job)]))
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""

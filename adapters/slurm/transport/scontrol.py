@@ -8,14 +8,41 @@ Source: scontrol(1) of Slurm 22.05; slurm.conf(5).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ....formats.hostlist import expand, parse_cpus
+from ....simulate.errors import ConfigError
 from ...base import ParseError
 from .parsing import clean
 
-#: The line of a job that was resized. A user can forge it, only of their own job, by a name with a line end.
-RESIZED = re.compile(r"^ {3}ResizeTime=\d", re.MULTILINE)
+#: The lines of a job that was resized, and of its cores. A user can forge them, only of their own job, by a name with
+#: a line end.
+_RESIZED = re.compile(r"^ {3}ResizeTime=\d", re.MULTILINE)
+_CORES = re.compile(r"^ {5}Nodes=(\S+) CPU_IDs=([\d,-]+) ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What `scontrol --details show job` prints of the nodes of a job that has begun.
+
+    Args:
+        resized: Whether Slurm changed them after it had begun.
+        cores: Node -> its cores there, as Slurm numbers them; nodes that cannot be read are omitted.
+    """
+
+    resized: bool
+    cores: Mapping[str, tuple[int, ...]]
+
+
+def allocation(text: str) -> Allocation:
+    """Return what a job has."""
+    cores: dict[str, tuple[int, ...]] = {}
+    for nodes, numbers in _CORES.findall(text):
+        with suppress(ConfigError):
+            cores |= dict.fromkeys(expand(nodes), parse_cpus(numbers))
+    return Allocation(_RESIZED.search(text) is not None, cores)
 
 
 def command(what: str) -> list[str]:

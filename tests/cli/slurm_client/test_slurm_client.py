@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pilotfish
+from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.cli.slurm_client import records as records
 from pilotfish.cli.slurm_client.records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.slurm_client.settings import Settings, chosen
@@ -266,8 +267,25 @@ def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
 def test_the_owner_of_a_resized_job_is_told(tmp_path: Path) -> None:
     make(tmp_path).reached(WHOLE)
     found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
-    kinds = [[entry["kind"] for entry in log_reply(found, "a", 0.0, resized=said)["story"]] for said in (False, True)]
+    stories = [log_reply(found, "a", 0.0, Allocation(said, {}))["story"] for said in (False, True)]
+    kinds = [[entry["kind"] for entry in story] for story in stories]
     assert kinds == [["submitted", "started"], ["submitted", "started", "resized"]]
+
+
+@pytest.mark.parametrize(
+    ("cores", "text"),
+    [
+        ({"n2": (0, 1, 3), "n4": (2,)}, "on n2 (cores 0-1,3), n4 (cores 2)"),
+        ({"n2": (0, 1, 3)}, "on n2, n4"),  # an answer without one of the nodes says nothing
+        ({}, "on n2, n4"),
+    ],
+)
+def test_the_owner_reads_the_cores_that_slurm_shows(
+    tmp_path: Path, cores: dict[str, tuple[int, ...]], text: str
+) -> None:
+    make(tmp_path).reached(WHOLE)
+    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
+    assert log_reply(found, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
 
 
 @pytest.mark.parametrize(("stage", "state"), [(BEGUN, "pending"), (TAKEN_BACK, "cancelled"), (WHOLE, "unknown")])

@@ -19,6 +19,7 @@ from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.resize_watch import RESIZED
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.adapters.slurm.user_client import own_jobs
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
@@ -144,11 +145,13 @@ def test_a_job_that_was_resized_all_the_same_is_reported(slurm: SlurmCluster, ca
     for _ in range(8):  # what changes rarely is read one thing at a time
         adapter.snapshot()
     (view,) = adapter.snapshot().jobs
-    assert not own_jobs(15.0).resized(job)
+    assert own_jobs(15.0).allocation(job) == Allocation(False, {})
     adapter.apply(Place(view.key, view.job, ("n1", "n2")))
     for _ in range(2):
         shown = {view.key: view for view in adapter.snapshot().jobs}[view.key]
-    assert (shown.nodes, shown.reason) == (("n1", "n2"), RESIZED) and own_jobs(15.0).resized(job)
+    has = own_jobs(15.0).allocation(job)
+    assert (shown.nodes, shown.reason, has.resized) == (("n1", "n2"), RESIZED, True)
+    assert has.cores == {"n1": (2, 3), "n2": (2, 3)}  # the first two are taken
     assert [record.levelname for record in caplog.records if "which resized it to" in record.getMessage()] == ["ERROR"]
     load = adapter.load()
     assert load is not None and load.requests["update", "resized"] == 1
