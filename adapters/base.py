@@ -101,6 +101,7 @@ class Capabilities:
         offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
         power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
         here: Its jobs run on this machine.
+        late_s: Longest time after which a submission that was not answered may still be carried out, seconds.
     """
 
     accounting: bool = False
@@ -111,6 +112,7 @@ class Capabilities:
     offers: bool = False
     power: bool = False
     here: bool = False
+    late_s: float = 0.0
 
 
 class Observe(Protocol):

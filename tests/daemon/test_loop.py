@@ -2,14 +2,15 @@
 
 import dataclasses
 import logging
+import math
 from itertools import pairwise
 
 import pytest
 
-from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import LONGEST_S, Recording, carry_out, describe
 from pilotfish.simulate.model.job import Provenance
-from pilotfish.simulate.model.plan import Place, Release, Submit
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 
@@ -87,6 +88,38 @@ def test_a_refused_start_fails_the_job_and_a_transient_one_is_tried_again(bench,
     bench.run(30)
     assert bench.states(workflow)["busy"] == "completed"
     assert bench.manager.runs == {"w.1/busy": 1}
+
+
+@pytest.mark.parametrize("restart", [None, 1, 100])
+@pytest.mark.parametrize("cancel", [None, 3])
+@pytest.mark.parametrize("delay", [1, 5, 60, 299, math.inf])
+def test_a_submission_that_is_carried_out_late_runs_once(bench, kit, delay, cancel, restart):
+    """Its answer is lost; it is submitted again only when it cannot be carried out any more, also after a restart."""
+    manager = bench.manager
+    manager.capabilities, submit, late = Capabilities(late_s=330.0), manager.apply, []
+
+    def apply(action):
+        if late or isinstance(action, Cancel):
+            return submit(action)
+        late.append((manager.time + delay, action))
+        raise AdapterError("sbatch did not answer", transient=True, kind="timeout")
+
+    manager.apply = apply
+    workflow = bench.submit(kit.job("a", seconds=500), kit.job("other", "a"))
+    for second in range(1500):
+        bench.run()
+        if second == restart:
+            bench.restart()
+        if second == cancel:
+            entries = bench.cycle.tracker.queue.submissions[workflow].entries.values()
+            bench.cycle.tracker.cancel(list(entries))
+        if late and manager.time >= late[0][0] and late[0][0] < math.inf:
+            manager.runs[f"{workflow}/a"] += f"{workflow}/a" in manager.views  # it knows no keys
+            submit(late[0][1])
+            late[0] = (math.inf, late[0][1])
+    assert manager.runs[f"{workflow}/a"] == (0 if cancel and delay == math.inf else 1)
+    assert set(bench.states(workflow).values()) == {"cancelled" if cancel else "completed"}
+    assert all(view.state.ended for view in manager.views.values())
 
 
 def test_a_missing_job_is_unknown_and_never_started_again(bench, kit):
