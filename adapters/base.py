@@ -221,6 +221,11 @@ class HandOver(Protocol):
     If pins outlive the adapter, its module has a function `reap` that removes them; see `registry`.
     """
 
+    @property
+    def hand_over_by(self) -> str:
+        """A command by which a user hands a job over. Default: there is none to show."""
+        return ""
+
     def place(self, action: Place) -> None:
         """Pin a job to nodes and end its hold, so that it starts there within `begins_within_s`. Default: refused.
 

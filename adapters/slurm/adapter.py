@@ -128,6 +128,11 @@ class SlurmAdapter(Adapter):
         what = Capabilities(accounting=True, events=False, offers=True, power=True)
         return replace(what, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)
 
+    @property
+    def hand_over_by(self) -> str:
+        """The word in a comment, where it hands a job over."""
+        return "sbatch --comment=pilotfish ..." if self._cache.standings.selection.comment else ""
+
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
         key = read_key(folder, make=not read_only)
