@@ -252,7 +252,7 @@ class SlurmAdapter(Adapter):
             return [f"# not done: {error}"]
         finally:
             self._writer.recorder, self._submitted, self._changed_keys = None, submitted, changed
-        return [shell_words(argv) for argv in argvs]
+        return [shell_words(argv, one_line=True) for argv in argvs]
 
     @property
     def _changes(self) -> Transport:
