@@ -101,6 +101,7 @@ class Capabilities:
         offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
         power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
         here: Its jobs run on this machine.
+        late_s: Longest time after which a submission that was not answered may still be carried out, seconds.
     """
 
     accounting: bool = False
@@ -111,6 +112,7 @@ class Capabilities:
     offers: bool = False
     power: bool = False
     here: bool = False
+    late_s: float = 0.0
 
 
 class Observe(Protocol):
@@ -218,6 +220,11 @@ class HandOver(Protocol):
     Such a job is held by a deadline that the resource manager enforces: without us it starts. A pin is a hold, too.
     If pins outlive the adapter, its module has a function `reap` that removes them; see `registry`.
     """
+
+    @property
+    def hand_over_by(self) -> str:
+        """A command by which a user hands a job over. Default: there is none to show."""
+        return ""
 
     def place(self, action: Place) -> None:
         """Pin a job to nodes and end its hold, so that it starts there within `begins_within_s`. Default: refused.

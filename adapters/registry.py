@@ -100,6 +100,11 @@ def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, s
     return cast(int, release(older_s, show, dry=dry, state_dir=state_dir, **options))
 
 
+def has_reaper(name: str) -> bool:
+    """Return whether pins of an adapter outlive the service."""
+    return name in names() and _has(name, "reap")
+
+
 def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
     """Return the nodes that a resource manager knows, and a sentence for each assumption about them.
 

@@ -128,7 +128,8 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
     if not seen.jobs:
-        screen.put("No waiting job is handed over to pilotfish: `sbatch --comment=pilotfish ...` hands one over.")
+        by = f": `{adapter.hand_over_by}` hands one over" if adapter.hand_over_by else ""
+        screen.put(f"No waiting job is handed over to pilotfish{by}.")
 
 
 def _document(seen: QueuePreview, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:

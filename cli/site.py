@@ -233,24 +233,55 @@ def reap(
     """Release pins whose jobs have not started, so that no job waits for a daemon that has stopped.
 
     Needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
-    `dry_run: true`, it only prints what it would do.
+    `dry_run: true`, it only prints what it would do. Of an invalid configuration it uses what it can, and exits with 1.
 
     \b
     Examples:
       pilotfish reap --config /etc/pilotfish/pilotfish.yaml
       pilotfish reap --config pilotfish.yaml --older-than 10 --dry-run
     """
-    from ..daemon.config import load_service_config
+    from ..daemon.config import load_reaper_config
 
     path = config_file(config)
-    found = load_service_config(path, cluster=False)
-    name, settings, dry = found.adapter.name, dict(found.adapter.options), dry_run or found.dry_run
+    found, invalid = load_reaper_config(path)
+    if invalid:
+        note(f"error: {invalid}", f"{path}: only what it says of adapter, state_dir and dry_run is used")
+    dry = dry_run or found.dry_run
     if found.dry_run and not dry_run:
         note(f"{path}: dry_run is true, so nothing is released")
     lines: list[str] = []
     say = lines.append if as_json else show
+    failed = int(bool(invalid))
     with adapter_errors(path):
-        failed = registry.reap(name, older_than, say, dry=dry, state_dir=found.adapter_state, **settings)
+        for name in _reaped_adapters(found, path, invalid):
+            failed += _reap(name, found, path, older_than, say, dry=dry)
     if as_json:
         print_json("reaped", {"dry_run": dry, "failed": failed, "actions": lines})
     return int(failed > 0)
+
+
+def _reaped_adapters(config: DaemonConfig, path: Path, invalid: str) -> list[str]:
+    """Return the adapter's name, or, if an invalid file names none, those that have a reaper and a state."""
+    name, known = config.adapter.name, registry.names()
+    kept = [each for each in known if registry.has_reaper(each) and (config.state / each).is_dir()]
+    if not kept or registry.has_reaper(name) or (name in known and not invalid):
+        return [name]
+    note(f"{path}: the adapter is taken from {config.state}: {', '.join(kept)}")
+    return kept
+
+
+def _reap(name: str, config: DaemonConfig, path: Path, older_s: float, say: Callable[[str], None], *, dry: bool) -> int:
+    """Release what is overdue, without options that are invalid; return how much failed. Raises AdapterError."""
+    from ..daemon.config import naming_config
+
+    settings, failed = dict(config.adapter.options) if name == config.adapter.name else {}, 0
+    while True:
+        try:
+            with naming_config(path):
+                state = config.state / name
+                return failed + registry.reap(name, older_s, say, dry=dry, state_dir=state, **settings)
+        except ConfigError as error:
+            if settings.pop(error.key.removeprefix("adapter.options."), None) is None:
+                raise
+            note(f"error: {error}", f"{path}: {error.key} is not used")
+            failed += 1

@@ -1,6 +1,7 @@
 """Carry actions out: live through the adapter, or only printed (dry run).
 
-Rule: a failed action is a value with the reason. The next snapshot shows whether it happened all the same.
+Rule: a failed action is a value with the reason. The next snapshot shows whether it happened all the same. A resource
+manager that is slow to answer makes a cycle do less, not last longer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
 from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start
 
+#: Seconds after which a cycle makes no further start, and as many after which it makes no other action.
+LONGEST_S = 5.0
 #: Most releases in a cycle, so that the jobs of one user do not keep those of all others waiting.
 MOST_RELEASES = 32
 
@@ -88,13 +91,28 @@ def describe(action: Action) -> str:
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 
-def carry_out(actions: Iterable[Action], applier: Applier) -> list[Applied]:
-    """Apply each action in turn, also after one that failed; return the outcomes."""
-    results = []
+def carry_out(actions: Iterable[Action], applier: Applier, clock: Callable[[], float]) -> list[Applied]:
+    """Apply each action in turn, also after one that failed; return the outcomes.
+
+    Those for which there is no time in this cycle are not sent; starts and other actions do not delay each other.
+
+    Args:
+        actions: to carry out.
+        applier: carries them out.
+        clock: seconds, monotonic.
+    """
+    results, spent = [], {True: 0.0, False: 0.0}
     for action in actions:
+        is_start = isinstance(action, Start)
+        if spent[is_start] > LONGEST_S:
+            why = f"the resource manager is slow: it waits for the next cycle, {LONGEST_S:g} s of this one have passed"
+            results.append(Applied(action, why, transient=True, sent=False))
+            continue
+        began = clock()
         try:
             applier.apply(action)
             results.append(Applied(action))
         except AdapterError as error:
             results.append(Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT))
+        spent[is_start] += clock() - began
     return results

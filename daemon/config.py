@@ -6,8 +6,9 @@ and key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ..adapters import DEFAULT
 from ..formats.entry_points import MAPPING_POLICIES, plug_ins
-from ..formats.files import check_schema, config_error, read_document
+from ..formats.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
@@ -200,19 +201,24 @@ class DaemonConfig(_Section):
         raise ValueError(f"auto, none, or a list of {', '.join(KINDS)}")
 
     @property
+    def state(self) -> Path:
+        """The directory of the state."""
+        return Path(self.state_dir or paths.state_dir())
+
+    @property
     def journal(self) -> Path:
         """The journal's file."""
-        return Path(self.state_dir or paths.state_dir()) / "journal.sqlite"
+        return self.state / "journal.sqlite"
 
     @property
     def adapter_state(self) -> Path:
         """The directory of the adapter's own state."""
-        return self.journal.parent / self.adapter.name
+        return self.state / self.adapter.name
 
     @property
     def calibrations(self) -> Path:
         """The folder of recorded calibrations."""
-        return Path(self.calibration.folder or Path(self.state_dir or paths.state_dir()) / "calibrations")
+        return Path(self.calibration.folder or self.state / "calibrations")
 
     @property
     def endpoint(self) -> str:
@@ -255,6 +261,34 @@ def load_service_config(path: str | Path, *, cluster: bool = True) -> DaemonConf
     if cluster:
         _refuse_untrusted(found.cluster)
     return found
+
+
+def load_reaper_config(path: str | Path) -> tuple[DaemonConfig, str]:
+    """Return what the reaper needs of a configuration, however invalid the rest is, and what is wrong with it, or "".
+
+    Of an invalid file only `adapter`, `state_dir` and `dry_run` are used, each if it is valid by itself; of one that is
+    no YAML, none. It counts as a dry run unless `dry_run` is false or not named.
+
+    Raises:
+        ConfigError: the file cannot be read, or it is not trusted (see `trust`).
+    """
+    _refuse_untrusted(path)
+    try:
+        return load_config(path), ""
+    except ConfigError as error:
+        problem = str(error)
+    context, text = {"base": Path(path).absolute().parent}, decode(read_bytes(path), str(path))
+    try:
+        document = parse_document(text, str(path))
+    except ConfigError:
+        named = re.findall(r"^[ \t]*[\"']?dry_run[\"']?[ \t]*:[ \t]*([^ \t\n#]*)", text, re.MULTILINE)
+        document = {"dry_run": any(value != "false" for value in named)}
+    kept: dict[str, Any] = {"cluster": "-", "dry_run": document.get("dry_run", False) is not False}
+    for key in ("adapter", "state_dir"):
+        with suppress(ValidationError, KeyError):
+            DaemonConfig.model_validate({**kept, key: document[key]}, context=context)
+            kept[key] = document[key]
+    return DaemonConfig.model_validate(kept, context=context), problem
 
 
 def _refuse_untrusted(path: str | Path) -> None:

@@ -84,7 +84,7 @@ class Cycle:
         # 6. Journal the intents: from here on a restart knows what may have happened.
         intended = self.tracker.intend(actions)
         # 7. Apply, and journal the outcome.
-        report.applied = carry_out(intended, self.applier)
+        report.applied = carry_out(intended, self.applier, self.clock)
         self.tracker.conclude(report.applied, dry=self.applier.dry)
         self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
         # 8. Report.

@@ -153,9 +153,9 @@ class JobTracker:
         if take_in(self.queue, snapshot, self._profiles.with_profile, records):
             self._trigger.renew()
         intended = [entry for entry in self.queue.active() if entry.intent is not None]
-        events = self.queue.observe(snapshot, records)
+        events = self.queue.observe(snapshot, records, self._adapter.capabilities.late_s)
         self.isolation.prune(snapshot)
-        shown = [entry for entry in intended if entry.handed or entry.state is not JobState.UNKNOWN]
+        shown = [e for e in intended if e.handed or not (e.missed or e.state is JobState.UNKNOWN)]
         self.write_ahead.close_intents(shown)
         self.log.add_events(events)
         for event in events:

@@ -35,20 +35,36 @@ def clean_lines(text: str) -> str:
     return "\n".join("\t".join(map(clean, line.split("\t"))) for line in text.split("\n"))
 
 
-def shell_words(words: Iterable[str]) -> str:
+def shell_words(words: Iterable[str], *, one_line: bool = False) -> str:
     r"""Return words as a line for a POSIX shell, in which no character but a newline can control a terminal.
 
     As shlex.join, but a harmful character is written as `"$(printf '\033')"`, so that the line is safe to read and
     the shell still sees the character.
+
+    Args:
+        words: any texts without NUL.
+        one_line: write newlines in the same way, too; those that end a word stay, as a shell would drop them.
     """
-    runs = groupby(shlex.join(words), lambda character: character != "\n" and clean(character) != character)
-    return "".join(_printf("".join(run)) if harmful else "".join(run) for harmful, run in runs)
+    return " ".join(_shell_word(word, len(word.rstrip("\n")) if one_line else 0) for word in words)
 
 
-def _printf(harmful: str) -> str:
-    """Return shell text that ends single quotes, makes these characters, and begins single quotes."""
-    octal = "".join(f"\\{byte:03o}" for byte in harmful.encode(errors="surrogateescape"))
-    return f"""'"$(printf '{octal}')"'"""
+def _shell_word(word: str, end: int) -> str:
+    """Return a quoted word, in which newlines before `end`, each with the next character, are made by printf."""
+
+    def is_made(i: int) -> bool:
+        if "\n" in word[max(0, i - 1) : i + 1] and i < end:
+            return True
+        return word[i] != "\n" and clean(word[i]) != word[i]
+
+    runs = ((made, "".join(word[i] for i in run)) for made, run in groupby(range(len(word)), is_made))
+    return "".join(_printf(text) if made else shlex.quote(text) for made, text in runs) or "''"
+
+
+def _printf(text: str) -> str:
+    """Return shell text that makes these characters."""
+    parts = (c.encode(errors="surrogateescape" if "\udc80" <= c <= "\udcff" else "replace") for c in text)
+    octal = "".join(f"\\{byte:03o}" for byte in b"".join(parts))
+    return f"\"$(printf '{octal}')\""
 
 
 def _escape(character: str) -> str:

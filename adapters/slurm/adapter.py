@@ -70,6 +70,8 @@ log = logging.getLogger("pilotfish.slurm")
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
+#: Seconds after which Slurm carries out no submission that `sbatch` gave up: munge's credential is valid for 300 s.
+LATE_S = 330.0
 #: For more jobs than this, reading the queue is less work, and a list of ids may be too long for a command.
 MOST_BY_ID = 1000
 
@@ -123,9 +125,13 @@ class SlurmAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
-        return Capabilities(
-            accounting=True, events=False, resolution_s=1.0, begins_within_s=begins, offers=True, power=True
-        )
+        what = Capabilities(accounting=True, events=False, offers=True, power=True)
+        return replace(what, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)
+
+    @property
+    def hand_over_by(self) -> str:
+        """The word in a comment, where it hands a job over."""
+        return "sbatch --comment=pilotfish ..." if self._cache.standings.selection.comment else ""
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
@@ -246,7 +252,7 @@ class SlurmAdapter(Adapter):
             return [f"# not done: {error}"]
         finally:
             self._writer.recorder, self._submitted, self._changed_keys = None, submitted, changed
-        return [shell_words(argv) for argv in argvs]
+        return [shell_words(argv, one_line=True) for argv in argvs]
 
     @property
     def _changes(self) -> Transport:

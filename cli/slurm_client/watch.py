@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.slurm import dependency
-from ...adapters.slurm.marks import claimed_time
+from ...adapters.slurm.marks import MARK, claimed_time
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.transport.scontrol import Allocation
@@ -228,6 +228,8 @@ def _log(
     placed = (claimed_time(job.comment) or claimed_time(job.admin_comment)) if job else None
     if job and placed is not None:
         entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
+    if job and (let_go := _let_go(job)) is not None:
+        entries.append((let_go, "released", "pilotfish left its start to Slurm"))
     if shown["start_time"] is not None:
         cores = [allocation.cores.get(node, ()) for node in shown["nodes"]] if allocation else []
         where = with_cores(shown["nodes"], cores if all(cores) else ())
@@ -241,11 +243,19 @@ def _log(
     return entries
 
 
+def _let_go(job: SlurmJob) -> float | None:
+    """Return when a job was left to Slurm, by its own comment, epoch seconds; None if it was not."""
+    marks = [found for text in (job.comment, job.admin_comment) for found in MARK.finditer(text)]
+    return max((float(found["time"]) for found in marks if found["kind"] == "let-go"), default=None)
+
+
 def _waits(job: SlurmJob, now: float) -> str:
     """Return why a job waits, by Slurm and by pilotfish."""
     if job.state is not JobState.PENDING:
         return ""
     what, why = ownership_of(job, Selection(), now)
+    if what in (Ownership.HELD, Ownership.FREE) and _let_go(job) is not None:
+        return f"pilotfish has let it go: Slurm chooses its start; Slurm says {job.reason}"
     if what is Ownership.HELD and job.begin is not None:
         left = max(0.0, job.begin - now)
         return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"

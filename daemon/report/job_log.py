@@ -34,7 +34,7 @@ class JobLog:
         self.cycle, self.now = 0, 0.0
         self._choices: dict[str, str] = {}
         self._last_error = ""  # several actions that fail alike in a row are logged once
-        self._dry_run_texts: dict[tuple[str, str], str] = {}  # a dry run makes the same decision in every cycle
+        self._repeated: dict[str, dict[str, str]] = {}  # by job and kind: a dry run, or a start that waits for its turn
         self._stuck: Mapping[str, str] = {}
 
     def add_events(self, events: Iterable[Event]) -> None:
@@ -106,10 +106,13 @@ class JobLog:
         last_error, self._last_error = self._last_error, applied.error
         if applied.error and applied.sent and applied.error != last_error:  # one not sent is logged for the cluster
             log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
-        self._add(entry.key, "failed" if applied.error else "dry-run" if dry else "applied", text)
+        kind = "failed" if applied.error else "dry-run" if dry else "applied"
+        self._add(entry.key, kind, text)
         choice = self._choices.pop(entry.key, "")
-        if dry:
-            self._dry_run_texts |= {(entry.key, "chosen"): choice, (entry.key, "dry-run"): text}
+        if dry or not applied.sent:
+            self._repeated[entry.key] = {"chosen": choice, kind: text}
+        else:
+            self._repeated.pop(entry.key, None)
 
     def add_rejected(self, rejection: Rejection) -> None:
         """Record an action that the check dropped."""
@@ -126,7 +129,7 @@ class JobLog:
             log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
 
     def _add(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
-        if self._dry_run_texts.get((key, kind)) == text:
+        if self._repeated.get(key, {}).get(kind) == text:
             return
         self._unsaved.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})

@@ -189,6 +189,8 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     run("PRAGMA synchronous=FULL")
     run("PRAGMA foreign_keys=ON")
     run("BEGIN IMMEDIATE")
+    if run("SELECT 1 FROM sqlite_master WHERE name = 'books'").fetchone():  # its name in earlier versions
+        run("ALTER TABLE books RENAME TO accounting")
     version = run("PRAGMA user_version").fetchone()[0]
     if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         for statement in filter(str.strip, _SCHEMA.split(";")):

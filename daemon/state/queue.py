@@ -133,6 +133,12 @@ class Entry:
         """Whether it is still ours to start."""
         return self.state is JobState.PENDING and not self.handed and self.intent is None
 
+    def miss(self, now: float) -> float:
+        """Note that a snapshot at `now` (epoch seconds) does not show the job; return for how long none has."""
+        self.missed_since = self.missed_since if self.missed else now
+        self.missed += 1
+        return now - self.missed_since
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -242,12 +248,13 @@ class Queue:
             and entry.key not in shown
         }
 
-    def observe(self, snapshot: Snapshot, records: Records | None = None) -> list[Event]:
+    def observe(self, snapshot: Snapshot, records: Records | None = None, late_s: float = 0.0) -> list[Event]:
         """Update all jobs from a snapshot, and return what happened, also to successors of failed jobs. O(jobs).
 
         Args:
             snapshot: the jobs at this moment.
             records: of the jobs that are `missing`; None if the resource manager keeps no records.
+            late_s: for how long a job whose submission was not answered is not submitted again, seconds.
         """
         views = {view.key: view for view in snapshot.jobs}
         events: list[Event] = []
@@ -256,7 +263,7 @@ class Queue:
             if view is None and (known := (records or {}).get(entry.key)) and known.state.ended:
                 view = known
             if view is None or view.restartable:
-                event = self._not_seen(entry, snapshot.time, view, records)
+                event = self._not_seen(entry, snapshot.time, view, records, late_s)
             else:
                 event = self._seen(entry, view)
             if event:
@@ -305,23 +312,26 @@ class Queue:
             return Event("started", entry, f"runs on {with_cores(entry.nodes, view.cores)}")
         return Event("seen", entry, f"is {view.state} in the resource manager")
 
-    def _not_seen(self, entry: Entry, now: float, left: JobView | None, records: Records | None) -> Event | None:
+    def _not_seen(
+        self, entry: Entry, now: float, left: JobView | None, records: Records | None, late_s: float
+    ) -> Event | None:
         """Update a job that is not shown, or (`left`) is shown as never begun and left alone."""
         unknown = left is not None or records is None or records.get(entry.key, entry) is None
         if (entry.intent is not None and (unknown or entry.refused)) or (left is not None and entry.handed):
+            if left is None and not entry.refused and entry.miss(now) < late_s:
+                return None  # its submission may still be carried out
             return self._start_failed(entry, now, left)
         if not entry.handed and entry.intent is None:
             return None
         if not unknown:
             entry.missed = 0
             return self._lose(entry, now, records)
-        entry.missed_since = entry.missed_since if entry.missed else now
-        entry.missed += 1
+        missed_for_s = entry.miss(now)
         patience_s = MISSED_S if records is None else UNRECORDED_S
-        if entry.missed < MISSED or now - entry.missed_since < patience_s or entry.cancel_wanted:
+        if entry.missed < MISSED or missed_for_s < patience_s or entry.cancel_wanted:
             return self._lose(entry, now, records)
         entry.state, entry.finish_time = JobState.FAILED, now
-        entry.reason = f"not shown for {now - entry.missed_since:.0f} s: it may have run, how it ended is not known"
+        entry.reason = f"not shown for {missed_for_s:.0f} s: it may have run, how it ended is not known"
         return Event("ended", entry, outcome(entry))
 
     def _lose(self, entry: Entry, now: float, records: Records | None) -> Event | None:
@@ -345,7 +355,7 @@ class Queue:
         if entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled before it started")
         entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
-        entry.attempts, entry.refused = entry.attempts + 1, ""
+        entry.attempts, entry.refused, entry.missed = entry.attempts + 1, "", 0
         return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:

@@ -2,14 +2,15 @@
 
 import dataclasses
 import logging
+import math
 from itertools import pairwise
 
 import pytest
 
-from pilotfish.adapters.base import AdapterError
-from pilotfish.daemon.apply import Recording, describe
+from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.daemon.apply import LONGEST_S, Recording, carry_out, describe
 from pilotfish.simulate.model.job import Provenance
-from pilotfish.simulate.model.plan import Submit
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 
@@ -87,6 +88,38 @@ def test_a_refused_start_fails_the_job_and_a_transient_one_is_tried_again(bench,
     bench.run(30)
     assert bench.states(workflow)["busy"] == "completed"
     assert bench.manager.runs == {"w.1/busy": 1}
+
+
+@pytest.mark.parametrize("restart", [None, 1, 100])
+@pytest.mark.parametrize("cancel", [None, 3])
+@pytest.mark.parametrize("delay", [1, 5, 60, 299, math.inf])
+def test_a_submission_that_is_carried_out_late_runs_once(bench, kit, delay, cancel, restart):
+    """Its answer is lost; it is submitted again only when it cannot be carried out any more, also after a restart."""
+    manager = bench.manager
+    manager.capabilities, submit, late = Capabilities(late_s=330.0), manager.apply, []
+
+    def apply(action):
+        if late or isinstance(action, Cancel):
+            return submit(action)
+        late.append((manager.time + delay, action))
+        raise AdapterError("sbatch did not answer", transient=True, kind="timeout")
+
+    manager.apply = apply
+    workflow = bench.submit(kit.job("a", seconds=500), kit.job("other", "a"))
+    for second in range(1500):
+        bench.run()
+        if second == restart:
+            bench.restart()
+        if second == cancel:
+            entries = bench.cycle.tracker.queue.submissions[workflow].entries.values()
+            bench.cycle.tracker.cancel(list(entries))
+        if late and manager.time >= late[0][0] and late[0][0] < math.inf:
+            manager.runs[f"{workflow}/a"] += f"{workflow}/a" in manager.views  # it knows no keys
+            submit(late[0][1])
+            late[0] = (math.inf, late[0][1])
+    assert manager.runs[f"{workflow}/a"] == (0 if cancel and delay == math.inf else 1)
+    assert set(bench.states(workflow).values()) == {"cancelled" if cancel else "completed"}
+    assert all(view.state.ended for view in manager.views.values())
 
 
 def test_a_missing_job_is_unknown_and_never_started_again(bench, kit):
@@ -243,6 +276,52 @@ def test_a_full_disk_stops_starts_is_logged_once_and_recovers(bench, kit, caplog
     bench.run(20)
     assert bench.cycle.mode == "live"
     assert bench.states(workflow) == {"first": "completed", "second": "completed"}
+
+
+@pytest.mark.parametrize("answer_s", [0.01, 1.0, 7.0])
+def test_a_slow_resource_manager_makes_a_cycle_do_less_not_last_longer(tmp_path, kit, answer_s):
+    """Starts of one cycle: as many as fit its time, the others later, each job once, and its log says so once."""
+    bench = kit.Bench(tmp_path / "journal.sqlite", kit.Manager(kit.cluster(nodes=8)))
+    now, slow = [0.0], bench.manager.apply
+
+    def apply(action):
+        now[0] += answer_s
+        slow(action)
+
+    bench.manager.apply = apply
+    bench.restart(clock=lambda: now[0])
+    workflow = bench.submit(*(kit.job(f"j{i}", seconds=300) for i in range(16)))
+    cycles = 0
+    while len(bench.manager.runs) < 16:
+        cycles, began, before = cycles + 1, now[0], len(bench.manager.runs)
+        report = bench.run()[0]
+        assert now[0] - began <= LONGEST_S + 2 * answer_s
+        assert len(bench.manager.runs) > before, "each cycle starts something"
+        assert bench.cycle.trigger.changed or not any(not each.sent for each in report.applied)
+        if cycles == 3:
+            bench.restart()
+    assert cycles == {0.01: 1, 1.0: 3, 7.0: 16}[answer_s]
+    assert set(bench.manager.runs.values()) == {1}
+    bench.run()
+    kinds = [record["kind"] for record in bench.journal.records(f"{workflow}/j15")]
+    assert len(kinds) <= 6 and kinds.count("applied") == 1
+    bench.kill()
+
+
+def test_actions_of_a_slow_resource_manager_do_not_keep_starts_waiting(kit):
+    now, done = [0.0], []
+
+    class Slow:
+        def apply(self, action):
+            now[0] += 3.0
+            done.append(action)
+
+    releases = [Release(f"slurm/{i}") for i in range(32)]
+    starts = [Place(f"slurm/{i}", kit.job(f"j{i}"), ("n1",)) for i in range(40, 80)]
+    results = carry_out([*releases, *starts], Slow(), lambda: now[0])
+    assert done == [*releases[:2], *starts[:2]]
+    assert [each.action for each in results] == [*releases, *starts]
+    assert sum(each.sent for each in results) == 4 and all(each.transient for each in results if not each.sent)
 
 
 def test_a_dry_run_prints_what_live_does_and_changes_nothing(tmp_path, kit):

@@ -6,7 +6,7 @@ import subprocess
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.text import clean, count, duration, fit, joules, pad, percent, seconds, shell_words, width
@@ -80,11 +80,15 @@ def test_numbers(shown, expected):
     assert shown == expected
 
 
-@given(st.lists(st.text(st.characters(codec=None, exclude_characters="\0"), max_size=20), min_size=1, max_size=3))
+@given(words=st.lists(st.text(st.characters(codec=None, exclude_characters="\0"), max_size=20), min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
-def test_a_shell_reads_back_the_words_of_a_line_that_is_harmless(words):
-    line = shell_words(words)
+@pytest.mark.parametrize("one_line", [False, True])
+@example(words=["a\nb\n\n'c\n\x1b", "\n", "", "it's\n$x"])
+@example(words=["\ud800"])
+def test_a_shell_reads_back_the_words_of_a_line_that_is_harmless(words, one_line):
+    line = shell_words(words, one_line=one_line)
     assert all(clean(part) == part for part in line.split("\n"))
+    assert not one_line or line.count("\n") == sum(len(word) - len(word.rstrip("\n")) for word in words)
     script = f"printf '%s\\0' {line}"
     try:
         expected = [word.encode(errors="surrogateescape") for word in words]

@@ -17,6 +17,7 @@ from pilotfish.adapters.slurm import marks
 from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
 from pilotfish.adapters.slurm.overdue import FIELDS, LONGEST_LIST, Reaper
 from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.transport import runner
 from pilotfish.cli.__main__ import main
 from pilotfish.simulate.errors import ConfigError
 
@@ -241,3 +242,54 @@ def test_a_node_list_that_is_too_long_is_not_expanded(folder: Path, more: int) -
     slurm = Slurm({"ReqNodes": ",".join(names)})
     assert len(slurm.rows[0]["ReqNodes"]) == LONGEST_LIST + more
     assert reaped(slurm, folder)[1] == ["release slurm/7"] * (1 - more)
+
+
+VALID = """schema: pilotfish/daemon/v1
+cluster: none.yaml
+adapter: {name: slurm}
+state_dir: mine
+cycle_seconds: 1
+dry_run: false
+"""
+#: What is wrong with a configuration: what is replaced in VALID, by what, and what is said about it.
+INVALID = (
+    ("", "", ""),
+    ("cycle_seconds: 1", "cycle_second: 1", "cycle_second: unknown key"),
+    ("cycle_seconds: 1", "cycle_seconds: soon", "cycle_seconds: found 'soon'"),
+    ("cycle_seconds: 1", "policy: [", "c.yaml"),
+    ("cycle_seconds: 1", "\tx: 1", "c.yaml"),
+    ("daemon/v1", "daemon/v9", "schema: found"),
+    ("cluster: none.yaml", "", "cluster: missing"),
+    ("{name: slurm}", "{name: slurm, options: {timeout_s: 99, max_defer_s: x}}", "timeout_s: found 99"),
+    ("{name: slurm}", "{name: slurm, options: {partitons: [a]}}", "partitons: unknown option"),
+    ("{name: slurm}", "{name: slurm, option: 1}", "adapter.option: unknown key"),
+    ("{name: slurm}", "[slurm]", "adapter: found"),
+    ("adapter: {name: slurm}", "adaptor: {name: slurm}", "adaptor: unknown key"),
+    ("state_dir: mine", "state_dir: 7", "state_dir: found 7"),
+    ("state_dir: mine", "state_dri: mine", "state_dri: unknown key"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "says"), INVALID)
+def test_an_invalid_configuration_does_not_stop_the_reaper(
+    old: str, new: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pin on record is released, whatever is wrong with the file; where it may say `dry_run: true`, none is."""
+    slurm, config, state = Slurm({}), tmp_path / "c.yaml", tmp_path / "mine"
+    monkeypatch.setattr(runner, "CommandRunner", lambda timeout_s: slurm)
+    monkeypatch.setenv("STATE_DIRECTORY", str(state))  # as its unit
+    monkeypatch.delenv("PILOTFISH_STATE", raising=False)
+    read_key(state / "slurm", make=True)
+    record(state / "slurm")
+    for dry in ("true", "yes", "'true'", "maybe", "false"):
+        config.write_text(VALID.replace(old, new).replace("false", dry))
+        config.chmod(0o600)
+        code = main(["reap", "--config", str(config)])
+        said = capsys.readouterr()
+        assert said.out == "release slurm/7\n", (dry, said.err)
+        assert (code == 0) is (not says and dry in ("true", "false"))
+        assert (says in said.err or dry not in ("true", "false")) and "Traceback" not in said.err
+        assert slurm.updates == ([["JobId=7", "ReqNodeList="]] if dry == "false" else [])
+    config.chmod(0o666)
+    assert main(["reap", "--config", str(config)]) == 1
+    assert "is not trusted" in capsys.readouterr().err and len(slurm.updates) == 1

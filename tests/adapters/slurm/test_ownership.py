@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of
 from pilotfish.adapters.slurm.placement.node_constraints import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 NOW = 1_000_000.0
@@ -129,3 +131,9 @@ def test_a_pin_has_as_many_nodes_as_the_job_asks_for() -> None:
     assert "asks for 1" in obstacle(OURS, places, ("n1", "n2"))
     assert "asks for 2" in obstacle(replace(OURS, nodes=2), places, ("n1", "n1"))
     assert "n3" in obstacle(OURS, places, ("n3",))
+
+
+@pytest.mark.parametrize(("comment", "by"), [(True, "sbatch --comment=pilotfish ..."), (False, "")])
+def test_a_command_that_hands_jobs_over_is_named_only_where_it_does(comment: bool, by: str) -> None:
+    cluster = Cluster("lab", (Node("n1", NodeType("t", 4, 2**32, 1e10)),))
+    assert create(cluster, comment=comment, partitions=["main"]).hand_over_by == by

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard import Forecaster
-from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
+from pilotfish.daemon.state.journal import Journal, JournalError, PendingUsage, Unsaved
 from pilotfish.daemon.state.queue import Forecast, Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
@@ -168,6 +168,26 @@ def test_a_journal_without_intervals_is_upgraded(filled):
         entry.forecast = Forecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
         again.save([entry])
         assert again.find("w.1").entries["a"].forecast.run_within == (7.0, 14.0)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_lookups_of_a_journal_that_calls_their_table_books_are_kept(filled, version):
+    path, journal, _ = filled
+    pending = PendingUsage("slurm/7", "align", 1.0, 2.0, 3.0, 1)
+    journal.save([], unsaved=Unsaved(pending=[pending]))
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("ALTER TABLE accounting RENAME TO books")
+        if version == 4:
+            database.execute("DROP TABLE requests")
+            for index in ("owned", "newest"):
+                database.execute(f"DROP INDEX {index}")
+            for column in ("owner", "size"):
+                database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
+        database.execute(f"PRAGMA user_version={version}")
+    for _ in range(2):
+        with closing(Journal(path)) as again:
+            assert again.usage_due(4.0, 9) == [pending]
 
 
 def test_another_version_is_refused(filled):
