@@ -48,7 +48,7 @@ class ErrorMetrics:
         self._intervals = make(
             Counter,
             "forecast_intervals_total",
-            f"Completed jobs: run time inside or outside its {LEVEL:.0%} prediction interval, by source of profile.",
+            f"Completed jobs: run time in or outside its {100 * LEVEL:.0f} % forecast interval, by source of profile.",
             ("source", "result"),
         )
         for source in SOURCES:
