@@ -1,7 +1,8 @@
 """Quantities that are valid and yet implausible: mostly a bare number whose unit was forgotten.
 
 Rule: a doubt is a warning and changes nothing. Bare numbers are in bytes, bytes/s and seconds; the bounds lie far below
-every real node. Of jobs only numbers with at most one decimal are doubted: programs write longer ones.
+every real node. Of jobs, whole numbers are doubted, and rates with one decimal: programs write floats, and rates below
+a kB/s with their unit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import defaultdict
 from typing import Any
 
 from ..simulate.model.cluster import Cluster
-from .quantities import format_size, is_number
+from .quantities import format_size
 from .text import count
 
 #: Below these a node cannot run an operating system: bytes, bytes/s.
@@ -45,8 +46,9 @@ class JobDoubts:
         for key, least in _OF_JOBS.items():
             part, _, last = key.rpartition(".")
             given = inline if part else data
-            value = given.get(last) if isinstance(given, dict) else None
-            if is_number(value) and 0 < value < least and value == round(value, 1):
+            value: Any = given.get(last) if isinstance(given, dict) else None
+            typed = type(value) is int or (type(value) is float and last == "bandwidth" and value == round(value, 1))
+            if typed and 0 < value < least:
                 self._found[key][job] = value
 
     def sentences(self, source: str) -> tuple[str, ...]:

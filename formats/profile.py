@@ -125,6 +125,8 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 
 def _dump(group: ThreadGroup) -> dict[str, Any]:
     given, demand = dump(group), group.service_demand
+    if 0 < group.bandwidth < 1000:  # a bare number as small as this is taken for a forgotten unit
+        given["bandwidth"] = f"{group.bandwidth!r}B/s"
     if isinstance(demand, Distribution):
         given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
     return given
