@@ -20,7 +20,7 @@ from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.queue import ending
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
-from .records import BEGUN, TAKEN_BACK, Record
+from .submission_records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
 
 LOST = "it has left the queue; how it ended is unknown"

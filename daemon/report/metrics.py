@@ -22,7 +22,7 @@ from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..check import occupancy
-from ..planning.guard import Forecaster
+from ..planning.guard_rail import Forecaster
 from .accuracy import NOT_RECORDED, SOURCES
 
 MOST_PROFILES = 50
