@@ -260,7 +260,7 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
-            pairs.setdefault(pair.job, {})[pair.beside] = pair.factor
+            pairs.setdefault(pair.job, {})[pair.neighbour] = pair.factor
     if kind.power and kind.power.states:
         given["power"]["states"] = {state.name: dump(state, ("name",)) for state in kind.power.states}
     return given

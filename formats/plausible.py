@@ -52,7 +52,7 @@ class JobDoubts:
                 self._found[key][job] = value
 
     def sentences(self, source: str) -> tuple[str, ...]:
-        """Return a sentence for each key of which a number is implausible; `source` is the file."""
+        """Return a sentence for each key with an implausible number; `source` is the file."""
         return tuple(f"{source}: {_doubt(key, jobs)}" for key, jobs in self._found.items())
 
 
