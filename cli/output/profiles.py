@@ -272,7 +272,7 @@ def show_recorded_scores(scores: Scores) -> None:
 
 def _score_lines(scores: Scores) -> tuple[str, str]:
     doubt = ", within noise" if scores.levels[-1].least <= 1.0 else ""
-    pressing = "unknown: it slows a streamer more than another one does"
+    pressing = "unknown: it slows a streamer more than another one"
     if scores.pressure is not None:
         pressing = f"{scores.pressure:.2f} of a streamer"
     return (

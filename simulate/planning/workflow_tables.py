@@ -181,7 +181,7 @@ def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
     for t, pair in pairs:
         if not 1.0 <= pair.factor < math.inf:
             raise InvariantError(
-                f"co-run factor of {pair.job!r} next to {pair.neighbour!r} is {pair.factor:g}, below 1"
+                f"co-run inflation of {pair.job!r} next to {pair.neighbour!r} is {pair.factor:g}, below 1"
             )
         factors[t * (len(rows) + 1) + rows[pair.job], rows[pair.neighbour]] = pair.factor
     return rows, factors
