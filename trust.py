@@ -267,7 +267,7 @@ def _folder(path: StrPath, *, make: bool, sticky: bool = False) -> str:
 
 
 def _walk(path: str, *, make: bool = False, follow: bool = True) -> str:
-    """Check every folder of a path, all of which may be sticky; return the path without links.
+    """Check every folder of a path, sticky or not; return the path without links.
 
     Args:
         path: absolute; the last part is a folder, too.
@@ -354,7 +354,7 @@ def _check_writers(status: os.stat_result, path: str, *, sticky: bool) -> None:
 
 
 def _others_can_write(status: os.stat_result, path: str) -> bool:
-    """Return whether the mode lets others write; a group of which this user is the only member is not counted.
+    """Return whether the mode lets others write; a group with this user as its only member is not counted.
 
     Many systems give each user such a group, and the umask 002.
     """

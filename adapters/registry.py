@@ -199,7 +199,7 @@ def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
     if found is None:
         able = [other for other in known if _has(other, what)]
         problem = (
-            f"found {name!r}{did_you_mean(name, able)}" if name not in known else lacks or f"{name!r} has no {what}()"
+            f"found {name!r}{did_you_mean(name, able)}" if name not in known else lacks or f"{name!r} starts no jobs"
         )
         raise ConfigError("adapter", "", problem, ", ".join(able))
     return cast("Callable[..., Any]", found)

@@ -24,7 +24,7 @@ from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.daemon.loop import Cycle
-from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal

@@ -123,7 +123,9 @@ ClusterFile = Annotated[
     Path | None,
     option("FILE", "Cluster file (YAML); replays also read SimGrid and IRMaSim platforms.", "--cluster", "-c"),
 ]
-ThisSite = option("NAME", "Resource manager: slurm, or local (this machine).", "--adapter", words=("slurm", "local"))
+ThisSite = option(
+    "NAME", "Resource manager: slurm, or local (this machine; no queue).", "--adapter", words=("slurm", "local")
+)
 ConfigFile = Annotated[
     Path | None,
     option(

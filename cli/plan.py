@@ -40,7 +40,7 @@ def plan(
         str | None,
         option("FORM", "Print the mapping for another scheduler: slurm, oar or json.", words=("slurm", "oar", "json")),
     ] = None,
-    adapter: Annotated[str | None, option("NAME", "Plan the queue of this resource manager: slurm.")] = None,
+    adapter: Annotated[str | None, options.ThisSite] = None,
     config: Annotated[Path | None, option("FILE", "Configuration of the service (YAML).")] = None,
     show_commands: options.ShowCommands = False,
     store: options.Store = None,
@@ -63,7 +63,7 @@ def plan(
     _check_combination(compare, as_json, plot, export)
     of_queue = adapter is not None or config is not None
     if of_queue is (workflow is not None):
-        raise bad("WORKFLOW", "needed: one thing to plan, a workflow or the queue of --adapter or --config")
+        raise bad("WORKFLOW", "give either a workflow, or --adapter or --config to plan a queue")
     if of_queue and (compare or replicates or plot or export or engine != "fluid"):
         lacks = "no --compare, --replicates, --plot, --export or --engine"
         raise bad("--adapter", f"a queue is planned once, by one policy: {lacks}")

@@ -10,7 +10,7 @@ from .guarded_planner import GuardedPlanner, simulate_plan
 from .learning.job_profiles import GivenProfiles
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
-from .planning.guard import Guard
+from .planning.guard_rail import Guard
 from .planning.plan_cache import PlanCache
 from .planning.problem import Options, Planner
 from .report.cycle_report import CycleReporter, Observer

@@ -1,7 +1,6 @@
 """The control loop: observe -> snapshot -> decide -> forecast -> check -> apply -> report.
 
-Rule: one thread, one pass, every step once. An intent is journalled before it is carried out; while the journal
-cannot be written, the daemon goes on observing and starts nothing.
+Rule: one thread, every step once. An intent that cannot be journalled is not carried out; observing goes on.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
 from .apply import Live, Recording, describe
 from .assembly import assemble
-from .planning.guard import Guard
+from .planning.guard_rail import Guard
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options
 from .report.cycle_report import CycleReport

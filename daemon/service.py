@@ -45,7 +45,7 @@ from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
-from .planning.guard import FORGOTTEN, Guard
+from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.problem import WINDOW, Options, Planner
 from .power_saving import PowerSaver
 from .report.calibration_metrics import Calibrations

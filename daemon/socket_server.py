@@ -1,6 +1,6 @@
 """The daemon's end of its socket: HTTP over a Unix socket, in the daemon's own thread.
 
-Rule: the permissions of the socket file decide which users may connect, and the kernel tells which user it is. Every
+Rule: the permissions of the socket file decide which users may connect, and the kernel reports which user it is. Every
 connection has one request, a deadline, and a bounded size; every user has a bounded number of connections. So no user
 keeps the daemon from its cycles, its memory, or its other users; of requests that wait, those of the user who has
 needed the least time come first.

@@ -26,7 +26,7 @@ from ..simulate.model.cluster import (
     Transition,
 )
 from ..simulate.model.network import Tree
-from .document_errors import Collector, bad, found, from_source, inside, shown
+from .document_errors import Collector, bad, found, from_source, shown
 from .files import check_schema, read_document
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
 from .quantities import (
@@ -167,7 +167,8 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
             continue
         for node in entry.pop("names"):
             if node in seen:
-                raise bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names")
+                wrong.add(bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names"))
+                break
             seen[node] = i
             nodes.append(Node(node, **entry))
         if len(nodes) > MOST_NODES:
@@ -226,13 +227,18 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
         "network": lambda value: build(Tree, _TREE, value, ("port",)),
         "oversubscription": _oversubscription,
     }
-    parts: dict[str, Any] = build(dict, table, data, ("node_types", "nodes"))
-    nodes = inside("nodes", _nodes, parts["nodes"], parts["node_types"])
-    known = {node.name for node in nodes}
-    groups = inside("clusters", _groups, parts["clusters"], known) if "clusters" in parts else {}
-    tree = _with_nodes(parts["network"], nodes, groups) if "network" in parts else None
+    wrong = Collector()
+    parts: dict[str, Any] = wrong.read("", build, dict, table, data, ("node_types", "nodes")) or data
+    types = parts.get("node_types")
+    if wrong.errors and isinstance(types, dict):  # stand-ins, to find what is wrong with the nodes, too
+        types = {str(key): NodeType(str(key), 1, 1.0, 1.0) for key in types}
+    nodes = wrong.read("nodes", _nodes, parts["nodes"], types) if types and "nodes" in parts else None
+    nodes, known = nodes or (), {node.name for node in nodes or ()}
+    groups = wrong.read("clusters", _groups, parts["clusters"], known) if known and "clusters" in parts else None
+    wrong.check()
+    tree = _with_nodes(parts["network"], nodes, groups or {}) if "network" in parts else None
     oversubscription = parts.get("oversubscription", 1.0)
-    return Cluster(parts.get("name", "cluster"), nodes, oversubscription, groups, source, tree)
+    return Cluster(parts.get("name", "cluster"), nodes, oversubscription, groups or {}, source, tree)
 
 
 def _with_nodes(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str, ...]]) -> Tree:
@@ -254,7 +260,7 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
-            pairs.setdefault(pair.job, {})[pair.beside] = pair.factor
+            pairs.setdefault(pair.job, {})[pair.neighbour] = pair.factor
     if kind.power and kind.power.states:
         given["power"]["states"] = {state.name: dump(state, ("name",)) for state in kind.power.states}
     return given

@@ -1,18 +1,23 @@
 """Quantities that are valid and yet implausible: mostly a bare number whose unit was forgotten.
 
 Rule: a doubt is a warning and changes nothing. Bare numbers are in bytes, bytes/s and seconds; the bounds lie far below
-every real node. Of jobs only whole numbers are doubted: programs write floats.
+every real node. Of jobs, whole numbers are doubted, and rates with one decimal: programs write floats, and rates below
+a kB/s with their unit.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from typing import Any
+
 from ..simulate.model.cluster import Cluster
 from .quantities import format_size
+from .text import count
 
 #: Below these a node cannot run an operating system: bytes, bytes/s.
 LEAST_NODE_MEMORY, LEAST_BANDWIDTH = 2.0**20, 1e6
-#: Below these a job's request is more likely a forgotten unit: bytes, seconds.
-LEAST_JOB_MEMORY, LEAST_WALLTIME = 2.0**10, 60.0
+#: Below these a job's request is more likely a forgotten unit: bytes, bytes/s, seconds.
+_OF_JOBS = {"memory": 1024, "profile.memory": 1024, "profile.bandwidth": 1000, "walltime": 60}
 
 
 def cluster_doubts(cluster: Cluster) -> list[str]:
@@ -29,27 +34,33 @@ def cluster_doubts(cluster: Cluster) -> list[str]:
     return doubts
 
 
-def job_doubts(bare_memory: dict[str, float], bare_walltime: dict[str, float]) -> tuple[str, ...]:
-    """Return a sentence for each kind of implausible request in a workflow file.
+class JobDoubts:
+    """Collects the bare numbers of the jobs of a workflow file that are implausibly small."""
 
-    Args:
-        bare_memory: job -> memory written as a bare number, bytes.
-        bare_walltime: job -> walltime written as a bare number, seconds.
-    """
-    small = [job for job, value in bare_memory.items() if 0 < value < LEAST_JOB_MEMORY]
-    short = [job for job, value in bare_walltime.items() if value < LEAST_WALLTIME]
-    doubts = []
-    if small:
-        value = bare_memory[small[0]]
-        doubts.append(f"{_first(small, 'memory')}: {value:g} means {value:g} bytes; was {value:g}MiB meant?")
-    if short:
-        value = bare_walltime[short[0]]
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, float]] = defaultdict(dict)  # key -> {job: number}
+
+    def read_job(self, job: str, data: dict[str, Any]) -> None:
+        """Read the memory, bandwidth and walltime of a job as its file gives them."""
+        inline = data.get("profile")
+        for key, least in _OF_JOBS.items():
+            part, _, last = key.rpartition(".")
+            given = inline if part else data
+            value: Any = given.get(last) if isinstance(given, dict) else None
+            typed = type(value) is int or (type(value) is float and last == "bandwidth" and value == round(value, 1))
+            if typed and 0 < value < least:
+                self._found[key][job] = value
+
+    def sentences(self, source: str) -> tuple[str, ...]:
+        """Return a sentence for each key with an implausible number; `source` is the file."""
+        return tuple(f"{source}: {_doubt(key, jobs)}" for key, jobs in self._found.items())
+
+
+def _doubt(key: str, jobs: dict[str, float]) -> str:
+    job, value = next(iter(jobs.items()))
+    where = f"jobs.{job}.{key}" + (f" (and {count(len(jobs) - 1, 'more job')})" if len(jobs) > 1 else "")
+    if key == "walltime":
         meant = f"{int(value)}:00" if value >= 1 else "MM:SS"
-        what = f"{value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} for minutes"
-        doubts.append(f"{_first(short, 'walltime')}: {what}")
-    return tuple(doubts)
-
-
-def _first(jobs: list[str], key: str) -> str:
-    others = f" (and {len(jobs) - 1} more jobs)" if len(jobs) > 1 else ""
-    return f"jobs.{jobs[0]}.{key}{others}"
+        return f"{where}: {value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} for minutes"
+    unit, meant = ("bytes/s", "GB/s") if key.endswith("bandwidth") else ("bytes", "MiB")
+    return f"{where}: {value:g} means {value:g} {unit}; was {value:g}{meant} meant?"

@@ -12,7 +12,7 @@ from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
 from .document_errors import bad, found, inside
 from .job_rules import DISTRIBUTIONS
 from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
-from .schema import build, dump, keyed, listed, mapping, name, one_of
+from .schema import build, dump, listed, mapping, name, one_of
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)
@@ -76,15 +76,20 @@ _WHOLE_JOB: dict[str, Convert[Any]] = {
 
 
 def _group(value: Any) -> ThreadGroup:
-    data = mapping(value)
-    group = build(ThreadGroup, _GROUP, {"count": 1, **data}, ("service_demand",))
+    return _checked_group(**build(dict[str, Any], _GROUP, value, ("service_demand",)))
+
+
+def _checked_group(count: int = 1, **parts: Any) -> ThreadGroup:
     for key in ("utilisation", "bandwidth"):
-        if group.phases and key in data:
+        if "phases" in parts and key in parts:
             raise bad("given together with phases", "in each phase instead", key=key)
-    return group
+    return ThreadGroup(count, **parts)
 
 
 _groups = listed(_group, least=1)
+#: Keys of a profile that has one thread group, which are those of the group and of the job.
+_FLAT = {"threads": _THREADS, **_GROUP, **_WHOLE_JOB}
+del _FLAT["count"]
 
 
 def parse_profile(value: Any, profile_name: str = "") -> Profile:
@@ -99,17 +104,13 @@ def parse_profile(value: Any, profile_name: str = "") -> Profile:
     """
     if isinstance(value, list):
         return Profile(_groups(value), profile_name)
-    data = dict(mapping(value))
-    if "groups" in data:
+    if "groups" in mapping(value):
         table = {"groups": _groups, **_WHOLE_JOB}
-        return build(Profile, table, data, ("groups",), name=profile_name)
-    of_group = ("threads", *(key for key in _GROUP if key != "count"))
-    keyed(data, (*of_group, *_WHOLE_JOB), ("service_demand",))
-    if "threads" in data:
-        data["count"] = inside("threads", _THREADS, data.pop("threads"))
-    group = _group({key: part for key, part in data.items() if key in _GROUP})
-    rest = {key: part for key, part in data.items() if key in _WHOLE_JOB}
-    return build(Profile, _WHOLE_JOB, rest, groups=(group,), name=profile_name)
+        return build(Profile, table, value, ("groups",), name=profile_name)
+    parts: dict[str, Any] = build(dict, _FLAT, value, ("service_demand",))
+    whole_job = {key: parts.pop(key) for key in _WHOLE_JOB if key in parts}
+    group = _checked_group(parts.pop("threads", 1), **parts)
+    return Profile((group,), profile_name, **whole_job)
 
 
 def dump_profile(profile: Profile) -> dict[str, Any]:
@@ -124,6 +125,8 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 
 def _dump(group: ThreadGroup) -> dict[str, Any]:
     given, demand = dump(group), group.service_demand
+    if 0 < group.bandwidth < 1000:  # a bare number as small as this is taken for a forgotten unit
+        given["bandwidth"] = f"{group.bandwidth!r}B/s"
     if isinstance(demand, Distribution):
         given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
     return given

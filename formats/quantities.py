@@ -127,20 +127,24 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: float, *, rate: bool = False) -> str:
-    """Format bytes for people, with three digits: 2GiB for whole multiples of 1024^n, else 500MB.
+    """Format bytes for people: 2GiB, or with three digits 9.89MiB; 500MB where only that is exact.
 
     Args:
         size: bytes, or bytes/s with `rate`.
         rate: write B/s, with decimal prefixes only.
     """
-    tail = "B/s" if rate else "B"
+    decimal = _scaled(size, 1000, ("", "k", "M", "G", "T", "P"), "B/s" if rate else "B")
+    if rate:
+        return decimal
     for i, prefix in reversed(list(enumerate("KMGTP", start=1))):
-        if not rate and size >= 1024**i and (size / 1024**i).is_integer() and size / 1024**i < 1024:
+        if (size / 1024**i).is_integer() and 1 <= size / 1024**i < 1024:
             return f"{size / 1024**i:.0f}{prefix}iB"
-    for prefix in ("P", "T", "G", "M", "k"):
-        if abs(size) >= 0.9995 * _PREFIXES[prefix]:
-            return f"{size / _PREFIXES[prefix]:.3g}{prefix}{tail}"
-    return f"{size:.3g}{tail}"
+    return decimal if size == float(f"{size:.3g}") else _scaled(size, 1024, ("", "Ki", "Mi", "Gi", "Ti", "Pi"), "B")
+
+
+def _scaled(size: float, base: int, prefixes: tuple[str, ...], tail: str) -> str:
+    i = next((i for i in range(len(prefixes) - 1, 0, -1) if abs(size) >= 999.5 * base ** (i - 1)), 0)
+    return f"{size / base**i:.3g}{prefixes[i]}{tail}"
 
 
 def number(low: float = 0.0, high: float = LARGEST, *, above: bool = False) -> Convert[float]:

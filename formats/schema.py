@@ -63,7 +63,12 @@ def keyed(
 
 
 def build(
-    make: Callable[..., T], table: Mapping[str, Convert[Any]], value: Any, required: Collection[str] = (), **more: Any
+    make: Callable[..., T],
+    table: Mapping[str, Convert[Any]],
+    value: Any,
+    required: Collection[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> T:
     """Convert each value of a mapping and return `make(**converted, **more)`.
 
@@ -72,6 +77,7 @@ def build(
         table: key -> converter; any other key is an error.
         value: the mapping.
         required: keys that must be there; the others are left to the defaults of `make`.
+        aliases: see `keyed`.
         more: further arguments of `make`.
 
     Raises:
@@ -79,7 +85,7 @@ def build(
     """
     wrong = Collector()
     try:
-        data = keyed(value, table, required)
+        data = keyed(value, table, required, aliases)
     except ConfigError as error:
         wrong.add(error)
         data = {key: part for key, part in value.items() if key in table} if isinstance(value, dict) else {}

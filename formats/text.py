@@ -111,12 +111,12 @@ def broken(text: str, cells: int, *, ascii_only: bool = False) -> list[str]:
     """Break `text` into lines of at most `cells` cells.
 
     Args:
-        text: broken after + and `, `; a longer piece is shortened by `fit`.
+        text: broken after `+`, `,` and `:`; a longer piece is shortened by `fit`.
         cells: width in terminal cells.
         ascii_only: see `fit`.
     """
     lines = [""]
-    for piece in re.split(r"(?<=[+,])(?! )|(?<=, )", text):
+    for piece in re.split(r"(?<=[+,:])(?! )|(?<=, )", text):
         if lines[-1] and width(lines[-1] + piece.rstrip()) > cells:
             lines.append("")
         lines[-1] += piece

@@ -18,10 +18,10 @@ from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
 from .document_errors import Collector, bad, found, from_source
 from .files import check_schema, decode, is_xml, parse_document, read_bytes
 from .job_rules import VARIABLE
-from .plausible import job_doubts
+from .plausible import JobDoubts
 from .profile import dump_profile
 from .quantities import Convert, above_zero, parse_duration, parse_size, whole
-from .schema import build, choice, entries, keyed, listed, name, text, word
+from .schema import build, choice, entries, listed, mapping, name, text, word
 from .text import count
 from .unpack import unpacked
 from .workflow_tasks import ProfilePool, Tasks, check_workflow, checked_tasks, default_warning, tasks_of, workflow_of
@@ -106,7 +106,7 @@ def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> W
     reader.report_missing(wrong)
     wrong.check()
     warnings = default_warning(reader.unknown) if reader.unknown else ()
-    warnings += job_doubts(reader.bare_memory, reader.bare_walltime)
+    warnings += reader.doubts.sentences(source)
     return Workflow(parts.get("name", "workflow"), parts["jobs"], source, warnings)
 
 
@@ -127,8 +127,7 @@ class _Jobs:
         self.named: dict[str, Profile | None] = {}
         self.missing: dict[str, list[str]] = {}
         self.unknown: list[str] = []
-        self.bare_memory: dict[str, float] = {}
-        self.bare_walltime: dict[str, float] = {}
+        self.doubts = JobDoubts()
         self.table: dict[str, Convert[Any]] = {
             "after": _after,
             "profile": self.profile,
@@ -145,19 +144,18 @@ class _Jobs:
         return tuple(entries(value, self.job, "at least one job").values())
 
     def job(self, key: str, value: Any) -> Job:
-        data, identity = keyed(value, self.table, aliases=_ALIASES), name(key)
-        for key, bare in (("memory", self.bare_memory), ("walltime", self.bare_walltime)):
-            if type(number := data.get(key)) is int:  # a file that a program wrote has floats
-                bare[identity] = number
+        data, identity = mapping(value), name(key)
+        self.doubts.read_job(identity, data)
         if "profile" in data:
             wanted = data["profile"]
             if isinstance(wanted, str) and self._find(wanted) is None:
                 self.missing.setdefault(wanted, []).append(identity)
-            return build(Job, self.table, data, id=identity)
-        if "command" not in data:
+        parts: dict[str, Any] = build(dict, self.table, data, aliases=_ALIASES)
+        if not parts.keys() & {"profile", "command"}:
             raise bad("neither profile nor command", "a job with a profile, a command, or both")
-        self.unknown.append(identity)
-        return build(Job, self.table, data, id=identity, profile=DEFAULT_PROFILE)
+        if "profile" not in parts:
+            self.unknown.append(identity)
+        return Job(identity, **{"profile": DEFAULT_PROFILE, **parts})
 
     def profile(self, value: Any) -> Profile:
         if not isinstance(value, str):

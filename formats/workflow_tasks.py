@@ -16,6 +16,7 @@ from .document_errors import bad
 from .job_rules import check_jobs
 from .profile import parse_profile
 from .schema import name
+from .text import count
 
 #: Service demand of a task whose recorded run time is zero, seconds.
 TINY_S = 1e-6
@@ -154,7 +155,8 @@ def default_warning(jobs: list[str]) -> tuple[str, ...]:
     """Return a warning that names the jobs planned with the default profile."""
     some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
     assumed = DEFAULT_PROFILE.provenance.note
-    return (f"{len(jobs)} of the jobs have no profile and are planned with the default ({assumed}): {some}",)
+    have = "has no profile and is" if len(jobs) == 1 else "have no profile and are"
+    return (f"{count(len(jobs), 'job')} {have} planned with the default ({assumed}): {some}",)
 
 
 class ProfilePool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..formats.text import percent
 from ..simulate.model.cluster import Cluster, NodeType
 from ..simulate.model.job import Profile
 from ..simulate.planning.workflow_tables import group_phases, measured_type
@@ -116,7 +117,7 @@ def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> 
 
 def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeType | None) -> Classification:
     if utilisation < SLEEPS:
-        return Classification(JobClass.SLEEPING, f"it uses a core for {utilisation:.0%} of its time")
+        return Classification(JobClass.SLEEPING, f"it uses a core for {percent(utilisation)} of its time")
     if not bandwidth:
         return Classification(None, "memory bandwidth is not known")
     if node is None:
@@ -126,7 +127,7 @@ def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeTyp
     if share >= MUCH:
         return Classification(JobClass.BANDWIDTH, why)
     if utilisation < BUSY:
-        return Classification(JobClass.MIXED, f"it uses a core for {utilisation:.0%} of its time, and {why}")
+        return Classification(JobClass.MIXED, f"it uses a core for {percent(utilisation)} of its time, and {why}")
     if ipc is not None and ipc < SLOW_IPC:
         return Classification(JobClass.LATENCY, f"{ipc:.2g} instructions per cycle, and {why}")
     if share > LITTLE:

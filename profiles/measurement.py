@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from statistics import median
 from typing import Any
 
+from ..formats.text import percent
 from ..simulate.model.job import Phase, Profile, Provenance, ThreadGroup
 
 #: A run counts as undisturbed if others kept a smaller share of the remaining cores busy.
@@ -131,12 +132,11 @@ class Measurement:
         """Return the profile of this run alone; an unknown bandwidth stays 0."""
         note = f"measured by {self.method}"
         if self.waiting and self.waiting >= 0.01:
-            note += f" next to other load: {self.waiting:.0%} of the time was spent waiting for a core, and is removed"
-        inflated = inflation(self.company) - 1 if self.company is not None else 0.0
-        if inflated:
+            note += f" next to other load: {percent(self.waiting)} of the time was waiting for a core, and is removed"
+        if self.company is not None and (inflated := inflation(self.company) - 1):
             note += (
-                f"; others kept {self.company:.0%} of the other cores busy: core time may be inflated by up to"
-                f" {inflated:.0%}"
+                f"; others kept {percent(self.company)} of the other cores busy: core time may be inflated by up to"
+                f" {percent(inflated)}"
             )
         groups = tuple(with_bandwidth(group, self.bandwidth or 0.0) for group in self.groups)
         if self.bandwidth is not None:

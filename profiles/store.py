@@ -120,7 +120,7 @@ class ProfileStore:
 
     @property
     def owner(self) -> int:
-        """The uid of the user whose store this is: of the file, or of this process while there is none."""
+        """The uid of the user whose store this is: of the file, or of this process before it exists."""
         try:
             return self.path.stat().st_uid
         except OSError:
@@ -141,7 +141,7 @@ class ProfileStore:
             latest: number of runs that still count, >= 1.
             date: today, ISO 8601.
             runs: further runs to add first, oldest first.
-            like: the profile that gives what no run measured, if there is none of that name yet.
+            like: the profile that gives what no run measured, if the name is new.
         """
         check_name(name)
         known = self.get(name) or (self.get(like) if like else None)

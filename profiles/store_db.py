@@ -61,7 +61,7 @@ class StoreFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Yield the open file, None if there is none yet. Raises ConfigError."""
+        """Yield the open file, None if it does not exist yet. Raises ConfigError."""
         with self._lock, self._guard():
             connection = self._found()
             if connection is None:

@@ -32,7 +32,7 @@ MARK = "TEST_RUN_GUARD"  # not PILOTFISH_...: fixtures drop those for servers th
 FOLDER = "TEST_RUN_FOLDER"
 HOLD = (sys.executable, "-S", "-E", str(Path(__file__).resolve()), "--hold")
 EVERY_S = 0.3
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER, MNT_DETACH = 36, 2
 GRACE_S = 1.0  #: between SIGTERM and SIGKILL, such that a program can tidy up
 PATIENCE_S = 20.0
 
@@ -55,9 +55,13 @@ def start(*also: int) -> str:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
+        env={
+            name: value for name, value in os.environ.items() if name != MARK
+        },  # the guardian of an outer run spares it
     )
     assert guardian.stdout is not None
     guardian.stdout.readline()  # it watches
+    guardian.wait()
     guardian.stdout.close()
     guardian.returncode = 0  # it ends after this process: nothing waits for it
     return mark
@@ -164,12 +168,16 @@ def _send(pids: Iterable[int], number: signal.Signals) -> None:
 
 def _watch(mark: str, place: str, watched: list[str]) -> None:
     """Wait until one of the watched processes has ended, then end the run and remove its folder."""
-    del os.environ[MARK]
+    if os.fork():  # no descendant of the run, which the guardian of an outer run ends
+        os._exit(0)
     print("watching", flush=True)
     processes = [(int(pid), begin) for pid, _, begin in (word.partition("@") for word in watched)]
     while all(started(pid) == begin for pid, begin in processes):
         time.sleep(EVERY_S)
     end(mark, *processes[0])
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        if (where := line.split()[1]).startswith(f"{place}/"):
+            ctypes.CDLL(None).umount2(where.encode(), MNT_DETACH)
     shutil.rmtree(place, ignore_errors=True)
 
 

@@ -114,4 +114,4 @@ def _folder(state_dir: Path) -> Finding:
         return Finding(PROBLEM, "state", f"the folder {state_dir} cannot be written: {there} does not allow it")
     free = os.statvfs(there).f_bavail * os.statvfs(there).f_frsize
     level = WARNING if free < 100e6 else OK
-    return Finding(level, "state", f"{state_dir} can be written, {format_size(float(f'{free:.3g}'))} free")
+    return Finding(level, "state", f"{state_dir} can be written, {format_size(free)} free")

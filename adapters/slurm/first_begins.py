@@ -1,7 +1,7 @@
 """The begin time with which each job was handed over, kept such that a new daemon and the reaper know it, too.
 
-Rule: a begin time that is another one now was moved by its user. Without the file, which is written soon after a job is
-first seen, a move by a few seconds cannot be told from a hold.
+Rule: a begin time that has changed since was moved by its user. Without the file, which is written soon after a job is
+first seen, a move by a few seconds looks like a hold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from ...trust import make_folder, open_file
 from .records import SlurmJob
 
-#: When a job was submitted, which tells it from an earlier one with its id, and its begin time; epoch seconds.
+#: When a job was submitted (an id can return later), and its begin time; epoch seconds.
 Seen = tuple[float | None, float | None]
 
 

@@ -172,7 +172,7 @@ class JobWriter:
         return found
 
     def _record(self, job: int, pin: Pin | None) -> None:
-        """Record a pin before it is set, or that there is none; nothing in a preview. Raises AdapterError."""
+        """Record a pin before it is set, or that a job has no pin; nothing in a preview. Raises AdapterError."""
         if self.recorder is None:
             self.changes.record.drop(job) if pin is None else self.changes.record.add(job, pin)
 

@@ -74,7 +74,7 @@ class Marks:
         return f"pilotfish:{kind}={time}:{self._tag(kind, time, job, uid, nodes)}"
 
     def find(self, kinds: Collection[str], text: str, job: int, uid: int, nodes: Iterable[str]) -> tuple[str, int]:
-        """Return kind and time of the last genuine mark of these kinds in a text, ("", 0) if there is none."""
+        """Return kind and time of the last genuine mark of these kinds in a text, or ("", 0)."""
         genuine = [
             (found["kind"], int(found["time"]))
             for found in MARK.finditer(text)
@@ -109,11 +109,11 @@ def claimed_time(text: str) -> float | None:
 
 
 def read_key(folder: Path | None, *, make: bool) -> bytes:
-    """Return the key of a state directory, b"" if there is none.
+    """Return the key of a state directory, b"" if it has no key.
 
     Args:
         folder: The directory; None: there is no key.
-        make: Make a key if there is none.
+        make: Make a key if it has no key.
 
     Raises:
         ConfigError: Others can read or replace the key, or it cannot be read or made.
@@ -257,7 +257,7 @@ def _pin_in(text: str) -> Pin:
 
 
 def _keep_key(path: Path, key: bytes) -> None:
-    """Write a key where there is none. Raises OSError."""
+    """Write a key to a directory without one. Raises OSError."""
     make_folder(path.parent)
     draft = path.with_name(f".mark.key.{os.getpid()}.{secrets.token_hex(4)}")
     _write(draft, key)

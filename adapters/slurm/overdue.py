@@ -200,7 +200,7 @@ def _time(text: str) -> float | None:
 
 
 def _nodes(text: str, most: int) -> tuple[str, ...]:
-    """Return the names of a node list, () if there is none, if it has more than `most` names, or is unreadable."""
+    """Return the names of a node list, () if it is empty, unreadable, or has more than `most` names."""
     try:
         return expand(text, most) if 0 < len(text) <= LONGEST_LIST else ()
     except ConfigError:

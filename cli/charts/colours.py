@@ -1,4 +1,4 @@
-"""Colours that people with a colour vision deficiency can tell apart, and that differ in grey.
+"""Colours that people with a colour vision deficiency can distinguish, and that differ in grey.
 
 Rule: the colour of a job depends on its name only, so a job has the same colour in every picture. The colours of jobs
 are equally light, so that a paler cell means idle resources and nothing else.

@@ -6,6 +6,7 @@ reported value within its noise says so.
 
 from __future__ import annotations
 
+import os
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -39,8 +40,8 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
         known: statistics of all its runs; None = no run was successful.
     """
     _print_groups(measured.to_profile(name))
-    waiting = "not known" if measured.waiting is None else f"{measured.waiting:.1%}"
-    others = "not known" if measured.company is None else f"{measured.company:.0%}"
+    waiting = "not known" if measured.waiting is None else percent(measured.waiting)
+    others = "not known" if measured.company is None else percent(measured.company)
     storage = "not known"
     if measured.read_bytes is not None:
         storage = f"{_size(measured.read_bytes)} read, {_size(measured.written_bytes)} written"
@@ -82,7 +83,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     about = profile.provenance
     alone = ""
     if about.interval:
-        alone = f"{about.interval[0] - 1:+.0%} to {about.interval[1] - 1:+.0%} of what was measured"
+        alone = f"-{percent(1 - about.interval[0])} to +{percent(about.interval[1] - 1)} of what was measured"
     facts = {
         "class": str(classed),
         "memory": _size(profile.memory or None),
@@ -111,29 +112,23 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
     Args:
         profiles: name -> profile and class.
         own: names in the store, and the uid of the user whose runs change each; the others are of the shipped library.
+            There is a column of owners if not all of them are the current user's.
     """
-    rows = []
+    rows, others = [], any(uid != os.geteuid() for uid in own.values())
     for name, (profile, classed) in profiles.items():
         about = profile.provenance
         origin = "library" if name not in own else count(about.runs, "run") if about.runs else about.source
         first = max(profile.groups, key=lambda group: group.count * group.demand)
         more = "+" if len(profile.groups) > 1 else ""
-        demand, utilisation = f"{first.count} x {first.demand:.4g} s{more}", f"{first.mean_utilisation:.2f}"
-        rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
-        rows.append(
-            (
-                name,
-                demand,
-                utilisation,
-                rate,
-                memory,
-                classed.name,
-                origin,
-                owner_name(own[name]) if name in own else "",
-            )
+        demand, utilisation = (
+            f"{first.count} x {first.demand:.{4 if first.demand >= 1 else 3}g} s{more}",
+            f"{first.mean_utilisation:.2f}",
         )
-    heads = numbers("demand", "used", "bandwidth", "memory")
-    Screen().table([Column("profile"), *heads, Column("class"), Column("from"), Column("owner")], rows)
+        rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
+        owner = [owner_name(own[name]) if name in own else ""] if others else []
+        rows.append([name, demand, utilisation, rate, memory, classed.name, origin, *owner])
+    heads = [Column("PROFILE"), *numbers("DEMAND", "USED", "BANDWIDTH", "MEMORY"), Column("CLASS"), Column("FROM")]
+    Screen().table([*heads, Column("OWNER")][: len(heads) + others], rows)
 
 
 def owner_name(uid: int | None) -> str:
@@ -157,7 +152,7 @@ def _strain(facts: Mapping[str, float]) -> str:
     for resource, word in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")):
         some, full = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")
         if some is not None:
-            stalls.append(f"{word} {some:.0%}" + (f" (all of it {full:.0%})" if full else ""))
+            stalls.append(f"{word} {percent(some)}" + (f" (all of it {percent(full)})" if full else ""))
     parts = [f"stalled for {', '.join(stalls)}"] if stalls else []
     if "throttled_s" in facts:
         parts.append(f"throttled {facts['throttled_s']:.3g} s")
@@ -186,12 +181,12 @@ def _print_groups(profile: Profile) -> None:
         )
         for group in profile.groups
     ]
-    Screen().table(numbers("threads", "service demand", "utilisation", "bandwidth"), rows)
+    Screen().table(numbers("THREADS", "SERVICE DEMAND", "UTILISATION", "BANDWIDTH"), rows)
     for group in profile.groups:
         of = f" of {group.count} x {group.demand:.4g} s" if len(profile.groups) > 1 else ""
         moving = len({phase.bandwidth for phase in group.phases}) > 1
         parts = [
-            f"{phase.share:.0%} at {phase.utilisation:.2f}"
+            f"{percent(phase.share)} at {phase.utilisation:.2f}"
             + (f" and {_size(phase.bandwidth, rate=True)}" if moving else "")
             for phase in group.phases
         ]
@@ -236,10 +231,10 @@ def show_changes(changes: Sequence[Change], new: str, old: str, bound: float) ->
         bound: relative change that is reported.
     """
     screen, differs = Screen(), "differs" if changes else "does not differ"
-    screen.put("", f"{new} {differs} from {old} by more than {bound:.0%}{':' if changes else ''}")
+    screen.put("", f"{new} {differs} from {old} by more than {percent(bound)}{':' if changes else ''}")
     for change in changes:
-        noise = "" if change.sure or change.noise is None else f", within noise: known to {change.noise:.0%}"
-        by = "" if change.ratio is None else f" ({change.ratio - 1:+.0%}{noise})"
+        noise = "" if change.sure or change.noise is None else f", within noise: known to {percent(change.noise)}"
+        by = "" if change.ratio is None else f" ({'+' * (change.ratio > 1)}{percent(change.ratio - 1)}{noise})"
         screen.put(f"  {change.key}: {_value(change.key, change.old)} -> {_value(change.key, change.new)}{by}")
 
 
@@ -256,7 +251,7 @@ def show_scores(scores: Scores) -> None:
     """Print the effect of each pressure, the scores, and the lines for a node type."""
     rows = [
         (
-            f"{level.pressure:.0%}",
+            percent(level.pressure),
             format_size(level.rate, rate=True),
             f"{level.factor:.3f}x",
             f"{level.least:.3f}-{level.most:.3f}",
@@ -264,7 +259,7 @@ def show_scores(scores: Scores) -> None:
         )
         for level in scores.levels
     ]
-    Screen().table(numbers("streamer", "moves alone", "program needs", "range", "streamer needs"), rows)
+    Screen().table(numbers("STREAMER", "MOVES ALONE", "PROGRAM NEEDS", "RANGE", "STREAMER NEEDS"), rows)
     show(*_score_lines(scores), "")
     show_pairs(scores.co_run_inflation, f"{scores.date}, {scores.rounds} x each")
 
@@ -277,7 +272,7 @@ def show_recorded_scores(scores: Scores) -> None:
 
 def _score_lines(scores: Scores) -> tuple[str, str]:
     doubt = ", within noise" if scores.levels[-1].least <= 1.0 else ""
-    pressing = "unknown: it slows a streamer more than another one does"
+    pressing = "unknown: it slows a streamer more than another one"
     if scores.pressure is not None:
         pressing = f"{scores.pressure:.2f} of a streamer"
     return (

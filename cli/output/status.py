@@ -14,7 +14,7 @@ from typing import Any
 from rich.text import Text
 
 from ...daemon.ipc import user_name
-from ...daemon.planning.guard import Forecaster
+from ...daemon.planning.guard_rail import Forecaster
 from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.text import Text
 
+from ...formats.quantities import plain
 from ...formats.text import broken, clean, count, decimals, duration, fit, joules, width
 from ...simulate.sweep import OBJECTIVES, BestRuns, Objective, cases, worth
 from ..streams import note
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 MOST_CASES = 8
 _WIDEST_NAME, _LEAST_POLICY = 30, 18
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else str(plain(value) if isinstance(value, float) else value)
 
 
 def _seconds(value: float) -> str:
@@ -54,7 +59,7 @@ def show_sweep(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None
     vary = [name for name in ("machine", "seed") if len({row[name] for row in rows}) > 1]
     differing = [name for name in same[1:] if len({row[name] for row in rows}) > 1]
     for case in found[:MOST_CASES]:
-        words = [f"{name} {case[0][name]}" for name in differing if case[0][name] is not None]
+        words = [f"{name} {_word(case[0][name])}" for name in differing if case[0][name] is not None]
         title = ", ".join([str(case[0]["workload"]), *words])
         judged = worth(case)
         screen.title(f"{fit(clean(title), screen.cells - 20)}: {count(len(case), 'run')}")
@@ -116,7 +121,7 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     names = ["workload", "policy", *(name for name in rest if len({row[name] for row in rows}) > 1)]
 
     def line(row: Row) -> tuple[str, ...]:
-        return tuple("" if row[name] is None else str(row[name]) for name in names)
+        return tuple(_word(row[name]) for name in names)
 
     columns = [Column(name.upper(), right=name in ("load", "seed"), most=_WIDEST_NAME) for name in names]
     lines = with_gap(rows, line, everything=False)

@@ -25,8 +25,8 @@ from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
 from ..plan_request import PlanRequest
 from ..streams import note, warn
-from . import records
-from .records import BEGUN, TAKEN_BACK, WHOLE, Record
+from . import submission_records as records
+from .submission_records import BEGUN, TAKEN_BACK, WHOLE, Record
 from .submit import Submitter, guessed, holds
 from .watch import Watched, job_reply, log_reply, read_workflows, workflow_reply
 

@@ -33,8 +33,8 @@ from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState
 from ..daemon_client import EndUnknownError
-from .records import TAKEN_BACK, WHOLE, Record
 from .settings import Settings
+from .submission_records import TAKEN_BACK, WHOLE, Record
 
 LONGEST_S = 86_400
 

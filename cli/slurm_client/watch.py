@@ -22,7 +22,7 @@ from ...daemon.state.queue import ending
 from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
-from .records import BEGUN, TAKEN_BACK, Record
+from .submission_records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
 
 LOST = "it has left the queue; how it ended is unknown"

@@ -23,7 +23,7 @@ class Isolation:
     """The workflows that make planning fail; `reasons` is why, by workflow or key of a job.
 
     Args:
-        queue: tells which job belongs to which workflow.
+        queue: knows which job belongs to which workflow.
     """
 
     def __init__(self, queue: Queue) -> None:

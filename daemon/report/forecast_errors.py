@@ -14,7 +14,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.profile_drift import ProfileDrift
-from ..planning.guard import Forecaster, Guard
+from ..planning.guard_rail import Forecaster, Guard
 from ..state.journal import Unsaved
 from ..state.queue import Entry
 from .accuracy import inside, model_of, relative_error, source_of

@@ -22,7 +22,7 @@ from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..check import occupancy
-from ..planning.guard import Forecaster
+from ..planning.guard_rail import Forecaster
 from .accuracy import NOT_RECORDED, SOURCES
 
 MOST_PROFILES = 50
@@ -48,7 +48,7 @@ class ErrorMetrics:
         self._intervals = make(
             Counter,
             "forecast_intervals_total",
-            f"Completed jobs: run time inside or outside its {LEVEL:.0%} prediction interval, by source of profile.",
+            f"Completed jobs: run time in or outside its {100 * LEVEL:.0f} % forecast interval, by source of profile.",
             ("source", "result"),
         )
         for source in SOURCES:

@@ -55,8 +55,8 @@ class Documents:
         """Return documents of many workflows.
 
         Args:
-            present: that have not ended.
-            past: ids of others, of which those with more than MOST_JOBS jobs are only counted.
+            present: workflows that have not ended.
+            past: ids of ended workflows; those with more than MOST_JOBS jobs are only counted.
         """
         documents, left = [], MOST_JOBS
         for workflow in past:

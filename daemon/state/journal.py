@@ -22,7 +22,7 @@ from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
 from ..codec import decode_stored, encode
 from ..ipc import Peer, user_name
-from ..planning.guard import Forecaster
+from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable

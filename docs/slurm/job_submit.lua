@@ -8,7 +8,7 @@
 -- job_submit.lua of its own adds what is above `slurm_job_submit`, and calls `pilotfish_hold` at the end of its own.
 -- To undo: first take `lua` out of JobSubmitPlugins and run `scontrol reconfigure`, then remove the file. Never the file
 -- first: slurmctld goes on with what it has read, and does not start again without it.
--- Source: https://slurm.schedmd.com/job_submit_plugins.html; Slurm 22.05, which does not tell a job's deadline.
+-- Source: https://slurm.schedmd.com/job_submit_plugins.html; Slurm 22.05, which does not pass a job's deadline.
 
 local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true, batch = true}; those of others are if
                           -- they have the word `pilotfish` in their comment

@@ -90,7 +90,7 @@ def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sampl
     Args:
         curve: fit to `bound`, the start of the search.
         bound: (threads, bytes/s together) of threads bound to their own memory.
-        unbound: (threads, bytes/s together) of threads of which some stream the memory of another node.
+        unbound: (threads, bytes/s together) of threads, some of them on the memory of another node.
 
     Source: DESiDE (Chahal et al., ICPE 2019), eq. 13-14: m = 1 + sigma_bw * (0.75 + 0.25 * delta_rl).
     """

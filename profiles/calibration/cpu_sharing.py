@@ -48,7 +48,7 @@ _LOW, _HIGH = np.array([0.0]), np.array([10.0])
 _STARTS = (0.1, 0.58, 2.0)
 _LONG_S = 1e6
 #: Measured mixes: the share of time that a job computes, and those of the others.
-JOB_MIXES = [(u, beside) for u in (0.3, 0.5, 0.7) for beside in ((1.0,), (u,), (u, u))]
+JOB_MIXES = [(u, others) for u in (0.3, 0.5, 0.7) for others in ((1.0,), (u,), (u, u))]
 PERIOD_S, RUNS = 0.04, 3
 #: Most periods that a turn of a job alone may take.
 ALONE = 1.15
@@ -148,7 +148,7 @@ class WaitSample:
     """A job next to others on one core, all of one thread: utilisations alone, and its time with them / alone."""
 
     utilisation: float
-    beside: tuple[float, ...]
+    others: tuple[float, ...]
     slowdown: float
 
 
@@ -168,18 +168,18 @@ class WaitFit:
         return margin is not None and margin <= _SURE_MARGIN and r2 is not None and r2 >= _LEAST_R2
 
 
-def slowdown(strength: float, utilisation: float, beside: Sequence[float]) -> float:
+def slowdown(strength: float, utilisation: float, others: Sequence[float]) -> float:
     """Return the engine's slowdown of a job next to others on a core that jobs share.
 
     Args:
         strength: the constant `queueing`.
         utilisation: of the job alone, (0, 1).
-        beside: utilisations of the others.
+        others: utilisations of the others.
     """
     kind = NodeType("core", 1, 1.0, 1.0, cpu_sharing=CpuSharing.PER_JOB, queueing=strength)
     jobs = tuple(
         Job(f"j{i}", Profile((ThreadGroup(1, u if i == 0 else u * _LONG_S, u),)))
-        for i, u in enumerate((utilisation, *beside))
+        for i, u in enumerate((utilisation, *others))
     )
     cluster = Cluster("one", (Node("n", kind),), float("inf"))
     return float(Simulation(Workflow("w", jobs), cluster).run("loadavg").finish[0])
@@ -189,11 +189,11 @@ def fit_waiting(waits: Sequence[WaitSample]) -> WaitFit | None:
     """Return the strength that best fits the logarithms of the slowdowns; None with fewer than two."""
     if len(waits) < 2:
         return None
-    mixes = dict.fromkeys((wait.utilisation, wait.beside) for wait in waits)
+    mixes = dict.fromkeys((wait.utilisation, wait.others) for wait in waits)
 
     def model(at: Array) -> Array:
         predicted = {mix: slowdown(max(0.0, float(at[0])), *mix) for mix in mixes}
-        return np.log([predicted[wait.utilisation, wait.beside] for wait in waits])
+        return np.log([predicted[wait.utilisation, wait.others] for wait in waits])
 
     times = np.array([wait.slowdown for wait in waits])
     seen = np.log(times)
@@ -216,17 +216,17 @@ def measure_waits(cpu: int, seconds: float) -> list[WaitSample]:
     """
     each = max(_LEAST_S, seconds / (2 * RUNS * len(JOB_MIXES)))
     found = []
-    for utilisation, beside in JOB_MIXES * RUNS:
+    for utilisation, others in JOB_MIXES * RUNS:
         alone = _turn_s(cpu, utilisation, (), each)
         if alone <= ALONE * PERIOD_S:
-            found.append(WaitSample(utilisation, beside, _turn_s(cpu, utilisation, beside, each) / alone))
+            found.append(WaitSample(utilisation, others, _turn_s(cpu, utilisation, others, each) / alone))
     return found
 
 
-def _turn_s(cpu: int, utilisation: float, beside: Sequence[float], seconds: float) -> float:
+def _turn_s(cpu: int, utilisation: float, others: Sequence[float], seconds: float) -> float:
     """Return the seconds of one period of computing and sleeping."""
     with contextlib.ExitStack() as stack:
-        for other in beside:
+        for other in others:
             process = stack.enter_context(session(cpu, _DUTY, other, _FOREVER_S, PERIOD_S))
             if process.stdout is None or process.stdout.readline() != "began\n":
                 raise OSError("a duty-cycle job could not be started")

@@ -34,7 +34,7 @@ Arrays = tuple[Array, Array, Array]
 #: A thread with its core for this share of the time is undisturbed; runs that suffice for a number.
 ALONE, LEAST = 0.95, 3
 #: Computing steps after each block of a triad: from pure streaming to hardly any traffic; those of the other tasks.
-EXTRAS, BESIDE = (0, 100, 200, 400, 800, 1600, 3200, 6400), (0, 200, 800)
+EXTRAS, RATES_OF_OTHERS = (0, 100, 200, 400, 800, 1600, 3200, 6400), (0, 200, 800)
 MOST_OTHERS, _MIX_RUNS, SHORTEST_S = 3, 3, 0.01
 
 
@@ -167,8 +167,8 @@ def mixes(cpus: int) -> Iterator[list[int]]:
 
     The first task next to one to three others; then halves of all cores; then twice as many tasks as cores.
     """
-    for others, extra, beside in product(range(1, min(MOST_OTHERS, cpus - 1) + 1), EXTRAS, BESIDE):
-        yield [extra, *[beside] * others]
+    for others, extra, rate in product(range(1, min(MOST_OTHERS, cpus - 1) + 1), EXTRAS, RATES_OF_OTHERS):
+        yield [extra, *[rate] * others]
     if cpus > MOST_OTHERS + 1:
         for extra in EXTRAS:
             yield [EXTRAS[0] if i % 2 else extra for i in range(cpus)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...formats.cluster import dump_cluster
 from ...formats.quantities import format_size
 from ...formats.schema import dump
-from ...formats.text import count
+from ...formats.text import count, percent
 from ...simulate.model.cluster import ContendingThreads, Contention
 from .node_switching import Switching
 from .result import Calibration, cluster
@@ -57,7 +57,7 @@ def rows(found: Calibration) -> Iterator[Row]:
         chosen = model(choice.contention, choice.contending_threads)
         yield Row("contention", chosen, "", "none clearly better" if choice.default else f"{choice.mixes} mixes")
         for each in choice.candidates:
-            off = f"off by {math.expm1(each.error):.1%}"
+            off = f"off by {percent(math.expm1(each.error))}"
             yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
     if found.piecewise is not None:
         for name, constant in found.piecewise.intervals.items():
@@ -92,7 +92,7 @@ def _rate(value: float) -> str:
 
 
 def _spread(figure: Figure) -> str:
-    return f"+- {figure.spread / figure.value:.1%}" if figure.value and figure.runs > 1 else ""
+    return f"+- {percent(figure.spread / figure.value)}" if figure.value and figure.runs > 1 else ""
 
 
 def _between(constant: Constant, *, rate: bool = False) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from ...formats.text import percent
 from ...simulate.model.cluster import CpuSharing
 from . import cpu_sharing, load_generators
 from .bandwidth import EVERY, CurveFit, RemoteFit, Sample, fit_curve, fit_remote
@@ -149,7 +150,7 @@ def _share(bench: _Bench) -> Figure | None:
         return None
     if cpu_sharing.sharing_of(share) is None:
         bench.notes.append(
-            f"how cores are shared is unclear: a job next to one of three processes got {share.value:.0%} of a core"
+            f"how cores are shared is unclear: next to one of three processes, one got {percent(share.value)} of a core"
         )
     return share
 
@@ -261,5 +262,5 @@ def _note_limits(bench: _Bench, found: Calibration) -> None:
     if len(disturbed) > len(bench.runs) / 10:
         bench.notes.append(
             f"the node was not idle: in {len(disturbed)} of {len(bench.runs)} runs other programs used the cores, for "
-            f"up to {1 - min(disturbed):.0%} of the time; calibrate again when it is idle"
+            f"up to {percent(1 - min(disturbed))} of the time; calibrate again when it is idle"
         )

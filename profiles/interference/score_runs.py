@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from ...formats.text import percent
 from ...simulate.errors import ConfigError
 from ..calibration.node_hardware import last_caches
 from ..measure.command import CommandError, measure
@@ -101,7 +102,7 @@ def co_run(
     runs = []
     for i in range(rounds):
         for pressure in PRESSURES:
-            progress(f"round {i + 1} of {rounds}: alone, then next to {pressure:.0%} of a streamer")
+            progress(f"round {i + 1} of {rounds}: alone, then next to {percent(pressure)} of a streamer")
             alone_s = _core_time(argv, mine, stdout)
             with Streamer(streaming, pressure, size) as streamer:
                 before = streamer.rate_over(ALONE_S)

@@ -229,9 +229,9 @@ def _with(kind: NodeType, scores: Sequence[Scores], counted: Callable[[str], boo
     """Return the node type with the pairs of each processor's scores, the latest if several have one."""
     pairs: dict[tuple[str, str], CoRun] = {}
     for model in dict.fromkeys(one.cpu_model for one in scores):
-        for job, beside in co_run_inflation(one for one in scores if one.cpu_model == model).items():
-            pairs |= {(job, other): CoRun(job, other, times) for other, times in beside.items()}
-    known = {(pair.job, pair.beside) for pair in kind.co_run_inflation}
+        for job, factors in co_run_inflation(one for one in scores if one.cpu_model == model).items():
+            pairs |= {(job, other): CoRun(job, other, times) for other, times in factors.items()}
+    known = {(pair.job, pair.neighbour) for pair in kind.co_run_inflation}
     if kind.contention is not Contention.NONE:
         known |= {key for key in pairs if all(map(counted, key))}
     more = [pair for key, pair in pairs.items() if key not in known]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...formats.text import percent
 from ..measurement import Measurement
 from ..probes.external_counter import ExternalCounterProbe
 from ..probes.imc import MemoryControllers
@@ -189,7 +190,7 @@ def conclude(
             add("instructions", perf.instructions, source)
         elif perf.instructions is not None:
             seen = (perf.cpu_s or 0.0) / whole_s if whole_s > 0 else 0.0
-            notes.append(f"perf: counted {seen:.0%} of the CPU time, too little for instructions")
+            notes.append(f"perf: counted {percent(seen)} of the CPU time, too little for instructions")
     if likwid is not None:
         add("ipc", likwid.ipc, "LIKWID, of the whole node")
     for name, source in _TRAFFIC.items():

@@ -26,7 +26,7 @@ SHARE = 0.002
 COMMAND_S = 0.05
 #: Least seconds between samples of counted jobs.
 SAMPLE_S = 1.0
-#: HardwareCounts for less CPU time than this, a job's rates mean nothing: the kernel tells it in steps of 10 ms.
+#: HardwareCounts for less CPU time than this, a job's rates mean nothing: the kernel reports it in steps of 10 ms.
 LEAST_S = 0.1
 
 

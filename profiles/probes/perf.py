@@ -16,6 +16,7 @@ import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ...formats.text import percent
 from .cgroup import own_groups
 from .external_counter import EventCounts, ExternalCounterProbe, counter_user, first_message
 from .probe import ROOT, read_number, read_text
@@ -103,7 +104,7 @@ def conclude(printed: str) -> EventCounts:
         return EventCounts(problem=f"it did not count: {first_message(printed)}")
     shares = [count.share for count in counts.values() if count.share is not None and count.value is not None]
     if min(shares, default=1.0) < WHOLE:
-        return EventCounts(problem=f"stepped back: the counters were shared for {1 - min(shares):.0%} of the time")
+        return EventCounts(problem=f"stepped back: the counters were shared for {percent(1 - min(shares))} of the time")
     task, instructions, cycles, loads, stores = (counts[e].value if e in counts else None for e in EVENTS)
     misses = None if loads is None or stores is None else (loads + stores) * CACHE_LINE
     unknown = [f"{event} is {counts[event].problem}" for event in EVENTS if event in counts and counts[event].problem]

@@ -62,7 +62,7 @@ def thesis(
                 raise ConfigError("thesis", name, f"found {value:g}", allowed)
     shares = np.array([_share_below(power + 1.0, *size) for power in range(machine.bit_length())])
     if shares[-1] < FITTING:
-        problem = f"less than {FITTING:.1%} of the sizes fit a machine of {machine}"
+        problem = f"less than {100 * FITTING:g} % of the sizes fit a machine of {machine}"
         raise ConfigError("thesis", "size", problem, "a smaller mean, or a larger machine")
     draw = generator(seed)
     submit = instants(draw.weibull(gap[0], jobs) * gap[1])

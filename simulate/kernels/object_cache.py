@@ -147,7 +147,7 @@ def _warn(text: str) -> None:
 
 
 def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
-    """Load a kernel; compile it, and keep it, where there is none."""
+    """Load a kernel; compile and keep it if it is missing."""
     path = object_file(kernel)
     code = _read(path)
     if code:
@@ -200,7 +200,7 @@ def _keep(path: Path | None, code: bytes, say: Callable[[str], None]) -> None:
 
 
 def _numba_directory(path: Path | None) -> str | None:
-    """The directory of numba's own cache, made; None: there is none that is trusted and can be written.
+    """The directory of numba's own cache, made; None if no directory is trusted and can be written.
 
     Numba unpickles what lies in it, also below directories of its own.
     """

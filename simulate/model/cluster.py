@@ -58,12 +58,12 @@ class PiecewiseLinear:
 class CoRun:
     """A measured co-run factor, in addition to bandwidth contention.
 
-    A job of profile `job` next to one of profile `beside` takes `factor` >= 1 times as long on its cores (caches,
+    A job of profile `job` next to one of profile `neighbour` takes `factor` >= 1 times as long on its cores (caches,
     latency; models, section 8).
     """
 
     job: str
-    beside: str
+    neighbour: str
     factor: float
 
 
@@ -206,7 +206,7 @@ class Cluster:
 
     @property
     def shared_memory(self) -> str | None:
-        """The first memory domain with several nodes; None if there is none."""
+        """The first memory domain with several nodes, or None."""
         domains = Counter(node.memory_domain for node in self.nodes if node.memory_domain is not None)
         return next((domain for domain, nodes in domains.items() if nodes > 1), None)
 

@@ -60,6 +60,7 @@ def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> 
         )
     if memory > nodes["memory"].max():
         largest = float(nodes["memory"].max())
-        return f"it needs {memory / 2**30:.3g} GiB on a node and the largest has {largest / 2**30:.3g} GiB"
+        needed, has = (f"{size / 2**30:.3g}GiB" if size >= 2**20 else f"{size:g} bytes" for size in (memory, largest))
+        return f"it needs {needed} on a node and the largest has {has}"
     where = "of its size" if shape["places"] < 0 else "of its size among those that may run it"
     return f"it needs {count} nodes {where} at once and there are {enough}"

@@ -110,7 +110,7 @@ def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> fl
 
 
 def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float) -> float:
-    """Return the maximum, over sets of jobs of which `room` run at once, of head + rounds + tail.
+    """Return the maximum, over sets of jobs, `room` at a time, of head + rounds + tail.
 
     Some place takes ceil(n / room) of the jobs, so it needs at least the least head, that many of the shortest jobs,
     and the least tail. Jobs with 0 seconds do not count.

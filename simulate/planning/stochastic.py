@@ -150,5 +150,5 @@ def _notes(workflow: Workflow, replicates: int, distinct: int, dominant: bool, s
     if not dominant:
         notes.append(f"all {replicates} replicates map differently: the most central mapping is shown")
     elif distinct > 1:
-        notes.append(f"dominant mapping of {distinct}: {share:.0%} of {replicates} replicates chose it")
+        notes.append(f"dominant mapping of {distinct}: {100 * share:.0f} % of {replicates} replicates chose it")
     return notes

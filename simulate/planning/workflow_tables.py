@@ -175,13 +175,15 @@ def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
     pairs = [(t, pair) for t, kind in enumerate(cluster.types) for pair in kind.co_run_inflation]
     if not pairs:
         return {}, _NO_INFLATION
-    names = dict.fromkeys(name for _, pair in pairs for name in (pair.job, pair.beside))
+    names = dict.fromkeys(name for _, pair in pairs for name in (pair.job, pair.neighbour))
     rows = {name: i for i, name in enumerate(names, 1)}
     factors = np.ones((len(cluster.types) * (len(rows) + 1), len(rows) + 1))
     for t, pair in pairs:
         if not 1.0 <= pair.factor < math.inf:
-            raise InvariantError(f"co-run inflation of {pair.job!r} beside {pair.beside!r} is {pair.factor:g}, below 1")
-        factors[t * (len(rows) + 1) + rows[pair.job], rows[pair.beside]] = pair.factor
+            raise InvariantError(
+                f"co-run inflation of {pair.job!r} next to {pair.neighbour!r} is {pair.factor:g}, below 1"
+            )
+        factors[t * (len(rows) + 1) + rows[pair.job], rows[pair.neighbour]] = pair.factor
     return rows, factors
 
 

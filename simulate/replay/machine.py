@@ -85,7 +85,7 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
 
 @dataclass(frozen=True, slots=True)
 class SplitGroups(Sequence[Interval]):
-    """The clusters of a machine of which one, `split`, has nodes that are not adjacent: access raises ConfigError."""
+    """The clusters of a machine if the nodes of one, `split`, are not adjacent: access raises ConfigError."""
 
     source: str
     split: str

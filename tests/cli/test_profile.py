@@ -75,12 +75,14 @@ def test_a_wrong_command_line_is_64(store, capfd, argv):
 
 def test_list_and_show(store, capfd):
     main(["profile", "run", "--name", "nap", "true"])
+    main(["profile", "run", "--name", "demo-transfer", "sleep", "0.01"])
     capfd.readouterr()
     assert main(["profile", "list"]) == 0
     out = capfd.readouterr().out
     assert "nap" in out
     assert "cg.C" in out
     assert all(len(line) <= 80 for line in out.splitlines())
+    assert out.startswith("PROFILE") and "OWNER" not in out and "…" not in out
     assert main(["profile", "show", "cg.C"]) == 0
     out = capfd.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())

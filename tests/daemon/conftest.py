@@ -18,7 +18,7 @@ from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.ipc import Peer
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.rpc import Requests

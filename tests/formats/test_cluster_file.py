@@ -175,7 +175,7 @@ node_types = st.builds(
     co_run_inflation=st.lists(
         st.builds(CoRun, state_names, state_names, st.floats(1, 1000)),
         max_size=4,
-        unique_by=lambda pair: (pair.job, pair.beside),
+        unique_by=lambda pair: (pair.job, pair.neighbour),
     ).map(lambda pairs: tuple(sorted(pairs, key=lambda pair: pair.job))),
 )
 

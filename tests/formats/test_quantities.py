@@ -127,7 +127,18 @@ def test_durations_for_people(seconds, text):
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0B"), (512, "512B"), (2 * 2**30, "2GiB"), (5e8, "500MB"), (1536, "1.54kB"), (999.6e9, "1TB")],
+    [
+        (0, "0B"),
+        (512, "512B"),
+        (2 * 2**30, "2GiB"),
+        (5e8, "500MB"),
+        (1536, "1.5KiB"),
+        (999.6e9, "931GiB"),
+        (10366976, "9.89MiB"),
+        (12637437952, "11.8GiB"),
+        (1010 * 2**20 - 1, "0.986GiB"),
+        (1000, "1kB"),
+    ],
 )
 def test_sizes_for_people(size, text):
     assert format_size(size) == text

@@ -84,7 +84,7 @@ def test_every_key_has_its_meaning(tmp_path):
     assert last.profile.groups[0].phases == (Phase(0.25, 0.5, 0.0), Phase(0.75, 1.0, 2e9))
     assert bare.profile is DEFAULT_PROFILE
     assert len(workflow.warnings) == 1
-    assert "1 of the jobs" in workflow.warnings[0]
+    assert "1 job has no profile" in workflow.warnings[0]
     assert "bare" in workflow.warnings[0]
 
 

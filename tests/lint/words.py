@@ -23,10 +23,18 @@ PHRASES = {
     r"\bthe more seldom\b": "the less often",
     r"\bsets it in\b|\bis wanted of\b": "use the field's verb",
 }
+#: The same, outside the tests.
+PRODUCT_PHRASES = {
+    r"(?<!`)\b[Bb]eside\b": "next to, or in addition to",
+    r"\bthere (is|are) none\b": "name the subject: 'it has no ...', or None",
+    r"\bof which\b": "two sentences, or a relative clause with a noun",
+    r"\b(was|is|are|be) told\b(?! to)|\b(kernel|which|log|metric|it) tells\b": "report, print, or pass",
+}
 SUFFIXES = {".py", ".md", ".yaml", ".yml", ".json", ".toml", ".sh", ".service", ".timer", ".conf", ".lua"}
 #: This file names the phrases.
 EXEMPT = {"tests/lint/words.py"}
 _BANNED = [(re.compile(pattern), plain) for pattern, plain in PHRASES.items()]
+_BANNED_IN_PRODUCT = [(re.compile(pattern), plain) for pattern, plain in PRODUCT_PHRASES.items()]
 
 
 def problems_in(name: str, lines: Iterable[str]) -> Iterator[str]:
@@ -36,8 +44,9 @@ def problems_in(name: str, lines: Iterable[str]) -> Iterator[str]:
         name: the file's path relative to the root, with forward slashes.
         lines: its lines.
     """
+    banned = _BANNED if name.startswith("tests/") else _BANNED + _BANNED_IN_PRODUCT
     for number, line in enumerate(lines, start=1):
-        for pattern, plain in _BANNED:
+        for pattern, plain in banned:
             if match := pattern.search(line):
                 yield f"{name}:{number}: {match.group()!r} (write: {plain})"
 

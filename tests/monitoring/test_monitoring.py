@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import pilotfish
-from pilotfish.daemon.planning.guard import Forecaster
+from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.profiles.calibration.calibration_records import save_record

@@ -34,13 +34,13 @@ def test_the_nas_benchmarks(name, kind):
 @pytest.mark.parametrize(
     ("job", "kind", "why"),
     [
-        (profile(0.2), JobClass.SLEEPING, "20%"),
-        (profile(0.2, 50e9), JobClass.SLEEPING, "20%"),
+        (profile(0.2), JobClass.SLEEPING, "20 %"),
+        (profile(0.2, 50e9), JobClass.SLEEPING, "20 %"),
         (profile(1.0), None, "bandwidth is not known"),
         (profile(1.0, 1e9), None, "IPC is not known"),
         (profile(1.0, 1e9, 2.0), JobClass.CPU, "0.1 times"),
         (profile(1.0, 1e9, 0.4), JobClass.LATENCY, "0.4 instructions"),
-        (profile(0.6, 1e9, 2.0), JobClass.MIXED, "60%"),
+        (profile(0.6, 1e9, 2.0), JobClass.MIXED, "60 %"),
         (profile(1.0, 10e9), JobClass.BANDWIDTH, "1 times"),
         (DEFAULT_PROFILE, None, "nothing is known"),
     ],

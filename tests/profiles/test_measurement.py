@@ -47,7 +47,7 @@ def test_company_lowers_the_lower_bound_only():
     assert crowded.groups == alone.groups
     assert crowded.provenance.interval[0] < alone.provenance.interval[0]
     assert crowded.provenance.interval[1] == alone.provenance.interval[1]
-    assert "up to 36%" in crowded.provenance.note and "50% of the time was spent waiting" in crowded.provenance.note
+    assert "up to 36 %" in crowded.provenance.note and "50 % of the time was waiting" in crowded.provenance.note
 
 
 def test_disturbed_runs_do_not_count_next_to_undisturbed_ones():

@@ -66,7 +66,7 @@ def test_stall_facts_are_shown_in_words(capsys):
     facts |= {"memory_peak": 2.0**30, "oom_kills": 0.0}
     show_profile(estimate("p", [replace(RUN, strain=facts)]), None, Classification(None, "nothing is known"))
     assert (
-        "held up: stalled for CPU 31% (all of it 2%), memory 0%; throttled 1.25 s;"
+        "held up: stalled for CPU 31 % (all of it 2.0 %), memory 0 %; throttled 1.25 s;"
         " memory peak 1GiB, caches included; at its memory limit 3 times "
     ) in " ".join(capsys.readouterr().out.split())
     show_profile(estimate("p", [RUN]), None, Classification(None, "nothing is known"))

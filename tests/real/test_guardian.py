@@ -103,6 +103,22 @@ def test_a_command_under_guard_takes_its_children_with_it(folder: Path) -> None:
     assert until(lambda: not guardian.marked(mark))
 
 
+def test_the_folders_of_a_run_and_of_a_run_within_it_are_removed_with_what_is_mounted_there(folder: Path) -> None:
+    mount = "mkdir $F/state && { mount -t tmpfs tmpfs $F/state || :; } 2>/dev/null"
+    inner = (
+        f"F=${guardian.FOLDER}; {mount}; echo $F > {folder}/inner.new; mv {folder}/inner.new {folder}/inner; sleep 600"
+    )
+    guarded = [sys.executable, guardian.__file__, "sh", "-c"]
+    outer = f"echo ${guardian.FOLDER} > {folder}/outer; {shlex.join([*guarded, inner])}; sleep 1"
+    run = subprocess.Popen([*guarded, outer], start_new_session=True)
+    assert until((folder / "inner").exists)
+    made = [Path((folder / name).read_text().strip()) for name in ("outer", "inner")]
+    assert made[0] != made[1] and all(place.is_dir() for place in made)
+    run.kill()
+    run.wait(PATIENCE_S)
+    assert until(lambda: not any(place.exists() for place in made)), made
+
+
 def test_a_held_daemon_that_overwrites_its_environment_is_found(folder: Path) -> None:
     daemon = f"setsid env -i sh -c 'while :; do sleep 0.2; done; echo {folder}' >/dev/null 2>&1 </dev/null &"
     inner = f"{shlex.join((*guardian.HOLD, 'sh', '-c', daemon))} && touch {folder}/started; sleep 600"

@@ -150,7 +150,7 @@ def piecewise(kind: NodeType, demands: Sequence[Demand]) -> list[float]:
 
 def inflation(kind: NodeType, demand: Demand, everyone: Sequence[Demand]) -> float:
     """Return the factor of the other jobs in the memory domain on core time: one measured excess for each of them."""
-    measured = {(pair.job, pair.beside): pair.factor for pair in kind.co_run_inflation}
+    measured = {(pair.job, pair.neighbour): pair.factor for pair in kind.co_run_inflation}
     neighbours = {d.job: d.profile for d in everyone if d.job != demand.job}
     return 1.0 + sum(measured.get((demand.profile, other), 1.0) - 1.0 for other in neighbours.values())
 

@@ -101,7 +101,7 @@ def word(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a comment byte for byte, "" if there is none.
+    """Return a comment byte for byte, "" for none.
 
     Bytes that are no UTF-8 are surrogates, as `os.fsdecode` makes them. Raises ValueError for what no command can pass
     on.

@@ -13,7 +13,7 @@ from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.one_off import WorkflowRun
-from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.accuracy import relative_error
 from pilotfish.daemon.report.metrics import Metrics

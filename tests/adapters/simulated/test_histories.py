@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.planning.guard import Guard
+from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal

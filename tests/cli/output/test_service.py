@@ -111,11 +111,11 @@ def test_the_times_of_a_job_log_are_right_aligned(monkeypatch, capsys):
 
 def test_a_job_log_begins_with_the_class_of_the_job(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20% of its time"}
+    about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20 % of its time"}
     for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
         show_job_log({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
         shown = capsys.readouterr().out.splitlines()[1]
-        assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20% of its time"]
+        assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20 % of its time"]
 
 
 def test_failure_lines_name_failed_jobs_and_not_cancelled_ones():

@@ -55,18 +55,22 @@ def test_a_run_that_fits_takes_one_line(capsys: pytest.CaptureFixture[str], monk
     assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]
 
 
+@pytest.mark.parametrize("selected", [{}, {"until": 86400.0, "min_size": 2, "load": 1.2}])
 def test_the_list_of_runs_shows_complete_policies(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, selected: dict[str, float]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     given = [{name: row[name] for name in ("run", "workload", "policy", "machine", "seed")} for row in rows(POLICIES)]
+    given = [row | dict.fromkeys(selected) for row in given[:1]] + [row | selected for row in given]
     show_runs(Screen(), given)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
     begin = next(i for i, line in enumerate(lines) if "order=sjf" in line)
-    assert "".join(re.findall(r"^(?:trace.swf.gz)? *(\S+)", "\n".join(lines[begin : begin + 3]), re.MULTILINE)) == LONG
+    words = re.findall(r"^(?:trace.swf.gz)? *(\S+)", "\n".join(lines[begin:]), re.MULTILINE)
+    assert "".join(words).startswith(LONG) and "86400.0" not in "".join(lines)
 
 
 def test_a_text_is_broken_after_commas_and_plus_signs() -> None:
     assert broken("a:b=1,c=2+d, machine 5, seed 0", 12) == ["a:b=1,c=2+d,", "machine 5,", "seed 0"]
+    assert broken("easy+opportunistic:t_idle=300", 15) == ["easy+", "opportunistic:", "t_idle=300"]
     assert broken("short", 12) == ["short"] and broken("x" * 20 + "+y", 9) == ["xxxx…xxx+", "y"]

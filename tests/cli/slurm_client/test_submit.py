@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.cli.slurm_client.client import _make_outputs
-from pilotfish.cli.slurm_client.records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.slurm_client.settings import Settings
+from pilotfish.cli.slurm_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.slurm_client.submit import LOCK_S, NotKnownError, Submitter
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.planning.guard import Forecaster
+from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.state.journal import Journal, JournalError, PendingUsage, Unsaved
 from pilotfish.daemon.state.queue import Forecast, Submission
 from pilotfish.simulate.errors import ConfigError

@@ -14,7 +14,7 @@ from pilotfish.profiles.calibration import cpu_sharing, load_generators
 from pilotfish.profiles.calibration import session as measuring
 from pilotfish.profiles.calibration.bandwidth import fit_curve
 from pilotfish.profiles.calibration.cpu_sharing import OTHERS, shares
-from pilotfish.profiles.calibration.load_generators import BESIDE, EXTRAS, measure_mixes, mixes
+from pilotfish.profiles.calibration.load_generators import EXTRAS, RATES_OF_OTHERS, measure_mixes, mixes
 from pilotfish.profiles.calibration.node_hardware import read_hardware
 from pilotfish.profiles.calibration.session import MOST_POINTS, counts
 
@@ -98,7 +98,7 @@ def test_mixes_are_of_few_tasks_all_cores_and_twice_the_cores(cpus: int, count: 
 
 def test_measured_mixes_have_rates_and_speeds() -> None:
     found = measure_mixes(CPUS[:2], 0.0, lambda tasks: 4096) if len(CPUS) > 1 else []
-    assert len(found) == (len(EXTRAS) * len(BESIDE) + 1 if len(CPUS) > 1 else 0)
+    assert len(found) == (len(EXTRAS) * len(RATES_OF_OTHERS) + 1 if len(CPUS) > 1 else 0)
     assert all(len(mix.rates) == len(mix.speeds) and min(mix.rates) > 0 and min(mix.speeds) > 0 for mix in found)
     assert all(mix.share == (0.5 if len(mix.rates) == 4 else 1.0) for mix in found)
 

@@ -26,7 +26,7 @@ def site(*kinds):
 
 
 def pairs(cluster, place=0):
-    return {(pair.job, pair.beside): pair.factor for pair in cluster.nodes[place].type.co_run_inflation}
+    return {(pair.job, pair.neighbour): pair.factor for pair in cluster.nodes[place].type.co_run_inflation}
 
 
 def unknown(name):

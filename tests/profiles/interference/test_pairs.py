@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
+from pilotfish.cli.output.profiles import show_recorded_scores
 from pilotfish.profiles.interference.scores import Level, Scores, co_run_inflation, factor, read_scores
 from pilotfish.simulate.errors import ConfigError
 
@@ -111,3 +112,9 @@ def test_a_factor_is_never_below_one_and_never_over_the_highest_level(times, one
     if times == sorted(times):
         low, high = sorted((one, other))
         assert factor(levels, low) <= factor(levels, high) + 1e-12
+
+
+@pytest.mark.parametrize("one", [ALIGN, STREAM, COUNT])
+def test_recorded_scores_fit_into_80_columns(one, capsys):
+    show_recorded_scores(one)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

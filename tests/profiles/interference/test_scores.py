@@ -30,7 +30,7 @@ def test_the_pairs_can_be_pasted_into_a_node_type():
     kind = {"cores": 4, "memory": "8GiB", "memory_bandwidth": "20GB/s", "co_run_inflation": scores.co_run_inflation}
     data = {"name": "c", "node_types": {"t": kind}, "nodes": [{"names": "a", "type": "t"}]}
     cluster = parse_cluster({"schema": "pilotfish/cluster/v1"} | data, "c.yaml")
-    pairs = {(pair.job, pair.beside): pair.factor for pair in cluster.types[0].co_run_inflation}
+    pairs = {(pair.job, pair.neighbour): pair.factor for pair in cluster.types[0].co_run_inflation}
     assert pairs == {("align", STREAMER): 1.3, (STREAMER, "align"): 1.25}
 
 

@@ -59,7 +59,7 @@ def test_node_counts_are_ignored_if_other_processes_ran():
 def test_partial_instructions_are_discarded():
     found = conclude({"perf": replace(PERF, cpu_s=4.0)}, 10.0, 5.0, alone=True)
     assert (found.ipc, found.instructions, found.bandwidth) == (1.5, None, 12.5)
-    assert found.notes == ("perf: counted 40% of the CPU time, too little for instructions",)
+    assert found.notes == ("perf: counted 40 % of the CPU time, too little for instructions",)
 
 
 def test_user_only_counts_are_labelled():

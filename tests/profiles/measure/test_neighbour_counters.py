@@ -78,7 +78,7 @@ def test_a_job_is_counted_until_it_has_ended(alongside, clock, job):
     settled(alongside, "a")
     found = alongside.collect("a", 10.0)
     assert (found.ipc, found.instructions) == (1.5, None) and not alongside.counts("a")
-    assert found.notes == ("perf: counted 90% of the CPU time, too little for instructions",)
+    assert found.notes == ("perf: counted 90 % of the CPU time, too little for instructions",)
 
 
 def test_jobs_take_turns_within_the_budget(alongside, clock, job):

@@ -116,7 +116,7 @@ def test_without_a_pmu_nothing_is_known():
 
 def test_shared_counters_are_unknown():
     found = conclude(SKYLAKE.replace("6000000000,,cycles:u,2000400000,100.00", "6000000000,,cycles:u,1200240000,60.00"))
-    assert found.ipc is None and found.problem == "stepped back: the counters were shared for 40% of the time"
+    assert found.ipc is None and found.problem == "stepped back: the counters were shared for 40 % of the time"
 
 
 def test_perf_without_permission_says_why():

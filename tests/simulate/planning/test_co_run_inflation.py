@@ -132,7 +132,7 @@ def test_a_decision_uses_the_factors() -> None:
 
 def test_a_factor_below_1_is_refused() -> None:
     cluster = make_cluster(1, co_run_inflation=(CoRun("a", "b", 0.9),))
-    with pytest.raises(InvariantError, match=r"'a' beside 'b' is 0\.9, below 1"):
+    with pytest.raises(InvariantError, match=r"'a' next to 'b' is 0\.9, below 1"):
         Simulation(flow(make_job("j")), cluster)
     with pytest.raises(ConfigError, match=r"node_types\.t\.co_run_inflation: has no interval form"):
         refuse_unmodelled(flow(make_job("j")), make_cluster(1, co_run_inflation=PAIRS))

@@ -282,7 +282,7 @@ def test_everything_done() -> None:
     "job, limit, reason",
     [
         (make_job("big", threads=5), 1.0, "5 threads.*largest takes 4"),
-        (make_job("fat", memory=101.0), math.inf, "GiB"),
+        (make_job("fat", memory=101.0), math.inf, "101 bytes.*100 bytes"),
         (make_job("wide", nodes=4), math.inf, "4 nodes.*3"),
     ],
 )

@@ -1,6 +1,6 @@
 """The guard trips on a full window of bad forecasts, and recovers without flapping."""
 
-from pilotfish.daemon.planning.guard import Forecaster, Guard
+from pilotfish.daemon.planning.guard_rail import Forecaster, Guard
 
 MEASURED, GIVEN, PREDICTED = (Forecaster("max-min", source) for source in ("measured", "given", "predicted"))
 
