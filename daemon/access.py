@@ -40,7 +40,7 @@ class Access:
     def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, operated: str, file: Path) -> None:
         self._quotas, self._everybody_sees = quotas, access.see == "everybody"
         self._submits, self._operated = not operated if access.submit is None else access.submit, operated
-        self._admins = {0, os.geteuid(), *(_uid(given, file) for given in access.admins)}
+        self._admins = {0, os.geteuid(), *(uid_of(given, file, "access.admins") for given in access.admins)}
         self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
 
     def administers(self, peer: Peer) -> bool:
@@ -88,13 +88,14 @@ class Access:
             raise ForbiddenError(f"{had} (allowed: {self._quotas.journal_mib:,}, quotas.journal_mib)")
 
 
-def _uid(given: str | int, file: Path) -> int:
+def uid_of(given: str | int, file: Path, key: str) -> int:
+    """Return the uid of a user who is given by name or uid. Raises ConfigError, which names the key of the file."""
     if isinstance(given, int):
         return given
     try:
         return pwd.getpwnam(given).pw_uid
     except KeyError:
-        raise ConfigError(str(file), "access.admins", f"no user {given!r} exists", "names or uids of users") from None
+        raise ConfigError(str(file), key, f"no user {given!r} exists", "names or uids of users") from None
 
 
 def _gid(name: str, file: Path) -> int:

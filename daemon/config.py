@@ -78,12 +78,22 @@ class SocketConfig(_Section):
     group: str | None = None
 
 
+UserName = str | Annotated[int, Field(ge=0)]
+
+
+class EventsConfig(_Section):
+    """The socket on which the resource manager reports the end of a job; without users there is none."""
+
+    users: list[UserName] = Field(default_factory=list)
+    path: str | None = None
+
+
 class AccessConfig(_Section):
     """Who may do what over the socket, beyond the permissions of the socket file."""
 
     submit: bool | None = None
     see: Literal["everybody", "own"] = "everybody"
-    admins: list[str | Annotated[int, Field(ge=0)]] = Field(default_factory=list)
+    admins: list[UserName] = Field(default_factory=list)
     admin_group: str | None = None
     root: bool = False
 
@@ -170,6 +180,7 @@ class DaemonConfig(_Section):
     keep_days: float = Field(default=30.0, gt=0)
     dry_run: bool = False
     socket: SocketConfig = SocketConfig()
+    events: EventsConfig = EventsConfig()
     access: AccessConfig = AccessConfig()
     quotas: QuotaConfig = QuotaConfig()
     metrics: MetricsConfig = MetricsConfig()
@@ -224,6 +235,12 @@ class DaemonConfig(_Section):
     def endpoint(self) -> str:
         """The path of the socket."""
         return str(Path(self.socket.path).expanduser()) if self.socket.path else paths.runtime_socket()
+
+    @property
+    def event_socket(self) -> Path:
+        """The file of the socket for events."""
+        path = self.events.path
+        return Path(path).expanduser() if path else Path(self.endpoint.removeprefix("ipc://")).parent / "events.sock"
 
     @property
     def profile_store(self) -> Path:

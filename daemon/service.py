@@ -28,9 +28,10 @@ from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
-from .access import Access
+from .access import Access, uid_of
 from .apply import Applier, Live, Recording
 from .assembly import assemble
+from .cadence import Cadence
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -40,7 +41,9 @@ from .config import (
     load_service_config,
     naming_config,
 )
+from .event_socket import EventSocket
 from .guarded_planner import simulate_plan
+from .ipc import socket_path
 from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
@@ -62,7 +65,6 @@ from .tracker import JobTracker
 log = logging.getLogger("pilotfish.service")
 #: Longest time that a client waits for an answer while jobs run, seconds.
 TICK_S = 0.1
-LEAST_GAP_S = 0.02
 PRUNE_EVERY_S = 86400.0
 #: Seconds that systemd grants for compiling the simulator, on however busy a machine.
 COMPILE_S = 900
@@ -118,6 +120,8 @@ class Service:
         self._faults: set[str] = set()
         self._prune_at = time.monotonic() + PRUNE_FIRST_S
         self._age_clock = AgeClock()
+        self._cadence = Cadence(self.config.cycle_seconds)
+        self._events: EventSocket | None = None
 
     def run(self) -> int:
         """Serve until SIGTERM or SIGINT; return the exit code. Raises ConfigError if it cannot start."""
@@ -181,6 +185,7 @@ class Service:
         prepare(["mapping.entry"], log.info)  # before the socket opens: no client or job waits for the compilation
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
+        self._events = self._event_socket(stack)
 
     def _export(self, stack: ExitStack) -> Exporter | None:
         """Serve the metrics; a dry run goes on without them while the daemon uses the port."""
@@ -260,6 +265,16 @@ class Service:
             log.warning("%s; the dry run listens at %s", error, own)
             return Server(own, requests.handle, **options)
 
+    def _event_socket(self, stack: ExitStack) -> EventSocket | None:
+        """Listen for events of the resource manager; a dry run beside a daemon leaves them to the daemon."""
+        section = self.config.events
+        if not section.users or self._server.path != socket_path(self.config.endpoint):
+            return None
+        users = [uid_of(user, self._file, "events.users") for user in section.users]
+        events = EventSocket(self.config.event_socket, users)
+        stack.callback(events.close)
+        return events
+
     def _access(self) -> Access:
         """Return who may do what; where a job that we start would run as an operator, no user may submit by default."""
         operated = self._adapter.name if self._adapter.capabilities.offers else ""
@@ -302,11 +317,13 @@ class Service:
             if self._reload_wanted:
                 self._reload()
             began = time.monotonic()
+            self._cadence.begin(began)
             self._one_cycle()
+            self._cadence.end(time.monotonic())
             notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
             ready = True
             self._prune(began)
-            self._pause(began)
+            self._pause()
 
     def _one_cycle(self) -> None:
         try:
@@ -333,30 +350,30 @@ class Service:
             self._faults.add(what)
             log.error("a cycle failed, please report this fault of pilotfish: %s: %r", what, str(error)[:200])
 
-    def _pause(self, began: float) -> None:
+    def _pause(self) -> None:
         """Answer clients until the next cycle is due, something happened, or a signal came."""
-        due, early = began + self.config.cycle_seconds, began + LEAST_GAP_S
+        news = False
         while not (self._stop or self._reload_wanted):
             self._server.serve()
-            if self._cycle.trigger.changed and not self._tracker.blocked:
-                due = early
-            left = due - time.monotonic()
+            changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
+            left = self._cadence.due(changed=changed) - time.monotonic()
             if left <= 0:
                 return
-            if self._sleep(left):
-                due = early
+            news = self._sleep(left) or news
 
     def _sleep(self, left: float) -> bool:
-        """Wait for a client, a signal or the resource manager; return whether the resource manager had news."""
+        """Wait for a client, a signal, an event or the resource manager; return whether the latter had news."""
         busy = self._reachable and self._tracker.any_running
-        descriptor = self._adapter.fileno()
+        descriptor, events = self._adapter.fileno(), self._events.fileno() if self._events else None
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
             return self._adapter.wait(self.config.cycle_seconds if virtual else min(left, TICK_S)) or virtual
-        self._server.wait(left, self._wakeup, *([] if descriptor is None else [descriptor]))
+        self._server.wait(left, self._wakeup, *(each for each in (descriptor, events) if each is not None))
         with suppress(BlockingIOError):
             while os.read(self._wakeup, 4096):
                 pass
+        if self._events and events is not None and self._events.heard():
+            self._cadence.hear(time.monotonic())
         return descriptor is not None and self._adapter.wait(0.0)
 
     def _prune(self, now: float) -> None:
@@ -400,6 +417,7 @@ class Service:
             self._cycle.trigger.renew()
             self._drift.configure(**self._drift_options())
             self._health.patience_s = self._patience_s()
+            self._cadence.every_s = self.config.cycle_seconds
             log.info("the configuration was reloaded: %s", ", ".join(sorted(changed & RELOADABLE)) or "nothing changed")
         notify("READY=1")
 

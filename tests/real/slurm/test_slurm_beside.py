@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 from real_world import eventually, pilotfish
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
@@ -176,3 +178,34 @@ def test_a_frozen_controller_runs_no_job_twice(slurm: SlurmCluster, daemon: Slur
     eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
     assert sorted(map(int, trail.read_text().split())) == list(range(6))
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
+
+
+@pytest.fixture
+def epilog(slurm: SlurmCluster) -> Iterator[Path]:
+    """The events' socket, of which slurmctld tells through the script that is shipped."""
+    path, script, before = slurm.shared() / "events.sock", slurm.path / "etc" / "job-end.sh", slurm.config.read_text()
+    shipped = (Path(__file__).parents[3] / "systemd" / "pilotfish-job-end.sh").read_text()
+    script.write_text(shipped.replace("/run/pilotfish/events.sock", str(path)))
+    script.chmod(0o755)
+    slurm.config.write_text(f"{before}EpilogSlurmctld={script}\n")
+    slurm.run("scontrol", "reconfigure")
+    yield path
+    slurm.config.write_text(before)
+    slurm.run("scontrol", "reconfigure")
+
+
+def test_a_job_follows_one_that_ends_long_before_the_next_look(
+    slurm: SlurmCluster, daemon: SlurmDaemon, epilog: Path
+) -> None:
+    first = slurm.submit("sleep 600", "--exclusive", f"--nodes={slurm.nodes}")
+    job = hand_over(slurm, "true")
+    config = yaml.safe_load(daemon.config.read_text())
+    events = {"users": ["slurm"], "path": str(epilog)}
+    daemon.config.write_text(yaml.safe_dump(config | {"cycle_seconds": 300.0, "events": events}))
+    daemon.start()
+    for _ in range(10):  # what changes rarely is read one thing in each cycle; root is heard, too
+        subprocess.run(["logger", "--socket", epilog, "look"], check=True)
+        time.sleep(1.0)
+    slurm.run("scancel", str(first), user="games")
+    eventually(lambda: all_ended(slurm, [job]), "the end of the job")  # the next look is 300 s away
+    assert slurm.show(job)["AdminComment"].startswith("pilotfish:pin=")

@@ -1,0 +1,108 @@
+"""The datagram socket on which the resource manager tells that something has happened, such as the end of a job.
+
+Rule: a datagram wakes the daemon and says nothing: what has happened is read from the resource manager. Only root, the
+daemon's own user and the users named in the configuration are heard; the kernel names the sender (SCM_CREDENTIALS,
+unix(7)). A flood by others closes the socket's ear for a while; cycles go on at their cadence.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import stat
+import struct
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+from ..formats.text import count
+from ..simulate.errors import ConfigError
+from ..trust import make_folder
+from .ipc import socket_path, user_name
+
+log = logging.getLogger("pilotfish.service")
+#: Datagrams of strangers in one second that close the ear, and for how many seconds.
+MOST_STRANGERS, DEAF_S = 20, 60.0
+_CREDENTIALS = struct.Struct("iII")
+_MOST_AT_ONCE = 1000
+
+
+class EventSocket:
+    """The socket; anybody may write to its file.
+
+    Args:
+        path: its file; the folder is made if missing.
+        users: uids that are heard, besides root and this user.
+        clock: monotonic, seconds.
+
+    Raises:
+        ConfigError: the socket cannot be made.
+    """
+
+    def __init__(self, path: Path, users: Collection[int], clock: Callable[[], float] = time.monotonic) -> None:
+        self.path, self._users, self._clock = socket_path(str(path)), {0, os.geteuid(), *users}, clock
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self._strangers, self._since, self._deaf_until = 0, -math.inf, -math.inf
+        if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
+            self._socket.close()
+            raise ConfigError("events", "path", f"{self.path} is there and is no socket", "a path of its own")
+        try:
+            make_folder(self.path.parent, sticky=True)
+            self._refuse_second()
+            self.path.unlink(missing_ok=True)
+            self._socket.bind(str(self.path))
+            self.path.chmod(0o666)
+        except OSError as error:
+            self._socket.close()
+            raise ConfigError("events", "path", f"cannot listen on {self.path}: {error.strerror}") from None
+
+    def _refuse_second(self) -> None:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            other.connect(str(self.path))
+            self._socket.close()
+            raise ConfigError("events", "path", f"another daemon listens on {self.path} already", "a path of its own")
+
+    def fileno(self) -> int | None:
+        """Return the descriptor to wait for; None while nothing is heard."""
+        return None if self._clock() < self._deaf_until else self._socket.fileno()
+
+    def heard(self) -> bool:
+        """Take what has arrived, without waiting; return whether one of those who are heard sent any of it."""
+        found = False
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                _, extra, _, _ = self._socket.recvmsg(0, socket.CMSG_SPACE(_CREDENTIALS.size))
+            except BlockingIOError:
+                return found
+            sender = next(
+                (_CREDENTIALS.unpack(data)[1] for _, kind, data in extra if kind == socket.SCM_CREDENTIALS), -1
+            )
+            if sender in self._users:
+                found = True
+            elif self._flooded_by(sender):
+                return found
+        return found
+
+    def _flooded_by(self, uid: int) -> bool:
+        """Count a datagram of a stranger; return whether it is one too many."""
+        now = self._clock()
+        if now - self._since > 1.0:
+            self._strangers, self._since = 0, now
+        self._strangers += 1
+        if self._strangers > MOST_STRANGERS:
+            self._deaf_until = now + DEAF_S
+            many = count(self._strangers, "datagram")
+            log.warning(
+                "%s in a second from %s, who is not in events.users: no events for %g s", many, user_name(uid), DEAF_S
+            )
+        return self._strangers > MOST_STRANGERS
+
+    def close(self) -> None:
+        """Close the socket and remove its file."""
+        self._socket.close()
+        with suppress(OSError):
+            self.path.unlink()
