@@ -223,7 +223,7 @@ class HandOver(Protocol):
 
     @property
     def hand_over_by(self) -> str:
-        """A command by which a user hands a job over. Default: there is none to show."""
+        """A command by which a user hands a job over. Default: none is shown."""
         return ""
 
     def place(self, action: Place) -> None:

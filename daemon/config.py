@@ -82,7 +82,7 @@ UserName = str | Annotated[int, Field(ge=0)]
 
 
 class EventsConfig(_Section):
-    """The socket on which the resource manager reports the end of a job; without users there is none."""
+    """The socket on which the resource manager reports the end of a job; it exists only if users are named."""
 
     users: list[UserName] = Field(default_factory=list)
     path: str | None = None

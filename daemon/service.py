@@ -266,7 +266,7 @@ class Service:
             return Server(own, requests.handle, **options)
 
     def _event_socket(self, stack: ExitStack) -> EventSocket | None:
-        """Listen for events of the resource manager; a dry run beside a daemon leaves them to the daemon."""
+        """Listen for events of the resource manager; a dry run leaves them to the daemon that listens."""
         section = self.config.events
         if not section.users or self._server.path != socket_path(self.config.endpoint):
             return None
