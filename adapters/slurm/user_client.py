@@ -53,7 +53,9 @@ class OwnJobs:
             if error.transient:
                 raise
             return None  # "Invalid job id specified": it has left the queue
-        return next((found for found in shown if found.uid == self.uid), None)
+        leader, plus, offset = job.partition("+")  # the parts of a heterogeneous job have ids in a row
+        part = int(leader) + int(offset) if plus else None
+        return next((found for found in shown if found.uid == self.uid and part in (None, found.id)), None)
 
     def ended(self, ids: Collection[int]) -> list[SlurmJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""

@@ -376,9 +376,13 @@ def test_a_user_asks_why_any_job_of_theirs_waits(user: User, make_user: Any, sit
     assert "left to Slurm, unless the site hands it over" in said[plain] and "JobHeld" in said[plain]
     assert "members of arrays" in said[array] and "members of arrays" in user("explain", f"{array}_2").stdout
     assert "pilotfish may choose its nodes" in said[asked] and f"as job {asked} of Slurm, held" in said[asked]
+    parts = site.submit("true", *held, "--job-name=first", ":", "--job-name=second")
+    found = [user("explain", f"{parts}+{offset}").stdout for offset in (0, 1)]
+    assert [f"as job {parts + offset} of Slurm" in text for offset, text in enumerate(found)] == [True, True]
+    assert user("explain", f"{parts}+2").returncode == 1
     done = make_user("news")("explain", str(asked))
     assert done.returncode == 1 and "no workflow of yours has a job" in done.stderr
-    site.run("scancel", *map(str, (plain, array, asked)))
+    site.run("scancel", *map(str, (plain, array, asked, parts)))
 
 
 def test_without_its_record_a_workflow_is_found_by_its_jobs(user: User, site: SlurmSite) -> None:
