@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -123,10 +124,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+@cache
+def _command() -> Any:
+    return typer.main.get_command(app)
+
+
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        command = typer.main.get_command(app)
-        result = command.main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
+        result = _command().main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
     except _UsageError as error:
         import textwrap
 

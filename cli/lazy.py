@@ -9,6 +9,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import typer
@@ -76,6 +77,7 @@ class Lazy:
     attribute: str
     summary: str
 
+    @cache  # noqa: B019  # of the few that the table of commands holds
     def load(self, name: str) -> Any:
         """Import the module and return the click command, named `name`."""
         found = getattr(importlib.import_module(self.module, __package__), self.attribute)

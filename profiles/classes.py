@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..formats.text import percent
-from ..simulate.model.cluster import Cluster, NodeType
+from ..simulate.model.cluster import Cluster, NodeType, group_phases, measured_type
 from ..simulate.model.job import Profile
-from ..simulate.planning.workflow_tables import group_phases, measured_type
 from . import library
 
 #: A thread below the first utilisation sleeps, and from the second on is busy.

@@ -18,8 +18,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from ...formats.document_errors import from_source
 from ...formats.files import check_schema, read_document
 from ...formats.quantities import Convert, number, whole
@@ -176,6 +174,8 @@ def factor(levels: Sequence[Level], pressure: float | None) -> float:
         levels: of the program, by rising pressure.
         pressure: of its neighbour, [0, 1]; None = above the last level, whose factor is then a lower bound.
     """
+    import numpy as np
+
     wanted = levels[-1].pressure if pressure is None else pressure
     times = [max(1.0, level.factor) for level in levels]
     return float(np.interp(wanted, [0.0, *(level.pressure for level in levels)], [1.0, *times]))

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from .job import Profile, ThreadGroup
     from .network import Network
 
 
@@ -216,3 +217,26 @@ class Cluster:
             return math.inf
         # 0.29 per core on 100 cores is 29 threads, although 0.29 * 100 is slightly less in binary.
         return math.floor(self.oversubscription * node.type.cores * (1 + 1e-9))
+
+
+def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
+    """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
+    if profile.measured_on is None:
+        return cluster.types[0]
+    return next((kind for kind in cluster.types if kind.name == profile.measured_on), None)
+
+
+def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) -> list[tuple[float, float, float]]:
+    """Return (isolated seconds, utilisation, bytes/s) of each phase of a thread group on node type `kind`."""
+    time = group.isolated_time
+    phases = [(p.share * time, p.utilisation, p.bandwidth) for p in group.phases] or [
+        (time, group.utilisation, group.bandwidth)
+    ]
+    if origin is None or origin is kind or origin == kind:
+        return phases
+    ratio = origin.relative_speed / kind.relative_speed
+    scaled = []
+    for work, utilisation, bandwidth in phases:
+        busy, idle = work * utilisation * ratio, work * (1.0 - utilisation)
+        scaled.append((busy + idle, busy / (busy + idle), min(bandwidth / ratio, kind.memory_bandwidth)))
+    return scaled

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import ClassVar
 
-import numpy as np
-
 from ..arrays import Array
 
 
@@ -64,6 +62,8 @@ class Network:
 
 def unlimited(speeds: Sequence[float]) -> Network:
     """Return a network of hosts with these speeds that limits nothing. O(hosts)."""
+    import numpy as np
+
     return Network(np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [Place("all")], ways=[NetworkRoute()])
 
 
@@ -82,6 +82,8 @@ class Tree:
 
     def network(self) -> Network:
         """See `Wiring`. O(groups^2)."""
+        import numpy as np
+
         count = max(self.group_of) + 1
         links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
         pairs = product(range(count), repeat=2)

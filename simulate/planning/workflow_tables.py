@@ -17,31 +17,8 @@ from ..arrays import Array
 from ..errors import InvariantError
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
-from ..model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, NodeType
-from ..model.job import Job, Profile, ThreadGroup, Wait, Workflow
-
-
-def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
-    """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
-    if profile.measured_on is None:
-        return cluster.types[0]
-    return next((kind for kind in cluster.types if kind.name == profile.measured_on), None)
-
-
-def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) -> list[tuple[float, float, float]]:
-    """Return (isolated seconds, utilisation, bytes/s) of each phase of a thread group on node type `kind`."""
-    time = group.isolated_time
-    phases = [(p.share * time, p.utilisation, p.bandwidth) for p in group.phases] or [
-        (time, group.utilisation, group.bandwidth)
-    ]
-    if origin is None or origin is kind or origin == kind:
-        return phases
-    ratio = origin.relative_speed / kind.relative_speed
-    scaled = []
-    for work, utilisation, bandwidth in phases:
-        busy, idle = work * utilisation * ratio, work * (1.0 - utilisation)
-        scaled.append((busy + idle, busy / (busy + idle), min(bandwidth / ratio, kind.memory_bandwidth)))
-    return scaled
+from ..model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, NodeType, group_phases, measured_type
+from ..model.job import Job, Profile, Wait, Workflow
 
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:

@@ -34,6 +34,14 @@ ONCE_COLD = "homeless"  #: the kind that compiles more than the smallest kernel
 #: What a command compiles where nothing is kept; tests/real/test_first_use.py has the simulator of workflows.
 COLD = {"pilotfish simulate -w small.swf": ["reader", "replay"]}
 
+#: Files that the commands of a document make.
+MADE = {
+    "docs/guides/replay.md": (
+        "run/jobs.csv", "run.html", "day.png", "energy.png", "compare.svg", "workload.json", "platform.xml",
+        "study/results.csv",
+    ),
+}  # fmt: skip
+
 Done = subprocess.CompletedProcess[str]
 
 
@@ -220,6 +228,11 @@ def test_there_are_commands() -> None:
         assert len([text for text in firsts if re.match(rf"pilotfish {name}\b", text)]) == 1, name
 
 
+def files(folder: Path) -> dict[Path, int]:
+    """Return the files below a folder, with the time of their last change, nanoseconds."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
 def type_all(
     kind: str, documents: dict[str, list[Line]], installed: Installed, record_property: Callable[[str, object], None]
 ) -> None:
@@ -231,8 +244,17 @@ def type_all(
         assert done.returncode == 0, done.stderr
         for document, lines in documents.items():
             for name, text in doc_commands.examples(document).items():
-                (someone.work / name).write_text(text)
+                if kind == EVERYTHING or name != "study.yaml":  # the stock has a shorter one
+                    (someone.work / name).write_text(text)
+            before = files(someone.work)
             failed += [f"{document}, as {kind}:\n{problem}" for problem in walk(someone, lines)]
+            made = [path for path, time in files(someone.work).items() if before.get(path) != time]
+            names = {str(path.relative_to(someone.work)) for path in made}
+            if kind == EVERYTHING and (missing := set(MADE.get(document, ())) - names):
+                failed.append(f"{document} did not make {sorted(missing)}")
+            studies = [path for path in made if path.name == "results.csv"]
+            rows = [row for path in studies for row in path.read_text().splitlines()[1:]]
+            failed += [f"{document}, as {kind}: not done: {row}" for row in rows if ",done," not in row]
         slowest = sorted(someone.took.items(), key=lambda item: -item[1])[:3]
         words = "; ".join(f"{seconds:.1f} s: {line}" for line, seconds in slowest)
         record_property("measured", f"{len(someone.took)} commands in {sum(someone.took.values()):.0f} s ({words})")

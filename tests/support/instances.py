@@ -6,6 +6,7 @@ Numbers come from short lists as well as from ranges, so that ties and simultane
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,24 @@ from pilotfish.simulate.planning.simulation import RunningJob
 
 PIECEWISE = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 PAPER = ("loadavg", "slf", "let", "mom")
+
+
+def rows_of(*columns: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Return jobs with one value of each column, all equally likely.
+
+    Each is drawn as one number: to draw each value costs hypothesis more than the reference and the replay together.
+    """
+    sizes = [len(column) for column in columns]
+    assert math.prod(sizes) < 2**24, "beyond it hypothesis prefers small numbers"
+
+    def row(number: int) -> tuple[Any, ...]:
+        found = []
+        for column, size in zip(columns, sizes, strict=True):
+            number, at = divmod(number, size)
+            found.append(column[at])
+        return tuple(found)
+
+    return st.integers(0, math.prod(sizes) - 1).map(row)
 
 
 def make_type(cores: int = 1, **fields: Any) -> NodeType:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live
@@ -342,9 +341,9 @@ def history(chance: random.Random) -> Iterator[History]:
         shutil.rmtree(folder)
 
 
-@given(chance=st.randoms(use_true_random=False))
-@settings(max_examples=HISTORIES)
-def test_every_job_runs_once_whatever_happens(chance: random.Random) -> None:
+@pytest.mark.parametrize("number", range(HISTORIES))
+def test_every_job_runs_once_whatever_happens(number: int) -> None:
+    chance = random.Random(number)
     with history(chance) as made:
         alive = chance.random() < 0.7
         for _ in range(chance.choice((10, 30, 60))):

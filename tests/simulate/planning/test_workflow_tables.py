@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, group_phases, measured_type
 from pilotfish.simulate.model.job import Phase, Profile, ThreadGroup
-from pilotfish.simulate.planning.workflow_tables import group_phases, measured_type, scaling_notes
+from pilotfish.simulate.planning.workflow_tables import scaling_notes
 from tests.support.instances import groups, node_types
 
 SLOW = NodeType("slow", 1, 100.0, 10e9, frequency=1e9)

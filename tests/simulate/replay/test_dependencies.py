@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from tests.simulate.replay import test_power_tables as test_powered
 from tests.simulate.replay.test_python_loop import same
 from tests.simulate.replay.test_replay import JOB, places, workload
 from tests.support import python_policies
+from tests.support.instances import rows_of
 
 #: Most jobs are submitted together, as the tasks of a workflow, and succeed.
 TASK = st.one_of(JOB, JOB.map(lambda job: (0.0, min(job[1:3]), max(job[1:3]), job[3] % 9 + 1)))
@@ -49,9 +51,9 @@ MACHINES = st.one_of(st.integers(1, 12), st.integers(60, 130))
 @st.composite
 def graphs(draw: st.DrawFn, jobs: Workload) -> Workload:
     """Return the workload with random dependencies, also on later rows."""
-    place = draw(st.permutations(range(len(jobs))))
-    numbers = st.integers(0, len(jobs) - 1)
-    drawn = draw(st.sets(st.tuples(numbers, numbers), max_size=2 * len(jobs)))
+    rows = range(len(jobs))
+    place = random.Random(draw(st.integers(0, 2**16))).sample(rows, len(rows))
+    drawn = draw(st.sets(rows_of(rows, rows), max_size=2 * len(jobs)))
     pairs = sorted((min(pair, key=lambda i: place[i]), max(pair, key=lambda i: place[i])) for pair in drawn)
     pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
     return with_pairs(jobs, pairs)

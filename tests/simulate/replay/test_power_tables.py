@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,14 @@ from pilotfish.simulate.replay.power_policies import (
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_powered import Machine
 from tests.simulate.replay.test_replay import places, workload
+from tests.support.instances import rows_of
 
 #: Numbers with exact sums and products, so the order of additions does not matter.
-EIGHTHS = st.integers(0, 96).map(lambda n: n / 8)
-WHOLE = st.integers(0, 12).map(float)
-TIMES = st.one_of(WHOLE, EIGHTHS)
-GAPS = st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.0, 3.0])
-JOB = st.tuples(GAPS, TIMES, TIMES, st.integers(1, 9))
-ENDLESS = st.tuples(GAPS, TIMES, st.one_of(TIMES, st.just(np.inf)), st.integers(1, 9))
+WHOLE = [float(n) for n in range(13)]
+TIMES = [*(7 * WHOLE), *(n / 8 for n in range(97))]
+GAPS = [0.0, 0.0, 0.5, 1.0, 1.0, 3.0]
+JOB = rows_of(GAPS, TIMES, TIMES, range(1, 10))
+ENDLESS = rows_of(GAPS, TIMES, [*TIMES, *(len(TIMES) * [np.inf])], range(1, 10))
 MACHINES = st.sampled_from([2, 3, 4, 5, 6, 8, 9, 70])  # small machines, so that jobs compete
 POWERS = st.builds(
     lambda idle, more, over, off, on_s, off_s: Powers(
@@ -67,10 +68,10 @@ TIGHT = st.builds(
     lambda order, kind, share, off: Saving(Easy(order), off, kind(budget=Amount(share / 32, share=True), stage=1.0)),
     st.sampled_from(["fcfs", *CHANGING]), st.sampled_from([EnergyBudget, ReducePC]), st.integers(12, 28), SHUTDOWNS,
 )  # fmt: skip
-DENSE = st.tuples(st.sampled_from([0.0, 0.5]), TIMES, WHOLE, st.integers(1, 4))
+DENSE = rows_of([0.0, 0.5], TIMES, WHOLE, range(1, 5))
 #: Numbers whose sums depend on the order of additions.
-THIRDS = st.integers(0, 36).map(lambda n: n / 3)
-THIRD = st.tuples(st.sampled_from([0.0, 1 / 3, 0.5]), THIRDS, THIRDS, st.integers(1, 4))
+THIRDS = [n / 3 for n in range(37)]
+THIRD = rows_of([0.0, 1 / 3, 0.5], THIRDS, THIRDS, range(1, 5))
 #: Machines that boot for as long as a job runs.
 BOOTING = st.builds(
     lambda idle, more, on_s: Powers(idle, idle + more, idle, idle + more, 0.0, idle + more, on_s, idle, 0.5),
@@ -170,7 +171,14 @@ def test_it_equals_the_reference_with_little_energy_boots_and_rounding(
     same(rows, machine, policy, powers, 0)
 
 
-@given(st.lists(st.one_of(DENSE, THIRD), min_size=6, max_size=40), st.sampled_from([3, 4, 5, 8]),
+def each(*columns: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(*map(st.sampled_from, columns))
+
+
+MIXED = st.one_of(each([0.0, 0.5], TIMES, WHOLE, range(1, 5)), each([0.0, 1 / 3, 0.5], THIRDS, THIRDS, range(1, 5)))
+
+
+@given(st.lists(MIXED, min_size=6, max_size=40), st.sampled_from([3, 4, 5, 8]),
        st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), INERTIAL), POWERS)  # fmt: skip
 @settings(max_examples=400, deadline=None)
 def test_it_equals_the_reference_with_an_incremental_horizon(
@@ -203,7 +211,6 @@ def test_a_reservation_is_updated_when_machines_are_kept_off() -> None:
         "easy:order=unicep+energybud:budget=60%+opportunistic",
     ],
 )
-@pytest.mark.uncounted  # counting lines takes four times as long as the reference
 def test_it_equals_the_reference_with_the_power_of_a_real_node(text: str) -> None:
     jobs, policy = lublin(250, 256, kind="untyped", load=1.2), parse(text)
     done, plain = replay(jobs, 256, policy), Machine(jobs, 256, policy, TAURUS_POWERS)

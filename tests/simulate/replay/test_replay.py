@@ -21,13 +21,19 @@ from pilotfish.simulate.replay.policy_options import Amount
 from pilotfish.simulate.replay.power_policies import Inertial, PowerCap
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_replay import plain
+from tests.support.instances import rows_of
 
 #: Times that often coincide, and some that are sensitive to rounding.
 SPANS = st.one_of(st.integers(0, 12).map(float), st.floats(0, 12, allow_subnormal=False))
 GAPS = st.one_of(st.just(0.0), st.integers(0, 6).map(float), st.floats(0, 6, allow_subnormal=False))
-JOB = st.tuples(GAPS, SPANS, SPANS, st.integers(1, 80))
+WHOLE = [float(n) for n in range(13)]
+WHOLE_GAPS = [*(6 * [0.0]), *WHOLE[:7]]
+JOB = st.one_of(rows_of(WHOLE_GAPS, WHOLE, WHOLE, range(1, 81)), st.tuples(GAPS, SPANS, SPANS, st.integers(1, 80)))
 #: Some jobs without a walltime.
-ENDLESS = st.tuples(GAPS, SPANS, st.one_of(SPANS, st.just(math.inf)), st.integers(1, 80))
+ENDLESS = st.one_of(
+    rows_of(WHOLE_GAPS, WHOLE, [*WHOLE, *(13 * [math.inf])], range(1, 81)),
+    st.tuples(GAPS, SPANS, st.one_of(SPANS, st.just(math.inf)), st.integers(1, 80)),
+)
 
 
 def workload(rows: list[tuple[float, float, float, int]]) -> Workload:
