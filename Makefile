@@ -6,7 +6,6 @@
 #   make lint    linters and types alone
 #   make lock    write requirements.lock and sbom.cdx.json anew
 #   make bench   benchmarks; TRACES=DIR adds real traces
-#   make coverage  all tests, and the lines that they do not reach
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -18,7 +17,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check coverage packages kernels modules pure lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels modules pure lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
@@ -29,11 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Four jobs at a time: the packages come and the kernels are compiled while the types are checked.
 test: $(READY)
 	@$(MAKE) --no-print-directory --output-sync=line -j 4 lint packages kernels modules
-	@$(GUARDED) $(PYTEST) -n $(WORKERS) -rs
-
-# Which lines the tests do not reach.
-coverage: packages kernels
-	@$(GUARDED) sh tests/coverage.sh $(PYTEST) -n $(WORKERS)
+	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
 
 # Two jobs at a time: the types are checked while the tests run.
 check: $(READY)

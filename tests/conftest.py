@@ -10,7 +10,9 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ settings.load_profile("same")
 #: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on. They
 #: get the marker `real`; all others are pure: `make check` runs those, with at most QUICK examples of each property.
 REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
+#: Tests in whose process no lines are counted: they start others, or read the sources.
+UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = ("site 1", "site 2", "slurm 1", "slurm 2", "machine", "installed docs/guides", "counters")
 AGAIN = 2
@@ -42,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
+    config.addinivalue_line("markers", "uncounted: no lines are counted for the coverage")
     config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
     if config.getoption("--quick"):
         _try_fewer(QUICK)
@@ -66,8 +71,13 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not. Begin with the longest groups."""
+    """Let tests of the real world try again; those of pure code may not. Count no lines in properties.
+
+    The many examples of a property reach the lines that the other tests reach, and counting doubles their time.
+    """
     for item in items:
+        if item.nodeid.startswith(UNCOUNTED) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.uncounted)
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
@@ -83,18 +93,43 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Collect without the garbage collector: what is collected stays until the end, and is not looked at again."""
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Count the lines that imports reach in one worker of xdist only: they are the same in all.
+
+    What is collected stays until the end: the garbage collector need not look at it again and again.
+    """
     gc.disable()
     try:
-        return (yield)
+        with _untraced(getattr(session.config, "workerinput", {}).get("workerid", "gw0") != "gw0"):
+            return (yield)
     finally:
         gc.freeze()
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Count no lines in tests marked `uncounted`, nor in what is set up for them."""
+    with _untraced(item.get_closest_marker("uncounted") is not None):
+        return (yield)
+
+
+@contextmanager
+def _untraced(wanted: bool) -> Iterator[None]:
+    """Trace nothing, also in threads that start meanwhile, if that is wanted."""
+    tracers = sys.gettrace(), threading.gettrace()
+    if wanted:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        sys.settrace(tracers[0])
+        threading.settrace(tracers[1])  # type: ignore[arg-type]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests measured, and why a test was tried again."""
+    """Print the lines of all tests, from other processes, too, and why a test was tried again."""
     again = terminalreporter.getreports("rerun")
     if again:
         terminalreporter.section("tried again")

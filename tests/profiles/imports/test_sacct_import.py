@@ -92,6 +92,7 @@ def test_impossible_numbers_are_rejected(imported, cell, value):
         imported(DUMP.replace(cell, f"|{value}|", 1))
 
 
+@pytest.mark.uncounted  # many jobs reach the lines of few
 def test_a_dump_of_many_jobs_is_read_in_one_pass():
     runs = sacct_import.parse(HEAD + "".join(f"{i}|j{i % 5000}|COMPLETED||9|00:09|1|1||\n" for i in range(15000)), "x")
     looked = []

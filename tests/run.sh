@@ -1,6 +1,5 @@
 #!/bin/sh
-# Run the tests with the command given, whose first word is a Python, and print what they did not reach. Counting lines
-# takes a quarter more processor time, before Python 3.12, so `make test` does not.
+# Run the tests with the command given, whose first word is a Python, and print what they did not reach.
 # What tests run in processes of their own (commands, daemons) and compiled kernels are not counted.
 "$@" --cov --cov-report=
 code=$?
