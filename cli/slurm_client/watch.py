@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.slurm import dependency
-from ...adapters.slurm.marks import claimed_time
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.user_client import OwnJobs, by_key
@@ -198,13 +197,13 @@ def log_reply(watched: Watched, name: str, now: float, *, resized: bool = False)
         "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _log(watched, name, job, shown, began, resized)
+            for time, kind, text in _log(watched, name, job, shown, began, now, resized)
         ],
     }
 
 
 def _log(
-    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float, resized: bool
+    watched: Watched, name: str, job: SlurmJob | None, shown: dict[str, Any], began: float, now: float, resized: bool
 ) -> list[tuple[float, str, str]]:
     entries: list[tuple[float, str, str]] = []
     record = watched.record
@@ -218,9 +217,9 @@ def _log(
         nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
         entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
-    placed = (claimed_time(job.comment) or claimed_time(job.admin_comment)) if job else None
-    if job and placed is not None:
-        entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
+    if job and job.wanted and job.begin is not None and job.begin <= now:  # a pin ends the hold
+        why = f"on {', '.join(job.wanted)}, chosen by pilotfish unless you named them"
+        entries.append((job.begin, "placed", why))
     if shown["start_time"] is not None:
         entries.append((shown["start_time"], "started", f"on {', '.join(shown['nodes'])}"))
         if resized:

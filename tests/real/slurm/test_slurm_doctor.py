@@ -224,7 +224,7 @@ def test_a_job_submit_plugin_without_a_daemon_is_a_problem(lua: LuaSlurm, tmp_pa
     ("body", "words"),
     [
         ("if true then return slurm.ERROR end", "could not be placed"),
-        ('job.comment = "the site\'s own"', "did not make them (Comment)"),
+        ("job.begin_time = os.time() + 86400", "did not make them (StartTime)"),
     ],
 )
 def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: str, words: str) -> None:
