@@ -309,13 +309,14 @@ def move_placed(world: World, draw: random.Random) -> Steps:
     job = world.of_id(int(draw.choice(read[1].split(",")))) if read else None
     if job is None:
         return
-    until = float(int(time.time() + LATER_S))
+    until, known = float(int(time.time() + LATER_S)), world.knows(job)
 
     def accepted(job: Job = job) -> None:
         if world.shims.is_set("reading"):  # the daemon has read nothing since
             world.shims.set("go", "on")
             job.begins.append((time.time(), until))
-            job.known, job.due = True, max(job.due, until + 2.0)
+            job.known |= known
+            job.due = max(job.due, until + 2.0)
         else:
             job.unsure = True
 
@@ -329,7 +330,7 @@ def begins_placed(world: World, draw: random.Random) -> Steps:
     jobs = [world.submit(f"s{len(world.jobs)}-short", draw, "short") for _ in range(4)]
     world.spare(jobs)
     world.shims.set("scontrol", "begins")
-    for _ in range(60):
+    for _ in range(40):
         world.shims.set("caught", "\n".join(str(job.id) for job in jobs if job.id))
         yield 0.2
     world.shims.set("scontrol", "")
@@ -395,8 +396,8 @@ KINDS = {
     "user: requeues": Kind(requeue, 5),
     "user: holds": Kind(hold, 4),
     "user: moves the begin": Kind(move_begin, 7),
-    "user: moves a placed one": Kind(move_placed, 5, ("squeue", "second", "daemon")),
-    "user: job begins": Kind(begins_placed, 3, ("scontrol", "second", "daemon")),
+    "user: moves a placed one": Kind(move_placed, 5, ("squeue", "second")),
+    "user: job begins": Kind(begins_placed, 3, ("scontrol", "second")),
     "user: comments": Kind(comment, 5),
     "user: changes": Kind(change, 3),
     **{f"squeue: {mode}": Kind(partial(command, "squeue", mode), 1, _touches("squeue", mode)) for mode in READS},

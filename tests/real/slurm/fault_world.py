@@ -34,6 +34,8 @@ HOLDS_S = (8, 12, 16)
 LOOK_S, REAP_S, OLDER_S = 5.0, 12.0, 3
 #: Seconds after which a job that has ended, and runs for Slurm, was forgotten.
 GHOST_S = 25.0
+#: Seconds after which a job that may begin has no room, and how many such jobs may wait.
+CROWDED_S, CROWD = 12.0, 12
 #: Why a job waits that an administrator must release.
 STUCK = ("launch_failed_requeued_held", "DependencyNeverSatisfied")
 #: What is kept of a job's history.
@@ -89,6 +91,13 @@ class World:
     def answers(self) -> bool:
         """Whether Slurm is there to answer."""
         return not self.touched & AWAY
+
+    @property
+    def crowded(self) -> bool:
+        """Whether Slurm had no room for many jobs when it was asked last: more would say nothing of pilotfish."""
+        before = self._shown_at - CROWDED_S
+        waiting = (job for job in [*self.jobs.values()][-300:] if job.state == PENDING and job.due < before)
+        return sum(not job.own_nodes and not job.ahead for job in waiting) > CROWD
 
     @property
     def serves(self) -> bool:

@@ -46,7 +46,7 @@ LEFT = {
     "a job of pilotfish's own": ("--partition=half", "--comment=pilotfish:key=dag%2Fa"),
     "a job that its user holds": ("--partition=half", "--hold"),
     "an array": ("--partition=half", "--array=1-2"),
-    "a comment without room for a mark": ("--partition=half", f"--comment={'x' * 953}"),
+    "a comment without room for a hold": ("--partition=half", f"--comment={'x' * 1005}"),
     "the longest comment": ("--partition=half", f"--comment={'x' * 1023}"),
     "several partitions": ("--partition=half,main",),
 }
