@@ -8,7 +8,6 @@ changes nothing.
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
@@ -26,8 +25,8 @@ from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import accounting_lookup, job_views, submission
 from .first_begins import FirstBegins
-from .job_update import MarkField, OurChanges
-from .job_writer import IN_COMMENT, JobWriter
+from .job_update import LET_GO, OurChanges
+from .job_writer import JobWriter
 from .marks import Marks, PinRecord, read_key
 from .ownership import Ownership, Selection, is_held, may_begin
 from .placement import node_constraints
@@ -65,7 +64,6 @@ class ControllerClock:
         return self._clock() + self._offset
 
 
-log = logging.getLogger("pilotfish.slurm")
 #: Seconds for which a job that was read counts as fresh when it is to be changed.
 FRESH_S = 2.0
 #: The same for nodes, if another request takes the place of theirs.
@@ -99,8 +97,7 @@ class SlurmAdapter(Adapter):
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
-        field = MarkField.COMMENT if self._uid else MarkField.ADMIN_COMMENT  # an operator may not write AdminComment
-        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, field, clock=clock)
+        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, clock=clock)
         self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
@@ -134,14 +131,10 @@ class SlurmAdapter(Adapter):
         return "sbatch --comment=pilotfish ..." if self._cache.standings.selection.comment else ""
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
-        """Keep the key of our marks and the record of our pins in a directory, where the reaper reads them."""
-        key = read_key(folder, make=not read_only)
-        record = PinRecord(folder, key=key, read_only=read_only)
-        begins, old = FirstBegins(folder, read_only=read_only), self.changes
-        self.changes = OurChanges(Marks(key), record, old.takes, old.field, begins, self._time)
+        """Keep the record of our pins in a directory, where the reaper reads it."""
+        record, begins = PinRecord(folder, read_only=read_only), FirstBegins(folder, read_only=read_only)
+        self.changes = OurChanges(Marks(read_key(folder)), record, self.changes.takes, begins, self._time)
         self._writer.changes = self.changes
-        if self.changes.field is MarkField.COMMENT:
-            log.info(IN_COMMENT)
 
     def snapshot(self) -> Snapshot:
         """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
@@ -327,9 +320,9 @@ class SlurmAdapter(Adapter):
         elif may_begin(job, now) or not is_held(job, now):
             return
         elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
-            self._writer.change_marked(job, lambda: self.changes.let_go(job, now))
+            self._writer.change(job, LET_GO)
             if self._writer.recorder is None:
-                self.changes.note_let_go(job.id)
+                self.changes.note_let_go(job)
 
     def submit(self, start: Submit) -> None:
         """Submit a job of our own with a node list; see `Launch`."""

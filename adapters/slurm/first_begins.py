@@ -1,4 +1,4 @@
-"""The begin time with which each job was handed over, kept such that a new daemon and the reaper know it, too.
+"""The begin time with which each job was handed over, and which jobs were let go, kept for a new daemon and the reaper.
 
 Rule: a begin time that has changed since was moved by its user. Without the file, which is written soon after a job is
 first seen, a move by a few seconds looks like a hold.
@@ -15,7 +15,7 @@ from pathlib import Path
 from ...trust import make_folder, open_file
 from .records import SlurmJob
 
-#: When a job was submitted (an id can return later), and its begin time; epoch seconds.
+#: When a job was submitted (an id can return later), and its begin time, None if it was let go; epoch seconds.
 Seen = tuple[float | None, float | None]
 
 
@@ -38,6 +38,14 @@ class FirstBegins:
         if first is None or first[0] != job.submit:
             first = self._first[job.id] = (job.submit, job.begin)
         return first[1] != job.begin
+
+    def note_let_go(self, job: SlurmJob) -> None:
+        """Remember that a job was given to Slurm for good."""
+        self._first[job.id] = (job.submit, None)
+
+    def is_let_go(self, job: SlurmJob) -> bool:
+        """Return whether a job was given to Slurm for good."""
+        return self._first.get(job.id) == (job.submit, None)
 
     def retain(self, jobs: Collection[int]) -> None:
         """Forget all jobs but these, and save what has changed. A file that cannot be written does no harm."""

@@ -1,10 +1,9 @@
 """The fields that pilotfish writes in Slurm, and how it recognises its own changes.
 
 Rule: only the fields in ALLOWED, only of jobs that are handed over on a fresh read, and each change in one command, so
-that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). A pin leaves a mark in
-AdminComment, which users cannot write, or, for an operator who is no administrator, at the end of Comment; every other
-byte of the comment stays. A node list of the user's is never written: a job that names its nodes is placed on just
-these.
+that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). Comment is written only
+to remove the mark of an earlier version's pin with that pin; every other byte stays. A node list of the user's is never
+written: a job that names its nodes is placed on just these.
 
 Softer forms were tried on Slurm 22.05. ExcNodeList idles a job just as hard if its node fails. Prefer lets Slurm place
 the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it overrides
@@ -15,25 +14,24 @@ Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 
 from ...formats.hostlist import fold
-from ...simulate.errors import ConfigError, InvariantError
+from ...simulate.errors import InvariantError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from .first_begins import FirstBegins
 from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
 from .ownership import HOLD_BACK_S, is_held
 from .records import SlurmJob
-from .submission import LONGEST_COMMENT
 
-ALLOWED = frozenset(("ReqNodeList", "StartTime", "AdminComment", "Comment"))
+ALLOWED = frozenset(("ReqNodeList", "StartTime", "Comment"))
+#: The fields that give a held job to Slurm for good.
+LET_GO = {"StartTime": "now"}
 #: Before a time in epoch seconds, in a text (Slurm's parse_time).
 EPOCH = "uts"
 #: Slurm's refusals of a change that came too late.
@@ -47,29 +45,15 @@ BEGUN = (
 BEGUN_WITH_NODES = "Invalid node name specified"
 #: Seconds for which a job must be missing in the queue before what we did to it is forgotten.
 GONE_S = 60.0
-#: Bytes that a mark of ours takes, with the blank before it.
-MARK_BYTES = 52
-
-
-class MarkField(StrEnum):
-    """The field that holds a mark."""
-
-    ADMIN_COMMENT = "AdminComment"
-    COMMENT = "Comment"
-
-    def text(self, job: SlurmJob) -> str:
-        """Return the content of the field."""
-        return job.admin_comment if self is MarkField.ADMIN_COMMENT else job.comment
 
 
 class OurChanges:
     """Makes our changes of jobs, and recognises them.
 
     Args:
-        marks: Makes and recognises marks.
+        marks: Recognises marks of earlier versions.
         record: The pins that were set.
         takes: Whether a job is handed over; only then a mark alone counts.
-        field: Field for marks.
         begins: The begin times with which jobs were handed over.
         clock: Monotonic clock, seconds.
     """
@@ -79,14 +63,12 @@ class OurChanges:
         marks: Marks,
         record: PinRecord,
         takes: Callable[[SlurmJob], bool],
-        field: MarkField,
         begins: FirstBegins | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.marks, self.record, self.takes, self.field = marks, record, takes, field
+        self.marks, self.record, self.takes = marks, record, takes
         self._begins = begins or FirstBegins(None)
         self._clock, self._seen = clock, dict.fromkeys({*record.jobs(), *record.damaged}, clock())
-        self._let_go: set[int] = set()
         self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
 
     def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
@@ -104,14 +86,13 @@ class OurChanges:
         if known is not None and known[0] is job and known[1] is pin:
             return known[2]
         pin = pin or self._marked(job, now)
-        let_go = job.id in self._let_go or bool(self._find(("let-go",), job, now)[0])
-        full = not self._fits(job, MARK_BYTES)
+        let_go = self._begins.is_let_go(job) or bool(self._find(("let-go",), job, now)[0])
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
             found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
         moved = is_held(job, -math.inf) and self._begins.moved(job)
-        if let_go or full or moved:
-            found = replace(found, let_go=let_go, full=full, moved=moved)
+        if let_go or moved:
+            found = replace(found, let_go=let_go, moved=moved)
         if pin is not None and found.pinned is None and pin.uid == job.uid and now() < pin.time + HOLD_BACK_S:
             self._known.pop(job.id, None)  # time alone settles it
             return replace(found, unsettled=True)
@@ -125,54 +106,21 @@ class OurChanges:
         self._seen = seen | dict.fromkeys(jobs, now)
         self.record.retain(self._seen.keys())
         self.record.found_again()
-        self._let_go &= self._seen.keys()
         self._begins.retain(self._seen.keys())
         self._known = {job: known for job, known in self._known.items() if job in jobs}
-
-    def pin(self, job: SlurmJob, nodes: Sequence[str], now: float) -> dict[str, str]:
-        """Return the fields that place a job, which cannot begin, on these nodes and let it start now.
-
-        Args:
-            job: The job, freshly read.
-            nodes: Node names.
-            now: Controller's clock, epoch seconds.
-        """
-        mine = pin_for(job, nodes, now)
-        where = {} if mine.own else {"ReqNodeList": fold(nodes)}
-        mark = self.marks.make(mine.kind, mine.time, job.id, job.uid, mine.nodes)
-        return {**where, "StartTime": "now", self.field: self._with_mark(job, mark)}
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""
         if job.pinned is None:
             return {}
-        where = {} if job.own_nodes else {"ReqNodeList": ""}
-        texts = {field: self._without_mark(field.text(job), job) for field in MarkField}
-        return {**where, **{field: text for field, text in texts.items() if text != field.text(job)}}
+        fields = {} if job.own_nodes else {"ReqNodeList": ""}
+        text = self.marks.without(job.comment, job.id, job.uid, job.wanted)
+        return fields if text == job.comment else {**fields, "Comment": text}
 
-    def let_go(self, job: SlurmJob, now: float) -> dict[str, str]:
-        """Return the fields that give a held job to Slurm for good, with a mark if there is room for one."""
-        mark = self.marks.make("let-go", int(now), job.id, job.uid)
-        text = self._with_mark(job, mark)
-        return {"StartTime": "now", **({self.field: text} if _size(text) < LONGEST_COMMENT else {})}
-
-    def note_let_go(self, job: int) -> None:
-        """Remember a job that was given to Slurm, whatever becomes of its mark."""
-        self._let_go.add(job)
-        self._known.pop(job, None)
-
-    def _with_mark(self, job: SlurmJob, mark: str) -> str:
-        text = self._unmarked(job)
-        return f"{text} {mark}" if text else mark
-
-    def _unmarked(self, job: SlurmJob) -> str:
-        return self._without_mark(self.field.text(job), job)
-
-    def _without_mark(self, text: str, job: SlurmJob) -> str:
-        return self.marks.without(text, job.id, job.uid, job.wanted)
-
-    def _fits(self, job: SlurmJob, more: int) -> bool:
-        return _size(self._unmarked(job)) + more < LONGEST_COMMENT
+    def note_let_go(self, job: SlurmJob) -> None:
+        """Remember that a job was given to Slurm for good."""
+        self._begins.note_let_go(job)
+        self._known.pop(job.id, None)
 
     def _marked(self, job: SlurmJob, now: Callable[[], float]) -> Pin | None:
         """Return the pin of a job by its mark, if the record cannot say, and record it."""
@@ -187,7 +135,8 @@ class OurChanges:
         return pin
 
     def _find(self, kinds: Collection[str], job: SlurmJob, now: Callable[[], float]) -> tuple[str, int]:
-        found = (self.marks.find(kinds, field.text(job), job.id, job.uid, job.wanted) for field in MarkField)
+        texts = (job.admin_comment, job.comment)  # in the first an administrator's daemon left marks
+        found = (self.marks.find(kinds, text, job.id, job.uid, job.wanted) for text in texts)
         return next(((kind, time) for kind, time in found if kind and time <= now() + AHEAD_S), ("", 0))
 
 
@@ -198,22 +147,23 @@ def with_our_pins(
 
     Args:
         jobs: The jobs as read.
-        state_dir: Directory of the key and the record; None: unknown.
+        state_dir: Directory of the record; None: unknown.
         takes: Whether a job is handed over.
         now: Controller's clock, epoch seconds.
     """
-    try:
-        key = read_key(state_dir, make=False)
-    except ConfigError:
-        key = b""
     record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
-    changes = OurChanges(Marks(key), record, takes, MarkField.COMMENT, begins)
+    changes = OurChanges(Marks(read_key(state_dir)), record, takes, begins)
     return [changes.recognise(job, lambda: now) for job in jobs]
 
 
 def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:
     """Return the pin of a job to these nodes at this time, epoch seconds."""
     return Pin(job.uid, tuple(nodes), int(now), set(nodes) == set(job.wanted))
+
+
+def pin_fields(pin: Pin) -> dict[str, str]:
+    """Return the fields that pin a job, which cannot begin, and let it start now."""
+    return {**({} if pin.own else {"ReqNodeList": fold(pin.nodes)}), **LET_GO}
 
 
 def came_too_late(error: AdapterError, fields: Mapping[str, str]) -> bool:
@@ -225,10 +175,6 @@ def came_too_late(error: AdapterError, fields: Mapping[str, str]) -> bool:
 def hold_back(until: float) -> dict[str, str]:
     """Return the fields that keep a job from beginning before a time, epoch seconds, in Slurm's own notation."""
     return {"StartTime": f"{EPOCH}{until:.0f}"}
-
-
-def _size(text: str) -> int:
-    return len(os.fsencode(text))
 
 
 def allowed(fields: Mapping[str, str]) -> Mapping[str, str]:

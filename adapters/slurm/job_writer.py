@@ -8,24 +8,18 @@ the next reads of the queue decide.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ...simulate.model.snapshot import JobState
 from ..base import NOT_SENT, AdapterError
-from .job_update import MarkField, OurChanges, came_too_late, hold_back, pin_for
+from .job_update import OurChanges, came_too_late, hold_back, pin_fields, pin_for
 from .marks import Pin
 from .ownership import hold_back_until, may_begin, ready
 from .records import SlurmJob
 from .transport.command_transport import Transport
 
-log = logging.getLogger("pilotfish.slurm")
-#: Said once, where it is so.
-IN_COMMENT = "an operator may not write AdminComment: pins are marked in Comment"
-#: Slurm's refusal for lack of rights.
-DENIED = "Access/permission denied"
 #: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0
 #: Kinds of errors after which a change was surely not made, and will not be. A command that failed may have been killed
@@ -88,14 +82,13 @@ class JobWriter:
             job = self._hold_back(job)
         if job is None:
             return None
-        now = self._now()
-        pin = pin_for(job, nodes, now)
+        pin = pin_for(job, nodes, self._now())
         self._record(job.id, pin)
         if may_begin(job, self._now()):  # Slurm, or the disk, took long
             self._record(job.id, _pause(job) if held_back else None)
             raise _refused(job, "it was bound too late; Slurm may start it")
         try:
-            begun = not self.change_marked(job, lambda: self.changes.pin(job, nodes, now))
+            begun = not self.change(job, pin_fields(pin))
         except AdapterError as error:
             if error.kind in UNDONE:
                 self._record(job.id, _pause(job) if held_back else None)
@@ -105,18 +98,6 @@ class JobWriter:
         if begun:
             self._doubt(job.id)
         return None if begun else pin
-
-    def change_marked(self, job: SlurmJob, fields: Callable[[], Mapping[str, str]]) -> bool:
-        """Write fields with a mark; if AdminComment may not be written, use Comment from then on. See `change`."""
-        try:
-            return self.change(job, fields())
-        except AdapterError as error:
-            if self.changes.field is MarkField.COMMENT or DENIED not in error.stderr_tail:
-                raise
-            self.changes.field = MarkField.COMMENT
-            done = self.change(job, fields())
-            log.info(IN_COMMENT)
-            return done
 
     def change(self, job: SlurmJob, fields: Mapping[str, str]) -> bool:
         """Write fields of a job, in one command; return False if it began or ended before. Raises AdapterError."""

@@ -1,9 +1,10 @@
-"""Marks in a job's comment that only pilotfish can make, and the record of its pins.
+"""The record of our pins, and the marks that earlier versions wrote into comments.
 
 Rule: the record decides. It is written before Slurm is asked to pin a job, and neither a user nor a job can change it:
-a job is pinned by us if the record has it and the job must still run on those nodes. A mark is the second witness, for
-pins whose record was lost: an HMAC with a key that daemon and reaper share, over the job, its user, the time and the
-nodes. A mark that was forged, copied or changed is a user's text.
+a job is pinned by us if the record has it and the job must still run on those nodes. No mark is written any more: a
+command that Slurm carries out late would undo its user's newer comment. A mark of an earlier version counts where the
+record is lost: an HMAC with the key that those versions made, over the job, its user, the time and the nodes. A mark
+that was forged, copied or changed is a user's text.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import json
 import logging
 import os
 import re
-import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ...simulate.errors import ConfigError
 from ...trust import make_folder, open_file
 from ..base import AdapterError
 
@@ -49,29 +48,12 @@ class Pin:
     time: int
     own: bool = False
 
-    @property
-    def kind(self) -> str:
-        """The word in its mark."""
-        return "own" if self.own else "pin"
-
 
 class Marks:
-    """Makes and recognises marks with a key; without one it makes none, and recognises none."""
+    """Recognises the marks of earlier versions with their key; without one it recognises none."""
 
     def __init__(self, key: bytes = b"") -> None:
         self._key = key
-
-    def make(self, kind: str, time: int, job: int, uid: int, nodes: Iterable[str] = ()) -> str:
-        """Return a mark.
-
-        Args:
-            kind: `pin`, `own` or `let-go`.
-            time: Controller's clock, whole epoch seconds.
-            job: The job's id.
-            uid: The job's user.
-            nodes: Nodes to which the job is pinned.
-        """
-        return f"pilotfish:{kind}={time}:{self._tag(kind, time, job, uid, nodes)}"
 
     def find(self, kinds: Collection[str], text: str, job: int, uid: int, nodes: Iterable[str]) -> tuple[str, int]:
         """Return kind and time of the last genuine mark of these kinds in a text, or ("", 0)."""
@@ -97,45 +79,21 @@ class Marks:
         return urlsafe_b64encode(hmac.digest(self._key, said.encode(errors="replace"), sha256)[:TAG_BYTES]).decode()
 
 
-def has_pin_mark(text: str) -> bool:
-    """Return whether a comment has the mark of a pin, genuine or not."""
-    return any(found["kind"] == "pin" for found in MARK.finditer(text))
-
-
-def claimed_time(text: str) -> float | None:
-    """Return when the last pin in a comment was set, genuine or not; only to be shown to the job's own user."""
-    times = [float(found["time"]) for found in MARK.finditer(text) if found["kind"] != "let-go"]
-    return times[-1] if times else None
-
-
-def read_key(folder: Path | None, *, make: bool) -> bytes:
-    """Return the key of a state directory, b"" if it has no key.
+def read_key(folder: Path | None) -> bytes:
+    """Return the key of an earlier version's marks; b"" without one, or if others could have read or replaced it.
 
     Args:
-        folder: The directory; None: there is no key.
-        make: Make a key if it has no key.
-
-    Raises:
-        ConfigError: Others can read or replace the key, or it cannot be read or made.
+        folder: The state directory; None: no key is kept.
     """
     if folder is None:
         return b""
-    path = folder / "mark.key"
     try:
-        if make and not path.exists():
-            _keep_key(path, secrets.token_bytes(KEY_BYTES))
-        descriptor = open_file(path)
-    except FileNotFoundError:
+        descriptor = open_file(folder / "mark.key")
+    except OSError:
         return b""
-    except OSError as error:
-        raise ConfigError(str(path), "", f"the key of pilotfish's marks: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
-        if os.fstat(descriptor).st_mode & 0o077:
-            raise ConfigError(str(path), "", "others can read the key of pilotfish's marks", "mode 0600")
         key = file.read(KEY_BYTES + 1)
-    if len(key) != KEY_BYTES:
-        raise ConfigError(str(path), "", "it is no key of pilotfish's marks; remove it, and another is made")
-    return key
+        return key if len(key) == KEY_BYTES and not os.fstat(descriptor).st_mode & 0o077 else b""
 
 
 class PinRecord:
@@ -143,19 +101,17 @@ class PinRecord:
 
     Args:
         folder: The state directory; None: the record is kept in memory.
-        key: The key of our marks, which is written again with the record if somebody deletes them.
         read_only: Change no file.
     """
 
-    def __init__(self, folder: Path | None, *, key: bytes = b"", read_only: bool = False) -> None:
-        self._folder = None if folder is None else folder / "pins"
-        self._key, self._read_only = key, read_only
+    def __init__(self, folder: Path | None, *, read_only: bool = False) -> None:
+        self._folder, self._read_only = None if folder is None else folder / "pins", read_only
         self._pins: dict[int, Pin] = {}
         self._read: int | None = None
         self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
         self.refresh()
-        #: Whether marks decide, too: where there is no record of earlier pins; and at first, because after a power
-        #: failure or from a copy it may lack some.
+        #: Whether marks of earlier versions decide, too: where there is no record of earlier pins; and at first,
+        #: because after a power failure or from a copy it may lack some.
         self.lost = self._folder is not None and (self._read is None or not read_only)
 
     def get(self, job: int) -> Pin | None:
@@ -169,7 +125,7 @@ class PinRecord:
     def refresh(self) -> None:
         """Read the record again if another process has changed it, such as the reaper. O(1) if none has.
 
-        If it was deleted, write it again: without it and the key, neither reaper nor next daemon would know these pins.
+        If it was deleted, write it again: without it, neither reaper nor next daemon would know these pins.
         """
         if self._folder is None:
             return
@@ -247,23 +203,11 @@ class PinRecord:
             log.warning("%s was deleted: the record of pins is written again", self._folder)
             for job, pin in list(self._pins.items()):
                 self.add(job, pin)
-            if self._key:
-                _keep_key(self._folder.parent / "mark.key", self._key)
 
 
 def _pin_in(text: str) -> Pin:
     said = json.loads(text)
     return Pin(int(said["uid"]), tuple(map(str, said["nodes"])), int(said["time"]), bool(said["own"]))
-
-
-def _keep_key(path: Path, key: bytes) -> None:
-    """Write a key to a directory without one. Raises OSError."""
-    make_folder(path.parent)
-    draft = path.with_name(f".mark.key.{os.getpid()}.{secrets.token_hex(4)}")
-    _write(draft, key)
-    with suppress(FileExistsError):
-        os.link(draft, path)  # of two that make a key, one wins
-    draft.unlink()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -2,12 +2,11 @@
 
 Rule: it shares no parser with the daemon and reads the few fields that it needs, row by row. A row, or a field of it,
 that cannot be read says nothing about any other. What is ours it knows from the record of pins, or, where that is lost,
-from our marks. A job is read again, alone, right before it is changed.
+from the marks of earlier versions. A job is read again, alone, right before it is changed.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from .first_begins import FirstBegins
-from .job_update import MarkField, OurChanges, came_too_late
+from .job_update import LET_GO, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import Selection, is_held, may_begin
 from .records import SlurmJob
@@ -44,12 +43,9 @@ class Reaper:
     Args:
         run: Runs a command and returns what it printed.
         selection: Jobs that are handed over.
-        state_dir: Directory with the key of our marks and the record of our pins.
+        state_dir: Directory with the record of our pins.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
         wall: Clock of this machine, epoch seconds.
-
-    Raises:
-        ConfigError: Neither the key nor the record can be read.
     """
 
     def __init__(
@@ -62,18 +58,9 @@ class Reaper:
     ) -> None:
         self._run, self._transport = run, CommandTransport(run, wall=wall)
         self._selection, self._max_defer_s = selection, max_defer_s
-        field = MarkField.COMMENT if os.geteuid() else MarkField.ADMIN_COMMENT
-        self.problem = ""
-        try:
-            key = read_key(state_dir, make=False)
-        except ConfigError as error:  # the record still says what is ours
-            key, self.problem = b"", str(error)
-        record = PinRecord(state_dir, read_only=True)
-        if self.problem and record.lost:
-            raise ConfigError(str(state_dir), "", f"nothing says which pins are ours: {self.problem}")
+        record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
         self._record = PinRecord(state_dir)
-        begins = FirstBegins(state_dir, read_only=True)
-        self._changes = OurChanges(Marks(key), record, selection.takes, field, begins)
+        self._changes = OurChanges(Marks(read_key(state_dir)), record, selection.takes, begins)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
         """Release what is overdue; return how many releases failed. Raises AdapterError if no job can be read.
@@ -83,8 +70,6 @@ class Reaper:
             show: Called with one line for each release.
             dry: Only show.
         """
-        if self.problem:
-            show(f"# only the record of pins is used: {self.problem}")
         failed, offset = 0, self._transport.time() - time.monotonic()
         overdue = [job for job in self._waiting(offset).values() if self._fields(job, offset, older_s)]
         for number in [job.id for job in sorted(overdue, key=lambda job: job.pinned is None)]:  # pins have no end
@@ -120,7 +105,7 @@ class Reaper:
             return self._changes.unpin(job) if job.pinned < now - older_s else None
         kept = not job.let_go and self._selection.takes(job) and is_held(job, now) and not may_begin(job, now)
         if kept and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
-            return self._changes.let_go(job, now)
+            return LET_GO
         return None
 
     def _waiting(self, offset: float, only: int | None = None) -> dict[int, SlurmJob]:

@@ -47,8 +47,6 @@ class Ownership(StrEnum):
     HELD = "held"  #: ours, held for us until its begin time
 
 
-#: Why a job with a long comment is left to Slurm.
-FULL = "its comment has no room for pilotfish's mark"
 _RUNS = (Ownership.NEIGHBOUR, "")
 
 
@@ -132,8 +130,6 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
         return Ownership.NEIGHBOUR, ""
     if job.let_go:
         return Ownership.NEIGHBOUR, "pilotfish has let it go: Slurm chooses its start"
-    if job.full:
-        return Ownership.WAITING, FULL
     if job.left_to_slurm:  # ours as long as it is held for us: we let it go
         return Ownership.WAITING if job.special or is_held(job, now) else Ownership.NEIGHBOUR, job.left_to_slurm
     if job.dependency:

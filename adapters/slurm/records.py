@@ -53,7 +53,6 @@ class SlurmJob:
     pinned: float | None = None  #: when we bound it to `wanted`, and it still waits; epoch seconds
     own_nodes: bool = False  #: whether it is its user who asked for the nodes to which we bound it
     let_go: bool = False  #: whether we gave it to Slurm for good
-    full: bool = False  #: whether its comment has no room for a mark of ours
     moved: bool = False  #: whether its begin time is not the one with which it was handed over
     unsettled: bool = False  #: whether a placement of it began lately and is not known to have succeeded
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.slurm import dependency
-from ...adapters.slurm.marks import MARK, claimed_time
 from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
 from ...adapters.slurm.records import SlurmJob
 from ...adapters.slurm.transport.scontrol import Allocation
@@ -25,6 +24,8 @@ from ...simulate.model.snapshot import JobState
 from .submission_records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
 
+#: Seconds before its time from which the end of a hold counts as early: clocks of login nodes differ.
+EARLY_S = 10.0
 LOST = "it has left the queue; how it ended is unknown"
 _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
 
@@ -200,7 +201,7 @@ def log_reply(watched: Watched, name: str, now: float, allocation: Allocation | 
         "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _log(watched, name, job, shown, began, allocation)
+            for time, kind, text in _log(watched, name, job, shown, began, now, allocation)
         ],
     }
 
@@ -211,6 +212,7 @@ def _log(
     job: SlurmJob | None,
     shown: dict[str, Any],
     began: float,
+    now: float,
     allocation: Allocation | None,
 ) -> list[tuple[float, str, str]]:
     entries: list[tuple[float, str, str]] = []
@@ -225,11 +227,11 @@ def _log(
         nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
         entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
-    placed = (claimed_time(job.comment) or claimed_time(job.admin_comment)) if job else None
-    if job and placed is not None:
-        entries.append((placed, "placed", f"pilotfish chose {', '.join(job.wanted) or 'its nodes'}"))
-    if job and (let_go := _let_go(job)) is not None:
-        entries.append((let_go, "released", "pilotfish left its start to Slurm"))
+    if job and job.wanted and job.begin is not None and job.begin <= now:  # a pin ends the hold
+        why = f"on {', '.join(job.wanted)}, chosen by pilotfish unless you named them"
+        entries.append((job.begin, "placed", why))
+    elif job and hold and job.begin is not None and job.begin <= min(now, began + hold - EARLY_S):
+        entries.append((job.begin, "released", "its hold ended early: pilotfish left it to Slurm, unless you did"))
     if shown["start_time"] is not None:
         cores = [allocation.cores.get(node, ()) for node in shown["nodes"]] if allocation else []
         where = with_cores(shown["nodes"], cores if all(cores) else ())
@@ -243,24 +245,16 @@ def _log(
     return entries
 
 
-def _let_go(job: SlurmJob) -> float | None:
-    """Return when a job was left to Slurm, by its own comment, epoch seconds; None if it was not."""
-    marks = [found for text in (job.comment, job.admin_comment) for found in MARK.finditer(text)]
-    return max((float(found["time"]) for found in marks if found["kind"] == "let-go"), default=None)
-
-
 def _waits(job: SlurmJob, now: float) -> str:
     """Return why a job waits, by Slurm and by pilotfish."""
     if job.state is not JobState.PENDING:
         return ""
     what, why = ownership_of(job, Selection(), now)
-    if what in (Ownership.HELD, Ownership.FREE) and _let_go(job) is not None:
-        return f"pilotfish has let it go: Slurm chooses its start; Slurm says {job.reason}"
     if what is Ownership.HELD and job.begin is not None:
         left = max(0.0, job.begin - now)
         return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
     if what is Ownership.FREE:
-        return f"Slurm says {job.reason}; pilotfish may still choose its nodes"
+        return f"Slurm says {job.reason}; pilotfish may still choose its nodes, unless it has left the job to Slurm"
     if what is Ownership.NEIGHBOUR and not why:
         why = "it is left to Slurm, unless the site hands it over by partition, QOS, account or feature"
     return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"

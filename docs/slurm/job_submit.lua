@@ -15,7 +15,7 @@ local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true,
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
 local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of many jobs do not end in one moment
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
-local LONGEST = 972       -- bytes: Slurm refuses a job whose comment has 1024, and pilotfish adds up to 52
+local LONGEST = 1024      -- bytes: Slurm refuses a job whose comment has as many
 
 local turn = 0
 

@@ -138,6 +138,7 @@ def _row(number: int, job: dict[str, Any], mark: str) -> str:
         "Reason": "None", "State": job["State"], "Comment": job["Comment"], "Dependency": job["Dependency"],
         "SubmitTime": _time(job["submit"]), "EligibleTime": _time(job["begin"]), "PriorityLong": "1",
         "StartTime": _time(job.get("start")), "EndTime": _time(job.get("end")), "NodeList": job.get("nodes", ""),
+        "ReqNodes": job.get("wanted", ""),
         "exit_code": str(job.get("status", 0)), "Name": job["Name"],
     }  # fmt: skip
     return "".join(f"{row[field]}{mark}" for field in FIELDS) + "\n"

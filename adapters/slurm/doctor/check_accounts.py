@@ -1,8 +1,8 @@
 """What the daemon's account may do and see, and whether accounting keeps how jobs ended.
 
-Rule: pure. Observed on 22.05: an operator may write ReqNodeList, StartTime and Comment of any job, AdminComment only an
-administrator; a user only those of their own jobs. A change of AdminLevel takes effect at once. slurmctld looks a
-user's id up when the account is added; if there is no such Unix user, the rights do not hold.
+Rule: pure. Observed on 22.05: an operator may write ReqNodeList and StartTime of any job, a user only those of their
+own. A change of AdminLevel takes effect at once. slurmctld looks a user's id up when the account is added; if there is
+no such Unix user, the rights do not hold.
 Source: sacctmgr(1), AdminLevel; slurm.conf(5): PrivateData, AccountingStorageType, -Enforce, AccountingStoreFlags.
 """
 
@@ -51,7 +51,7 @@ def _rights(answers: Answers) -> Finding:
         says = f"{user} is an administrator: more than is needed, unless nodes are powered down (power.save)"
         return Finding(OK, "rights", says)
     if level == "Operator":
-        return Finding(OK, "rights", f"{user} is an operator: it may place users' jobs and marks them in Comment")
+        return Finding(OK, "rights", f"{user} is an operator: it may place users' jobs")
     if "accounting" in answers.errors:
         return Finding(WARNING, "rights", f"whether {user} is an operator is unknown: accounting does not answer")
     if not answers.has_accounting:

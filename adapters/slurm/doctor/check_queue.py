@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..marks import has_pin_mark
 from ..ownership import Selection, is_held
 from ..transport.squeue import SPECIAL
 from .questions import Answers
@@ -78,15 +77,13 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
 
 
 def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
-    """Yield the jobs that wait for nodes, with a mark of a pin that neither the record nor the key confirms."""
+    """Yield the jobs that wait for nodes and may begin, without a pin on record."""
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING and job.wanted and selection.takes(job)]
-    if unknown := [job.id for job in waiting if job.pinned is None and has_pin_mark(job.comment)]:
+    if unknown := [job.id for job in waiting if job.pinned is None and not is_held(job, answers.now)]:
         some = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
-        says = (
-            f"jobs wait for nodes ({some}): a mark says that pilotfish chose them, the state directory does not; it was"
-        )
-        clear = ("scontrol update JobId=... ReqNodeList=",)
-        yield Finding(WARNING, "queue", f"{says} deleted, or a user wrote the mark", clear)
+        says = f"jobs wait for nodes ({some}), and no pin is on record: their users chose them, or the state directory"
+        clear = ("sacct --format=JobID,SubmitLine --jobs=...", "scontrol update JobId=... ReqNodeList=")
+        yield Finding(NOTE, "queue", f"{says} was lost and pilotfish chose them", clear)
 
 
 def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:

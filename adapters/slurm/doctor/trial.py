@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ....simulate.model.snapshot import JobState
 from ...base import AdapterError
-from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
+from ...findings import OK, PROBLEM, WARNING, Finding
 from .. import submission
 from ..job_update import hold_back
 from ..records import SlurmJob
@@ -20,7 +20,6 @@ from ..transport.command_transport import CommandTransport
 from ..transport.runner import Runner
 
 COMMENT = "pilotfish-doctor"  #: does not hand the job over
-PLACED = f"{COMMENT} placed"  #: neither does this
 LATER_S = 31 * 86400.0  #: to which the trial moves the begin time, seconds from now
 SUBMIT = (
     *("sbatch", "--parsable", "--begin=now+30days", "--output=/dev/null", "--chdir=/tmp"),
@@ -70,7 +69,7 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
     partition = run(["squeue", "--noheader", "--all", f"--jobs={job}", "--format=%P"]).strip().split(",")[0]
     node = run(["sinfo", "--noheader", "--Node", f"--partition={partition}", "--format=%N"]).split()[:1]
     later = hold_back(transport.time() + LATER_S)  # in the notation of the daemon
-    pin = {"ReqNodeList": ",".join(node), **later, "Comment": PLACED}
+    pin = {"ReqNodeList": ",".join(node), **later}
     if why := refused(*(f"{name}={value}" for name, value in pin.items())):
         yield Finding(PROBLEM, "trial", f"job {job} was submitted, but could not be placed: {why}")
     elif ignored := _unchanged(before, shown(), node):
@@ -78,25 +77,19 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
         yield Finding(
             PROBLEM, "trial", f"{says}: perhaps slurm_job_modify in job_submit.lua", ("scontrol show config",)
         )
-    elif (why := refused("ReqNodeList=", f"Comment={COMMENT}")) or (left := shown()).wanted or left.comment != COMMENT:
+    elif (why := refused("ReqNodeList=")) or shown().wanted:
         says = f"job {job} was placed, but that could not be taken back: {why or 'Slurm did not make the change'}"
         yield Finding(PROBLEM, "trial", says)
     else:
-        yield Finding(OK, "trial", f"job {job} was submitted, placed, marked in Comment, released, and cancelled")
+        yield Finding(OK, "trial", f"job {job} was submitted, placed, released, and cancelled")
     if why := refused("Nice=-1"):
         yield Finding(PROBLEM, "trial", f"Slurm treats the current user as no operator: {why}")
     else:
         yield Finding(OK, "trial", "Slurm treats the current user as an operator: it may raise a priority")
-    if not refused(f"AdminComment={COMMENT}"):
-        yield Finding(NOTE, "trial", "AdminComment may be written, too: an administrator's right, not needed")
 
 
 def _unchanged(before: SlurmJob, after: SlurmJob, node: Sequence[str]) -> list[str]:
     """Return the fields that the pin of the trial did not change."""
     begins_later = after.begin is not None and before.begin is not None and after.begin > before.begin + 3600.0
-    made = {
-        "ReqNodeList": set(after.wanted) == set(node),
-        "StartTime": begins_later,
-        "Comment": after.comment == PLACED,
-    }
+    made = {"ReqNodeList": set(after.wanted) == set(node), "StartTime": begins_later}
     return [name for name, done in made.items() if not done]

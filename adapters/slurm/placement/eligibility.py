@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..ownership import FULL, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
+from ..ownership import Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
@@ -256,8 +256,6 @@ class Eligibility:
             return None, ""
         longest = self._deferral.max_defer_s
         found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
-        if job.full:
-            return job.submit, FULL
         if job.left_to_slurm or (never and not self._site.missing and not self._unread(job)):
             return job.submit, job.left_to_slurm or never
         if what is Ownership.HELD and self.is_wide(job):

@@ -15,7 +15,7 @@ from typing import Any
 
 from ....formats.hostlist import expand
 from ...base import ParseError
-from ..job_update import ALLOWED, EPOCH
+from ..job_update import EPOCH
 from .errors import NotDone
 
 READABLE = range(36, 45)
@@ -24,7 +24,6 @@ STRUCTURED = 39
 #: Nodes of v0.0.36 show neither partitions nor whether they are drained.
 NODES_SINCE = 37
 _PATH = re.compile(r"/slurm/v0\.0\.(\d+)/(jobs|nodes|diag|job/\{job_id\})/?")
-_COMMENTS = {"AdminComment": "admin_comment", "Comment": "comment"}
 _NEEDED = frozenset(("jobs", "nodes", "diag", "job/{job_id}"))
 
 
@@ -47,7 +46,7 @@ class Version:
         """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
-            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`), AdminComment, Comment.
+            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`), Comment.
             now: Controller's clock, epoch seconds.
         """
         structured = self.number >= STRUCTURED
@@ -60,8 +59,8 @@ class Version:
             elif name == "StartTime" and (value == "now" or value.startswith(EPOCH)):
                 number = int(now if value == "now" else value.removeprefix(EPOCH))
                 body["begin_time"] = {"set": True, "infinite": False, "number": number} if structured else value
-            elif name in _COMMENTS:
-                body[_COMMENTS[name]] = value
+            elif name == "Comment":
+                body["comment"] = value
             else:
                 raise self._cannot(f"write {name}={value}")
         for key in body.keys() - self.takes - ({"nodelist"} if not structured else set()):
@@ -69,9 +68,9 @@ class Version:
         return body
 
     def cannot_write(self) -> list[str]:
-        """Return the fields of ours that it does not accept."""
+        """Return the fields of a pin that it does not accept."""
         cannot = []
-        for name in sorted(ALLOWED):
+        for name in ("ReqNodeList", "StartTime"):
             try:
                 self.body({name: "now"}, 0.0)
             except NotDone:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.job_update import MarkField, OurChanges
+from pilotfish.adapters.slurm.job_update import OurChanges
 from pilotfish.adapters.slurm.job_writer import MOVED, JobWriter
 from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord
 from pilotfish.adapters.slurm.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
@@ -102,7 +102,7 @@ class Slurm(CommandTransport):
 
 
 def writer_for(slurm: Slurm) -> JobWriter:
-    changes = OurChanges(Marks(b"k"), PinRecord(None), Selection().takes, MarkField.COMMENT)
+    changes = OurChanges(Marks(), PinRecord(None), Selection().takes)
     return JobWriter(slurm, changes, slurm.time, slurm.time, MAX_DEFER_S, slurm.doubts.append)
 
 
@@ -145,7 +145,7 @@ def test_a_free_job_is_held_back_before_it_is_bound_and_a_held_one_is_not() -> N
     pin = writer.place(writer.read(7), ("n1",))
     assert pin is not None and [sorted(fields) for fields in slurm.written] == [
         ["StartTime"],
-        ["Comment", "ReqNodeList", "StartTime"],
+        ["ReqNodeList", "StartTime"],
     ]
     assert slurm.written[0]["StartTime"] == f"uts{slurm.at + HOLD_BACK_S:.0f}"
     slurm = Slurm(replace(FREE, begin=300.0, comment="pilotfish:hold=300"), [])

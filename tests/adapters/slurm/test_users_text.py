@@ -22,7 +22,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.doctor import findings_of
 from pilotfish.adapters.slurm.doctor.check_clocks import login_nodes
-from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord, read_key
+from pilotfish.adapters.slurm.marks import Pin, PinRecord
 from pilotfish.adapters.slurm.overdue import Reaper
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.rest import forms as rest_forms
@@ -46,6 +46,7 @@ from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState
 from tests.adapters.slurm.rest.test_forms import NEWEST, documented, number
 from tests.adapters.slurm.transport.test_squeue import PRINTED
+from tests.support.old_marks import keep_old_key, old_mark
 from tests.support.slurm_answers import GOOD, asked_of
 
 CLUSTER = Cluster("c", tuple(Node(f"n{i}", NodeType("t", 4, 4 * 2.0**30, 1e10)) for i in range(1, 4)))
@@ -150,7 +151,7 @@ class Rest(Client):
 
 
 V = "/slurm/v0.0.40/"
-REST_FIELDS = {"begin_time": "StartTime", "comment": "Comment", "admin_comment": "AdminComment"}
+REST_FIELDS = {"begin_time": "StartTime", "comment": "Comment"}
 DOCUMENT: dict[str, Any] = {"paths": {f"{V}{name}": {} for name in ("jobs", "nodes", "diag")}}
 PROPERTIES = {"properties": {key: {} for key in (*REST_FIELDS, "required_nodes")}}
 DOCUMENT["paths"][f"{V}job/{{job_id}}"] = {
@@ -180,7 +181,7 @@ def form_of(row: Mapping[str, str]) -> dict[str, Any]:
 def state(*, lost: bool = False) -> Iterator[Path]:
     """A state directory in which the pin of job 7 is on record, unless that was lost."""
     with tempfile.TemporaryDirectory() as name:
-        read_key(Path(name), make=True)
+        keep_old_key(Path(name))
         if not lost:
             PinRecord(Path(name)).add(7, Pin(5, ("n3",), NOW - 600))
         yield Path(name)
@@ -304,11 +305,11 @@ def test_a_users_text_on_jobs_that_are_handed_over(
 ) -> None:
     """Whole cycles of the daemon: what is overdue of others is released, whatever jobs of the same partition say.
 
-    If the record of pins was lost, our marks count, and no forgery.
+    If the record of pins was lost, marks of earlier versions count, and no forgery.
     """
     rows, forms = foreign(texts, Partition="main")
     with state(lost=lost) as folder:
-        mark = Marks(read_key(folder, make=False)).make("pin", NOW - 600, 7, 5, ("n3",))
+        mark = old_mark("pin", NOW - 600, 7, 5, ("n3",))
         ours = [PINNED | {"Comment": mark if lost else PINNED["Comment"]}, HELD, LATE]
         slurm, now = Slurm(*rows, *ours, excluded=excluded), [0.0]
         adapter = SlurmAdapter(CLUSTER, transport_of(way, slurm, forms, now, ours), SELECTION, clock=lambda: now[0])
@@ -349,7 +350,7 @@ def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
 
 @pytest.mark.parametrize(("left", "written"), [(15, []), (25, ["8"])])
 def test_a_job_that_may_begin_is_not_let_go(left: int, written: list[str]) -> None:
-    """Slurm would write the comment of a job that has begun."""
+    """A command that is on its way for longer would reach a job that has begun."""
     slurm = Slurm(HELD | {"EligibleTime": f"2026-11-21T07:20:{9 + left:02}", "SubmitTime": "2026-11-21T07:10:30"})
     adapter = SlurmAdapter(CLUSTER, transport_of("squeue", slurm, [], [0.0]), SELECTION, clock=lambda: 0.0)
     adapter.snapshot()

@@ -27,6 +27,8 @@ from slurm_site import OPERATOR
 Steps = Iterator[float]
 #: Seconds that slurmctld needs to write its state.
 WRITING_S = 1.0
+#: Seconds by which a user moves the begin time of a job that is about to be placed.
+LATER_S = 30.0
 #: Seconds that Slurm needs after an outage: credentials that expired, nodes that report again.
 BACK_S = 12.0
 
@@ -293,6 +295,49 @@ def move_begin(world: World, draw: random.Random) -> Steps:
     yield 0.0
 
 
+def move_placed(world: World, draw: random.Random) -> Steps:
+    """A user moves the begin time of a job that the daemon is about to place, after it has read the job for its plan."""
+    for name in ("planning", "reading", "go"):
+        world.shims.set(name, "")
+    world.shims.set("squeue", "stale")
+    for kind in ("held", "held", "free"):
+        world.submit(f"s{len(world.jobs)}-{kind}", draw, kind)
+    for _ in range(120):
+        if not (read := re.search(r"--jobs=([\d,]+)", world.shims.read("reading"))):
+            yield 0.1
+    world.shims.set("squeue", "")
+    job = world.of_id(int(draw.choice(read[1].split(",")))) if read else None
+    if job is None:
+        return
+    until, known = float(int(time.time() + LATER_S)), world.knows(job)
+
+    def accepted(job: Job = job) -> None:
+        if world.shims.is_set("reading"):  # the daemon has read nothing since
+            world.shims.set("go", "on")
+            job.begins.append((time.time(), until))
+            job.known |= known
+            job.due = max(job.due, until + 2.0)
+        else:
+            job.unsure = True
+
+    job.asked.pop("EligibleTime", None)
+    world.change(job, "scontrol", "update", f"JobId={job.id}", f"StartTime=uts{until:.0f}", then=accepted)
+    yield 4.0
+
+
+def begins_placed(world: World, draw: random.Random) -> Steps:
+    """Jobs begin by themselves while the daemon's command that pins them is on its way."""
+    jobs = [world.submit(f"s{len(world.jobs)}-short", draw, "short") for _ in range(4)]
+    world.spare(jobs)
+    world.shims.set("scontrol", "begins")
+    for _ in range(40):
+        world.shims.set("caught", "\n".join(str(job.id) for job in jobs if job.id))
+        yield 0.2
+    world.shims.set("scontrol", "")
+    world.shims.set("caught", "")
+    world.spare(jobs, False)
+
+
 def comment(world: World, draw: random.Random) -> Steps:
     """A user writes another comment on a job, with or without the words of pilotfish."""
     if job := world.some(draw, PENDING, "RUNNING"):
@@ -351,6 +396,8 @@ KINDS = {
     "user: requeues": Kind(requeue, 5),
     "user: holds": Kind(hold, 4),
     "user: moves the begin": Kind(move_begin, 7),
+    "user: moves a placed one": Kind(move_placed, 5, ("squeue", "second")),
+    "user: job begins": Kind(begins_placed, 3, ("scontrol", "second")),
     "user: comments": Kind(comment, 5),
     "user: changes": Kind(change, 3),
     **{f"squeue: {mode}": Kind(partial(command, "squeue", mode), 1, _touches("squeue", mode)) for mode in READS},

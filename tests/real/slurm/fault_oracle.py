@@ -22,7 +22,6 @@ ALLOWANCE_S = 30.0 + 40.0
 REQUEUE_S = 11.0
 #: Seconds for which a pin that has not become a start may stay.
 PIN_S = ALLOWANCE_S
-MARK = re.compile(r" ?pilotfish:(pin|own|let-go)=\d+:[\w-]{16}(?!\S)")
 NAMED = re.compile(r"^\[(\S+?)\].*\bJobId=(\d+)", re.MULTILINE)
 RESIZED = re.compile(r"^\[(\S+?)\].*setting nodes to (\S+) for JobId=(\d+)", re.MULTILINE)
 CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended")
@@ -172,21 +171,15 @@ def forgotten(log: str, kills: Iterable[Span]) -> list[tuple[int, float]]:
 
 
 def differences(job: Job, shown: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Return by field how what Slurm shows of a job differs from what its user asked for; our marks are no difference.
+    """Return by field how what Slurm shows of a job differs from what its user asked for.
 
     Args:
         job: The job.
         shown: What Slurm shows of it.
         before: What its user had asked for when Slurm was asked; what they change meanwhile may be shown or not.
     """
-    found = {}
-    for name, asked in job.asked.items() & before.items():
-        now = shown.get(name, "")
-        if job.handed and name == "Comment":
-            now = MARK.sub("", now)
-        if now != asked:
-            found[name] = f"{asked!r} became {now!r}"
-    return found
+    asked = job.asked.items() & before.items()
+    return {name: f"{text!r} became {shown.get(name, '')!r}" for name, text in asked if shown.get(name, "") != text}
 
 
 def resizes(log: str) -> list[tuple[float, int, str]]:

@@ -16,6 +16,9 @@ Once each, at an exact moment of a placement (the daemon reads the job again, ho
     kill-after   it dies with the write done
     kill-late    it dies, and two seconds later the write is done all the same
     kill-drain   the node is drained, the write is done, it dies: a pin to a node that takes nothing
+Two modes wait in a placement until a user, or Slurm, has changed the job; the daemon must notice, or have prevented it:
+    stale        the read that comes after the plan (`squeue`) shows what was before the change; the next one is true
+    begins       the pin of a job in `caught` (`scontrol`) is done when the job has begun, or after some seconds
 """
 
 from __future__ import annotations
@@ -44,6 +47,11 @@ clock= mode=
 {{ read -r clock <{folder}/clock; read -r mode <{folder}/{name}; }} 2>/dev/null
 case "$clock" in ""|+0) ;; *) export LD_PRELOAD={faketime} FAKETIME_TIMESTAMP_FILE={folder}/clock ;; esac
 case "$mode:$*" in
+    stale:*--states=pending*) mode= ;;
+    stale:*--jobs=*) mv {folder}/planning {folder}/sprung 2>/dev/null && rm -f {folder}/{name} || mode= ;;
+    stale:*) touch {folder}/planning; mode= ;;
+    begins:*" ReqNodeList=n"*) job=${{2#JobId=}}; grep -qx "$job" {folder}/caught || mode= ;;
+    begins:*) mode= ;;
     kill-held:*ReqNodeList=*) mode= ;;
     kill-check:*--jobs=*|kill-held:*StartTime=*|kill-[abld]*:*"update JobId="*ReqNodeList=*) mv {folder}/{name} {folder}/sprung 2>/dev/null || mode= ;;
     kill-*) mode= ;;
@@ -60,6 +68,15 @@ case "$mode" in
     fails) {real} "$@"; echo "{name}: error: something else" >&2; exit 1 ;;
     lies) exit 0 ;;
     cut) {real} "$@" | head -c 700 ;;
+    stale)
+        {real} "$@" >{folder}/stale.$$
+        echo "$*" >{folder}/reading
+        for _ in $(seq 30); do [ -e {folder}/go ] && break; sleep 0.1; done
+        rm -f {folder}/reading {folder}/go
+        cat {folder}/stale.$$; rm {folder}/stale.$$ ;;
+    begins)
+        for _ in $(seq 35); do {squeue} -h -j "$job" -t pending -o %A | grep -q . || break; sleep 0.1; done
+        exec {real} "$@" ;;
     kill-check|kill-before) kill -9 $PPID ;;
     kill-after|kill-held) {real} "$@"; kill -9 $PPID ;;
     kill-late) kill -9 $PPID; sleep 2; exec {real} "$@" ;;
@@ -96,8 +113,9 @@ from pilotfish.adapters.slurm import job_writer
 job_writer.may_begin = lambda job, now: False
 """,
     "comments": """
-from pilotfish.adapters.slurm.job_update import OurChanges
-OurChanges._with_mark = lambda self, job, mark: mark
+from pilotfish.adapters.slurm.job_writer import JobWriter
+change = JobWriter.change
+JobWriter.change = lambda self, job, fields: change(self, job, {**fields, "Comment": f"{job.comment} placed"})
 """,
 }
 
@@ -118,6 +136,7 @@ class Shims:
         for name, pattern in (("squeue", ""), ("scontrol", "update JobId="), ("sinfo", "never"), ("sdiag", "never")):
             shim = folder / "bin" / name
             words = {"name": name, "pattern": f'"{pattern}"', "real": shutil.which(name), "faketime": FAKETIME}
+            words["squeue"] = shutil.which("squeue")
             shim.write_text(SHIM.format(folder=folder, **words))
             shim.chmod(0o755)
         (folder / "plain" / "sitecustomize.py").write_text(breaks)
@@ -148,6 +167,13 @@ class Shims:
             new.replace(file)
         else:
             file.unlink(missing_ok=True)
+
+    def read(self, name: str) -> str:
+        """What a shim, or a fault, left under a name; "": nothing."""
+        try:
+            return (self._folder / name).read_text()
+        except FileNotFoundError:
+            return ""
 
     def is_set(self, name: str) -> bool:
         """Whether a command still has something to do wrong."""

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -27,11 +27,15 @@ from real_world import COMMAND
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
+from pilotfish.formats.hostlist import fold
+
 USERS = ("games", "news")
 HOLDS_S = (8, 12, 16)
 LOOK_S, REAP_S, OLDER_S = 5.0, 12.0, 3
 #: Seconds after which a job that has ended, and runs for Slurm, was forgotten.
 GHOST_S = 25.0
+#: Seconds after which a job that may begin has no room, and how many such jobs may wait.
+CROWDED_S, CROWD = 12.0, 12
 #: Why a job waits that an administrator must release.
 STUCK = ("launch_failed_requeued_held", "DependencyNeverSatisfied")
 #: What is kept of a job's history.
@@ -89,6 +93,13 @@ class World:
         return not self.touched & AWAY
 
     @property
+    def crowded(self) -> bool:
+        """Whether Slurm had no room for many jobs when it was asked last: more would say nothing of pilotfish."""
+        before = self._shown_at - CROWDED_S
+        waiting = (job for job in [*self.jobs.values()][-300:] if job.state == PENDING and job.due < before)
+        return sum(not job.own_nodes and not job.ahead for job in waiting) > CROWD
+
+    @property
     def serves(self) -> bool:
         """Whether the daemon that runs has said that it serves."""
         return self.daemon.process is not None and b"serves cluster" in self.daemon.log.read_bytes()[self._log_size :]
@@ -116,17 +127,21 @@ class World:
 
         self._pool.submit(run)
 
-    def submit(self, name: str, draw: random.Random, kind: str) -> None:
-        """Let a user submit a job of some kind; the same draws make the same job."""
+    def submit(self, name: str, draw: random.Random, kind: str) -> Job:
+        """Let a user submit a job of some kind, and return it; the same draws make the same job."""
         user, seconds = draw.choice(USERS), draw.choice((0.5, 1, 2, 4, 8))
         hold = draw.choice(HOLDS_S) if kind not in ("free", "other", "still") else 0
+        hold = 2 if kind == "short" else hold
         comment = {"free": "pilotfish", "other": "mine", "still": "not for pilotfish-"}.get(
             kind, f"  for me pilotfish:hold={hold}"
         )
-        cpus, nodes = draw.choice((1, 1, 2, 4)), {"wide": "2", "range": "1-2"}.get(kind, "1")
+        cpus, nodes = draw.choice((1, 1, 2, 4)) if kind != "short" else 1, {"wide": "2", "range": "1-2"}.get(kind, "1")
         options = [f"--cpus-per-task={cpus}", f"--nodes={nodes}", "--time=5", f"--comment={comment}"]
         own = f"n{draw.randint(1, self.site.nodes)}" if kind in ("named", "still") else ""
         excluded = f"n{draw.randint(1, self.site.nodes)}" if draw.random() < 0.2 and not own else ""
+        if kind == "short":  # Slurm has no choice but to start it where the daemon does
+            only = draw.randint(1, self.site.nodes)
+            excluded = fold([f"n{number}" for number in range(1, self.site.nodes + 1) if number != only])
         options += [f"--nodelist={own}"] * bool(own) + [f"--exclude={excluded}"] * bool(excluded)
         options += [f"--begin=now+{hold}"] * bool(hold) + ["--begin=now+7200"] * (kind == "still")
         ahead = None
@@ -160,6 +175,7 @@ class World:
 
         argv = ("sbatch", "--parsable", "--output=/dev/null", "--chdir=/tmp", f"--job-name={name}", "--requeue")
         self.as_user(user, *argv, *options, f"--wrap={line}", then=then)
+        return job
 
     def change(self, job: Job, *argv: str, then: Callable[[], None]) -> None:
         """Let its user change a job; `then` is called if Slurm said that it is done."""
@@ -176,6 +192,17 @@ class World:
                 job.asked.clear()
 
         self.as_user(job.user, *argv, then=after)
+
+    def spare(self, jobs: Iterable[Job], spared: bool = True) -> None:
+        """Let users change none of these jobs, or let them again."""
+        change = self._changing.update if spared else self._changing.difference_update
+        change(job.name for job in jobs)
+
+    def of_id(self, number: int) -> Job | None:
+        """Return the job with an id that its user may change just now."""
+        job = next((job for job in reversed([*self.jobs.values()]) if job.id == number), None)
+        free = job is not None and not job.cancelled and job.handed and job.name not in self._changing
+        return job if free and self.answers else None
 
     def some(self, draw: random.Random, *states: str) -> Job | None:
         """Return a job that is in one of these states as far as is known, and that its user does not change just now."""

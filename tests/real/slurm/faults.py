@@ -141,7 +141,7 @@ class Campaign:
             draw = random.Random(f"{self.seed} {event.number}")
             if event.fault:
                 self._advance(event.number, self._steps(event.kind, draw))
-            else:
+            elif not self.world.crowded:
                 self.world.submit(f"f{event.number}-{event.kind}", draw, event.kind)
         self.world.ending = True
         more, draw = count(len(events)), random.Random(f"{self.seed} more")

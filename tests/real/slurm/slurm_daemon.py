@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from real_world import Served
 
-from pilotfish.adapters.slurm.marks import Marks, read_key
+from pilotfish.adapters.slurm.marks import Pin, PinRecord
 from pilotfish.daemon import ipc
 
 
@@ -31,12 +31,14 @@ class SlurmDaemon(Served):
         (folder / "cluster.yaml").write_text(yaml.safe_dump(cluster))
         self.config.write_text(yaml.safe_dump(config))
 
-    def mark(self, job: int, uid: int, nodes: tuple[str, ...], time: float) -> str:
-        """The mark of a pin that this daemon set, and whose record was lost."""
-        state = self.config.parent / "state" / "slurm"
-        if not (state / "mark.key").exists():
-            read_key(state, make=True)
-        return Marks((state / "mark.key").read_bytes()).make("pin", int(time), job, uid, nodes)
+    def record(self, job: int, uid: int, nodes: tuple[str, ...], time: float) -> None:
+        """Record a pin as this daemon does before it sets one."""
+        PinRecord(self.config.parent / "state" / "slurm").add(job, Pin(uid, nodes, int(time)))
+
+    def placed(self, job: int) -> tuple[str, ...]:
+        """The nodes to which it pinned a job last; () if it did not."""
+        chosen = [each["data"]["nodes"] for each in self.story(job)["story"] if each["kind"] == "chosen"]
+        return tuple(chosen[-1]) if chosen else ()
 
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""

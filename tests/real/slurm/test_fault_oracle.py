@@ -8,8 +8,6 @@ from datetime import datetime
 import pytest
 from fault_oracle import ALLOWANCE_S, CLASSES, PIN_S, Job, Run, away, differences, forgotten, resizes, violations
 
-MARK = "pilotfish:pin=1700000000:abcdefghij-_0123"
-
 
 def job() -> Job:
     """A job that was held for ten seconds, and ran once."""
@@ -52,7 +50,7 @@ def began_while_held(made: Job) -> None:
 
 
 def comment_changed(made: Job) -> None:
-    shown = {"Comment": f"mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"}
+    shown = {"Comment": "mine pilotfish:hold=10", "TimeLimit": "00:05:00"}
     made.changed = differences(made, shown, made.asked)
 
 
@@ -104,10 +102,8 @@ def test_only_a_daemon_that_noted_the_begin_time_can_tell_a_small_move_from_a_ho
         assert kinds(made) == found, begin
 
 
-def test_our_marks_are_no_change_of_a_comment_unless_the_job_is_not_ours() -> None:
-    made, shown = job(), {"Comment": f"  mine pilotfish:hold=10 {MARK}", "TimeLimit": "00:05:00"}
-    assert not differences(made, shown, made.asked)
-    made.handed = False
+def test_a_comment_that_has_one_more_word_was_changed() -> None:
+    made, shown = job(), {"Comment": "  mine pilotfish:hold=10 placed", "TimeLimit": "00:05:00"}
     assert differences(made, shown, made.asked).keys() == {"Comment"}
 
 

@@ -15,6 +15,7 @@ from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
 
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from tests.support.old_marks import keep_old_key, old_mark
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 
@@ -54,7 +55,7 @@ def test_texts_of_a_user_neither_end_nor_blind_nor_steer_the_daemon(slurm: Slurm
     began = time.monotonic()
     eventually(lambda: all_ended(slurm, ours), "the jobs that were handed over")
     assert time.monotonic() - began < 60.0
-    assert all(slurm.show(job)["AdminComment"].startswith("pilotfish:pin=") for job in ours), "pilotfish placed them"
+    assert all(daemon.placed(job) for job in ours), "pilotfish placed them"
     said = daemon.log.read_text()
     assert said.count(f"job {jobs['begin']} cannot be read") == 1 and "Traceback" not in said and "\x1b" not in said
     for job in jobs.values():
@@ -72,7 +73,7 @@ def test_a_pin_is_taken_back_whatever_the_job_says_in_its_comment(slurm: SlurmCl
     job = hand_over(slurm, "sleep 60", "--requeue")
     eventually(lambda: slurm.jobs()[job][0] == "RUNNING", "the job to run")
     node = slurm.show(job)["ReqNodeList"]
-    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine", "AdminComment=")
+    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine")
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     slurm.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     eventually(lambda: slurm.jobs()[job][0] == "PENDING", "the requeue")
@@ -96,7 +97,7 @@ def test_the_daemon_takes_it_back_too(slurm: SlurmCluster, daemon: SlurmDaemon) 
     job = hand_over(slurm, "sleep 60", "--requeue")
     eventually(lambda: slurm.jobs()[job][0] == "RUNNING", "the job to run")
     node = slurm.show(job)["ReqNodeList"]
-    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine pilotfish:let-go=1:x", "AdminComment=")
+    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine pilotfish:let-go=1:x")
     daemon.stop(signal.SIGKILL)
     daemon.start()
     slurm.signal(f"slurmd.{node}", signal.SIGKILL)  # or the node is back before the pin has been there for long enough
@@ -106,18 +107,21 @@ def test_the_daemon_takes_it_back_too(slurm: SlurmCluster, daemon: SlurmDaemon) 
 
 
 def test_every_byte_of_a_comment_stays(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    """Root's daemon marks a pin in AdminComment, by the same code that an operator's uses for Comment."""
+    """Of pins that are set, and of one of an earlier version that is taken back, with its mark in Comment."""
     text, hold = "  caf\udce9 \t pilotfish\r\n \x07é  ", ("--begin=now+600", "--comment=pilotfish:hold=600")
-    job, full = slurm.submit("sleep 30", *hold), slurm.submit("sleep 1", *hold)
+    job, full, old = slurm.submit("sleep 30", *hold), slurm.submit("sleep 1", *hold), slurm.submit("sleep 1", *hold)
     slurm.run("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
     slurm.run("scontrol", "update", f"JobId={full}", f"AdminComment={'x' * 1000}")
+    slurm.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test")
+    keep_old_key(daemon.config.parent / "state" / "slurm")
+    mark = old_mark("pin", 1000, old, slurm.uid("games"), ("n4",))
+    slurm.run("scontrol", "update", f"JobId={old}", "ReqNodeList=n4", "StartTime=now", f"Comment={text} {mark}")
     daemon.start()
     eventually(lambda: slurm.jobs()[job][0] == "RUNNING", "the job to run")
-    eventually(lambda: all_ended(slurm, [full]), "the job with a full comment")
+    eventually(lambda: all_ended(slurm, [full, old]), "the jobs with a full comment and with an old mark")
     mark, fields = "@00ff@", ("JobID", "Comment", "admin_comment")
     form = ",".join(f"{field}:0{mark}" for field in fields)
-    shown = CommandRunner()(["squeue", "--noheader", "--states=all", f"--jobs={job},{full}", f"--Format={form}"])
+    shown = CommandRunner()(["squeue", "--noheader", "--states=all", f"--jobs={job},{full},{old}", f"--Format={form}"])
     rows = {int(row[0]): row[1:] for row in zip(*[iter(shown.split(mark)[:-1])] * 3, strict=True)}
-    assert rows[job][1].startswith(f"{text} pilotfish:pin=") and rows[job][0] == "pilotfish:hold=600"
-    assert rows[full] == ("pilotfish:hold=600", "x" * 1000)
-    assert "no room for pilotfish's mark" in daemon.log.read_text()
+    assert rows[job] == ("pilotfish:hold=600", text) and rows[full] == ("pilotfish:hold=600", "x" * 1000)
+    assert rows[old][0] == text and slurm.jobs()[old][1] != "n4" and daemon.placed(job)

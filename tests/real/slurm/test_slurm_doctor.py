@@ -175,7 +175,7 @@ def test_slurmrestd_and_its_token(site: SlurmSite, daemon: SlurmDaemon, tmp_path
     config["adapter"]["options"] = {"rest_url": site.rest_url, "rest_token_file": str(token), "rest_user": OPERATOR}
     daemon.config.write_text(yaml.safe_dump(config))
     token.write_text(site.token())
-    for mode, levels in ((0o600, {"ok", "note"}), (0o644, {"ok", "problem"})):
+    for mode, levels in ((0o600, {"ok"}), (0o644, {"ok", "problem"})):
         token.chmod(mode)
         done = pilotfish("doctor", "--config", daemon.config, "--json")
         assert findings(done.stdout)["rest"] == levels, done.stdout
@@ -224,7 +224,7 @@ def test_a_job_submit_plugin_without_a_daemon_is_a_problem(lua: LuaSlurm, tmp_pa
     ("body", "words"),
     [
         ("if true then return slurm.ERROR end", "could not be placed"),
-        ('job.comment = "the site\'s own"', "did not make them (Comment)"),
+        ("job.begin_time = os.time() + 86400", "did not make them (StartTime)"),
     ],
 )
 def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: str, words: str) -> None:

@@ -237,12 +237,12 @@ def test_a_full_disk_stops_placing_and_nothing_else(slurm: SlurmCluster, tmp_pat
             grace = [work.add("true", grace_s=6) for _ in range(4)]
             eventually(lambda: daemon.metric('pilotfish_mode{mode="blocked"}') == 1.0, "the mode to show it")
             eventually(lambda: states(slurm, grace) == {"COMPLETED"}, "the jobs whose grace is over")
-            assert all("AdminComment" not in slurm.show(job) for job in grace)
+            assert not any(daemon.placed(job) for job in grace)
             filling.unlink()
             last = work.add("true")
             work.wait()
             work.each_ran_once()
-            assert "AdminComment" in slurm.show(last) and daemon.metric('pilotfish_mode{mode="blocked"}') == 0.0
+            assert daemon.placed(last) and daemon.metric('pilotfish_mode{mode="blocked"}') == 0.0
             said = daemon.said()
             assert said.count("none is started until it can be written") == said.count("can be written again") == 1
             went_on(daemon)

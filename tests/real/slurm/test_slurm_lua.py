@@ -46,7 +46,7 @@ LEFT = {
     "a job of pilotfish's own": ("--partition=half", "--comment=pilotfish:key=dag%2Fa"),
     "a job that its user holds": ("--partition=half", "--hold"),
     "an array": ("--partition=half", "--array=1-2"),
-    "a comment without room for a mark": ("--partition=half", f"--comment={'x' * 953}"),
+    "a comment without room for a hold": ("--partition=half", f"--comment={'x' * 1005}"),
     "the longest comment": ("--partition=half", f"--comment={'x' * 1023}"),
     "several partitions": ("--partition=half,main",),
 }
@@ -106,7 +106,7 @@ def test_a_daemon_places_them_and_without_one_no_job_is_held(lua: LuaSlurm, tmp_
         daemon.start()
         jobs = [lua.submit("sleep 0.3", "--comment=pilotfish", "--cpus-per-task=4") for _ in range(4)]
         eventually(lambda: all(seen(job).state is JobState.COMPLETED for job in jobs), "the jobs")
-        assert all(lua.show(job)["AdminComment"].startswith("pilotfish:pin=") for job in jobs)
+        assert all(daemon.placed(job) for job in jobs)
         assert daemon.stop(signal.SIGTERM) == 0
     lua.served.unlink()
     assert seen(lua.submit("true", "--comment=pilotfish")).comment == "pilotfish"

@@ -15,6 +15,8 @@ from real_world import COMMAND, eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
+from tests.support.old_marks import keep_old_key, old_mark
+
 pytestmark = pytest.mark.xdist_group("site 2")
 Start = Callable[[str], SlurmDaemon]
 
@@ -45,35 +47,39 @@ def hand_over(site: SlurmSite, line: str, *options: str) -> int:
     return site.submit(line, "--begin=now+600", "--comment=for me pilotfish:hold=600", *options)
 
 
-def test_an_operator_places_jobs_of_users_and_marks_them_in_their_comment(site: SlurmSite, start: Start) -> None:
+def comment_of(site: SlurmSite, job: int) -> str:
+    return site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--Format=Comment:0").rstrip("\n")
+
+
+def test_an_operator_places_jobs_of_users_and_leaves_their_comments_alone(site: SlurmSite, start: Start) -> None:
     daemon = start(OPERATOR)
     jobs = [hand_over(site, "sleep 0.5", "--cpus-per-task=3") for _ in range(6)]
     eventually(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")
     for job in jobs:
         shown = site.show(job)
         assert shown["NodeList"] == shown["ReqNodeList"] and "AdminComment" not in shown
-        comment = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--Format=Comment:0")
-        assert comment.startswith("for me pilotfish:hold=600 pilotfish:pin=")
-    said = daemon.log.read_text()
-    assert said.count("pins are marked in Comment") == 1 and "Traceback" not in said
-    assert daemon.stop(signal.SIGTERM) == 0
+        assert comment_of(site, job) == "for me pilotfish:hold=600"
+    assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_an_operators_reaper_takes_back_pins_that_are_marked_in_a_comment(site: SlurmSite, start: Start) -> None:
+def test_an_operators_reaper_takes_back_old_pins_that_are_marked_in_a_comment(site: SlurmSite, start: Start) -> None:
     daemon = start(OPERATOR)
     daemon.stop(signal.SIGKILL)
     job = hand_over(site, "sleep 0.2")
     site.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
-    shutil.rmtree(daemon.config.parent / "state" / "slurm" / "pins", ignore_errors=True)
-    site.run(
-        *("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now"),
-        f"Comment=for me pilotfish:hold=600 {daemon.mark(job, site.uid('games'), ('n2',), 1000)}",
-    )
+    state = daemon.config.parent / "state" / "slurm"
+    shutil.rmtree(state / "pins", ignore_errors=True)
+    keep_old_key(state)
+    shutil.chown(state / "mark.key", OPERATOR)
+    mark = old_mark("pin", 1000, job, site.uid("games"), ("n2",))
+    text = "for me pilotfish:hold=600"
+    site.run("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now", f"Comment={text} {mark}")
     argv = [*daemon.prefix, *COMMAND, "reap", "--config", str(daemon.config)]
     done = subprocess.run(argv, capture_output=True, text=True, env=daemon.environment, cwd="/")
     assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr
     eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
     assert site.jobs()[job][1] != "n2"
+    assert comment_of(site, job) == text
 
 
 def test_missing_rights_are_logged_once_and_change_nothing(site: SlurmSite, start: Start) -> None:

@@ -57,14 +57,12 @@ def test_sixty_mixed_jobs_run_once_each_where_they_were_planned(
         work.each_ran_once()
         stories = {job: eventually(lambda job=job: _whole(daemon, job), f"the end of {job}") for job in work.jobs}
         assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
-    placed = [job for job in work.jobs if site.show(job).get("AdminComment", "").startswith("pilotfish:pin=")]
-    for job in placed:
+    for job in work.jobs:
         shown, (chosen, *_) = site.show(job), [r for r in reversed(stories[job]["story"]) if r["kind"] == "chosen"]
         assert shown["NodeList"] == shown["ReqNodeList"]
         assert set(stories[job]["job"]["nodes"]) == set(chosen["data"]["nodes"])
-    assert len(placed) == len(work.jobs)
     for kind in ("nap", "spin"):
-        record_property("measured", _errors(kind, [stories[job]["job"] for job in placed if kinds[job] == kind]))
+        record_property("measured", _errors(kind, [stories[job]["job"] for job in work.jobs if kinds[job] == kind]))
 
 
 def _whole(daemon: SlurmDaemon, job: int) -> dict[str, Any] | None:

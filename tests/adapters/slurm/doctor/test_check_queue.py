@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, Service
-from pilotfish.adapters.slurm.marks import Marks
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.slurm_answers import (
@@ -77,10 +76,10 @@ def test_waiting_jobs() -> None:
 
 
 def test_a_pin_that_nobody_can_vouch_for_is_an_administrators_to_clear() -> None:
-    mark = {"comment": f"pilotfish:hold=600 {Marks(b'a key that was deleted').make('pin', 9, 7, 5, ('n1',))}"}
-    found = about("queue", asked_of(jobs=[job(wanted=("n1",), **mark)]))
-    assert found[1][0] is WARNING and "(7)" in found[1][1] and "state directory" in found[1][1]
-    others = [job(**mark), job(wanted=("n1",)), job(wanted=("n1",), pinned=NOW, **mark)]
+    found = about("queue", asked_of(jobs=[job(wanted=("n1",), begin=NOW - 9)]))
+    assert found[1][0] is NOTE and "(7)" in found[1][1] and "state directory" in found[1][1]
+    others = [job(begin=NOW - 9), job(wanted=("n1",)), job(wanted=("n1",), begin=NOW - 9, pinned=NOW)]
+    others.append(job(wanted=("n1",), begin=NOW - 9, comment="mine"))
     assert len(about("queue", asked_of(jobs=others))) == 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level
+from pilotfish.adapters.findings import OK, PROBLEM, WARNING, Level
 from pilotfish.adapters.slurm.doctor import trial
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
@@ -30,7 +30,7 @@ class Queue(Recorded):
         form = next((word[9:] for word in argv if word.startswith("--Format=")), "")
         if argv[:2] == ["scontrol", "update"]:
             said = dict(word.split("=", 1) for word in argv[3:])
-            made = {"ReqNodes": said.get("ReqNodeList"), "Comment": said.get("Comment")}
+            made = {"ReqNodes": said.get("ReqNodeList")}
             made["EligibleTime"] = "2026-12-22T07:20:09" if "StartTime" in said else None
             self.row |= {name: text for name, text in made.items() if text is not None and name not in self.ignored}
         return (
@@ -38,19 +38,19 @@ class Queue(Recorded):
         )
 
 
+CLEAR = "scontrol_update_JobId=9_ReqNodeList="
 DENIED = AdapterError("scontrol: Access/permission denied for job 9", kind="refused")
 
 
 @pytest.mark.parametrize(
     ("answers", "levels"),
     [
-        ({}, [OK, OK, NOTE]),
-        ({"scontrol_update_JobId=9_AdminComment": DENIED}, [OK, OK]),
-        ({"scontrol_update_JobId=9_AdminComment": DENIED, "scontrol_update_JobId=9_Nice": DENIED}, [OK, PROBLEM]),
+        ({}, [OK, OK]),
+        ({"scontrol_update_JobId=9_Nice": DENIED}, [OK, PROBLEM]),
         ({"scontrol_update": DENIED}, [PROBLEM, PROBLEM]),
         ({"sinfo": DENIED}, [WARNING]),
-        ({"scontrol_update_JobId=9_ReqNodeList=_": DENIED}, [PROBLEM, OK, NOTE]),
-        ({"scancel": DENIED}, [OK, OK, NOTE, WARNING]),
+        ({f"{CLEAR}n1": "", CLEAR: DENIED}, [PROBLEM, OK]),
+        ({"scancel": DENIED}, [OK, OK, WARNING]),
     ],
 )
 def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterError], levels: list[Level]) -> None:
@@ -61,9 +61,7 @@ def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterE
     assert Selection().takes(SlurmJob(9, JobState.PENDING, comment=trial.COMMENT)) is False
 
 
-@pytest.mark.parametrize(
-    ("field", "name"), [("ReqNodes", "ReqNodeList"), ("EligibleTime", "StartTime"), ("Comment", "Comment")]
-)
+@pytest.mark.parametrize(("field", "name"), [("ReqNodes", "ReqNodeList"), ("EligibleTime", "StartTime")])
 def test_a_change_that_is_accepted_and_not_made_is_a_problem(field: str, name: str) -> None:
     run = Queue({}, (field,))
     first = next(trial.findings(run))

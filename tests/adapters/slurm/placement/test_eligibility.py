@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotfish.adapters.slurm.ownership import FULL, Selection
+from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement import limits
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
 from pilotfish.adapters.slurm.placement.partitions import Reservation
@@ -100,8 +100,3 @@ def test_the_time_until_a_job_is_let_go(changed: dict[str, Any], deferral: Defer
 
 def test_a_job_is_let_go_for_good() -> None:
     assert judge(replace(JOB, let_go=True)).verdicts() == {}
-
-
-def test_a_job_whose_comment_is_full_is_let_go_at_once() -> None:
-    found = judge(replace(JOB, full=True), j7=995.0).verdicts()[7]
-    assert (found.due, found.why, found.waits) == (JOB.submit, FULL, FULL)

@@ -134,9 +134,7 @@ class Slurm:
         names = fields.get("ReqNodeList")
         changed = {} if names is None else {"wanted": tuple(filter(None, names.split(",")))}
         begin = {"begin": self.time()} if "StartTime" in fields else {}
-        marks = {"AdminComment": "admin_comment", "Comment": "comment"}
-        said = {marks[name]: text for name, text in fields.items() if name in marks}
-        self.queue[number] = replace(self.queue[number], **changed, **begin, **said)  # type: ignore[arg-type]
+        self.queue[number] = replace(self.queue[number], **changed, **begin)  # type: ignore[arg-type]
 
     def submit(self, argv: Sequence[str]) -> int:
         self.number += 1
@@ -171,7 +169,7 @@ class Pair:
         told.update = lambda number, fields: told.updates.append((number, dict(fields)))
         fresh = self._adapter(told)
         fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
-        fresh.changes._let_go = set(old.changes._let_go)
+        fresh.changes._begins._first = dict(old.changes._begins._first)
         fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)  # type: ignore[assignment]
         fresh._cache.since = dict(old._cache.since)
         found = fresh.snapshot()

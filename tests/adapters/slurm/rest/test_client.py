@@ -193,8 +193,8 @@ def test_a_field_that_cannot_be_written_sends_nothing(fake: FakeRest) -> None:
     way = rest(fake)
     way.time()
     fake.asked.clear()
-    with pytest.raises(NotDone, match="cannot write admin_comment") as caught:
-        way.update(20, {"ReqNodeList": "n3", "AdminComment": "x"})
+    with pytest.raises(NotDone, match="cannot write comment") as caught:
+        way.update(20, {"ReqNodeList": "n3", "Comment": "x"})
     assert caught.value.kind == "unsupported"
     with pytest.raises(InvariantError):
         way.update(20, {"Priority": "9"})
@@ -435,7 +435,7 @@ def test_the_doctor_reports_what_rest_shows_hides_and_cannot_write(fake: FakeRes
     ids = [job["job_id"] for job in RECORDED["jobs"]]
     (level, says), (note, cannot) = looked(lambda: rest(fake), ids)
     assert (level, note) == ("ok", "note") and says.startswith("slurmrestd v0.0.38 shows 6 jobs in ")
-    assert cannot == "slurmrestd v0.0.38 cannot write AdminComment, Comment, StartTime; scontrol does"
+    assert cannot == "slurmrestd v0.0.38 cannot write StartTime; scontrol does"
     _, (level, says), _ = looked(lambda: rest(fake), [*ids, 1, 2])
     assert level == "warning" and says.startswith("slurmrestd hides 2 of 8 jobs from the token's user")
     fake.answers[f"{V}/jobs"] = wrong(-1)

@@ -358,7 +358,7 @@ def offers(*numbers: int, takes: tuple[str, ...] = (), slash: str = "") -> dict[
     return {"paths": paths, "components": {"schemas": schemas}}
 
 
-ALL = ("required_nodes", "begin_time", "admin_comment")
+ALL = ("required_nodes", "begin_time", "comment")
 
 
 def test_the_newest_readable_version_is_chosen() -> None:
@@ -387,23 +387,22 @@ def test_any_document_gives_a_version_or_an_error(value: object) -> None:
             assert choose(document).number in READABLE
 
 
-PIN = {"ReqNodeList": "n[5-6]", "StartTime": "now", "AdminComment": "pilotfish:pin=9"}
+PIN = {"ReqNodeList": "n[5-6]", "StartTime": "now"}
 
 
 def test_a_pin_is_one_body_or_none() -> None:
     old = choose(offers(38, takes=("begin_time", "required_nodes")))  # 22.05: required_nodes is there, and refused
-    assert old.body({"ReqNodeList": "n[5-6]", "StartTime": "now"}, 9.7) == {"nodelist": "n[5-6]", "begin_time": "now"}
+    assert old.body(PIN, 9.7) == {"nodelist": "n[5-6]", "begin_time": "now"}
     assert old.body({"ReqNodeList": ""}, 9.7) == {"nodelist": ""}
     assert old.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": "uts1030"}
-    with pytest.raises(NotDone, match="cannot write admin_comment"):
-        old.body(PIN, 9.7)
+    with pytest.raises(NotDone, match="cannot write comment"):
+        old.body({**PIN, "Comment": "mine"}, 9.7)
     new = choose(offers(44, takes=ALL))
     begin = {"set": True, "infinite": False, "number": 9}
-    written = {"required_nodes": ["n5", "n6"], "begin_time": begin, "admin_comment": "pilotfish:pin=9"}
-    assert new.body(PIN, 9.7) == written
+    assert new.body(PIN, 9.7) == {"required_nodes": ["n5", "n6"], "begin_time": begin}
     assert new.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": begin | {"number": 1030}}
     with pytest.raises(NotDone, match="cannot clear ReqNodeList"):
-        new.body({"ReqNodeList": "", "AdminComment": "x"}, 9.7)
+        new.body({"ReqNodeList": "", "Comment": "x"}, 9.7)
     with pytest.raises(NotDone, match="cannot write StartTime=2026"):
         new.body({"StartTime": "2026-11-21"}, 9.7)
     with pytest.raises(NotDone, match="cannot write"):
