@@ -18,8 +18,9 @@ install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service
 install -D -m 644 -t /etc/systemd/system systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
 install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
 pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
-# To start the next job without delay: install -m 755 systemd/pilotfish-job-end.sh /etc/pilotfish/, in slurm.conf
-# EpilogSlurmctld=/etc/pilotfish/pilotfish-job-end.sh, in pilotfish.yaml events: {{users: [slurm]}}, the SlurmUser.
+# So that a freed node is seen at once, also EpilogSlurmctld=/etc/pilotfish/pilotfish-job-end.sh in slurm.conf, and the
+# SlurmUser under `events` in pilotfish.yaml:
+install -m 755 -t /etc/pilotfish systemd/pilotfish-job-end.sh
 pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {{user}}
 systemctl daemon-reload
 systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
