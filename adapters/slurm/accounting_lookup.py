@@ -75,12 +75,4 @@ def _view(key: str, job: SlurmJob, asked: Job) -> JobView:
     if job.state.ended:
         return progress_view(key, job, asked)
     why = f"the queue does not show it, and accounting has it as {job.state}"
-    return JobView(
-        key,
-        asked,
-        JobState.UNKNOWN,
-        job.placed,
-        submit_time=job.submit,
-        start_time=job.start if job.placed else None,
-        reason=why,
-    )
+    return JobView(key, asked, JobState.UNKNOWN, job.placed, job.submit, job.start if job.placed else None, reason=why)

@@ -63,8 +63,6 @@ class JobView:
     job: Job  # what was requested
     state: JobState  # its state
     nodes: tuple[str, ...] = ()  # where it runs or ran
-    #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
-    cores: tuple[tuple[int, ...], ...] = ()
     submit_time: float | None = None
     start_time: float | None = None
     finish_time: float | None = None
@@ -81,6 +79,8 @@ class JobView:
     due: float | None = None  # until when we may hold an offered job; then a Release gives it back
     due_why: str = ""  # why it is then released; of a job handed to us but not `offered`: why it is left alone
     pid: int | None = None  # its first process, while it runs on this machine
+    #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
