@@ -327,12 +327,17 @@ def move_placed(world: World, draw: random.Random) -> Steps:
 
 def begins_placed(world: World, draw: random.Random) -> Steps:
     """Jobs begin by themselves while the daemon's command that pins them is on its way."""
-    jobs = [world.submit(f"s{len(world.jobs)}-short", draw, "short") for _ in range(4)]
-    world.spare(jobs)
+    jobs: list[Job] = []
     world.shims.set("scontrol", "begins")
-    for _ in range(40):
-        world.shims.set("caught", "\n".join(str(job.id) for job in jobs if job.id))
-        yield 0.2
+    for _ in range(3):
+        for _ in range(20):
+            if not (world.answers and world.serves):
+                yield 0.5
+        jobs += [world.submit(f"s{len(world.jobs)}-short", draw, "short") for _ in range(2)]
+        world.spare(jobs)
+        for _ in range(25):
+            world.shims.set("caught", "\n".join(str(job.id) for job in jobs if job.id))
+            yield 0.2
     world.shims.set("scontrol", "")
     world.shims.set("caught", "")
     world.spare(jobs, False)
@@ -397,7 +402,7 @@ KINDS = {
     "user: holds": Kind(hold, 4),
     "user: moves the begin": Kind(move_begin, 7),
     "user: moves a placed one": Kind(move_placed, 5, ("squeue", "second")),
-    "user: job begins": Kind(begins_placed, 3, ("scontrol", "second")),
+    "user: job begins": Kind(begins_placed, 7, ("scontrol", "second")),
     "user: comments": Kind(comment, 5),
     "user: changes": Kind(change, 3),
     **{f"squeue: {mode}": Kind(partial(command, "squeue", mode), 1, _touches("squeue", mode)) for mode in READS},

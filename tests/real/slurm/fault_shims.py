@@ -75,7 +75,10 @@ case "$mode" in
         rm -f {folder}/reading {folder}/go
         cat {folder}/stale.$$; rm {folder}/stale.$$ ;;
     begins)
-        for _ in $(seq 35); do {squeue} -h -j "$job" -t pending -o %A | grep -q . || break; sleep 0.1; done
+        end=$(($(date +%s%N) / 1000000 + 3700))
+        while [ $(($(date +%s%N) / 1000000)) -lt $end ] && {squeue} -h -j "$job" -t pending -o %A | grep -q .; do
+            sleep 0.1
+        done
         exec {real} "$@" ;;
     kill-check|kill-before) kill -9 $PPID ;;
     kill-after|kill-held) {real} "$@"; kill -9 $PPID ;;

@@ -131,7 +131,7 @@ class World:
         """Let a user submit a job of some kind, and return it; the same draws make the same job."""
         user, seconds = draw.choice(USERS), draw.choice((0.5, 1, 2, 4, 8))
         hold = draw.choice(HOLDS_S) if kind not in ("free", "other", "still") else 0
-        hold = 2 if kind == "short" else hold
+        hold = 3 if kind == "short" else hold
         comment = {"free": "pilotfish", "other": "mine", "still": "not for pilotfish-"}.get(
             kind, f"  for me pilotfish:hold={hold}"
         )
