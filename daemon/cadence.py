@@ -10,9 +10,9 @@ import math
 
 #: Least seconds between the starts of two cycles.
 LEAST_GAP_S = 0.02
-#: Seconds from an event to the two looks at what it was: Slurm reports the end of a job 30 to 100 ms before its nodes
-#: are free (measured, 22.05).
-LOOKS_S = (0.05, 0.3)
+#: Seconds from an event to the looks at what it was: Slurm reports the end of a job on one node 30 to 100 ms before the
+#: node is free (measured, 22.05), and that of a cancelled job on several nodes seconds before.
+LOOKS_S = (0.05, 0.3, 1.0, 3.0, 10.0)
 LARGEST_SHARE = 0.25
 
 
@@ -39,7 +39,7 @@ class Cadence:
 
     def hear(self, now: float) -> None:
         """Note that something has happened in the resource manager."""
-        self._looks = sorted({*self._looks[:1], *(now + after for after in LOOKS_S)})
+        self._looks = [*self._looks[:1], *(now + after for after in LOOKS_S if after < self.every_s)]
 
     def due(self, *, changed: bool) -> float:
         """Return when the next cycle is due; `changed`: the daemon itself has something new to plan."""

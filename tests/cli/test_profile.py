@@ -21,9 +21,9 @@ def test_run_prints_a_table_and_keeps_the_profile(store, capfd):
     assert main(["profile", "run", "--name", "nap", "--", "/bin/sleep", "0.05"]) == 0
     out = capfd.readouterr().out
     for word in (
-        "threads",
-        "service demand",
-        "utilisation",
+        "THREADS",
+        "SERVICE DEMAND",
+        "UTILISATION",
         "+-",
         "waiting for a core",
         "memory",

@@ -73,7 +73,7 @@ def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[
         for policy in ("easy", "easy:order=sjf", "strict")
     }
     assert {row["status"] for row in found} == {"done"} and found[0]["users"] == "" and found[6]["users"] == "1 2"
-    assert "b.swf, users 1 2, load 2.0: 6 runs" in said.out and max(map(len, said.out.splitlines())) <= 80
+    assert "b.swf, users 1 2, load 2: 6 runs" in said.out and max(map(len, said.out.splitlines())) <= 80
     assert "pilotfish: 18 runs in " in said.err and "s.results/results.csv has 18 runs" in said.err
     assert sorted(path.name for path in (folder / "s.results").iterdir()) == [
         "journal.jsonl", "results.csv", "sweep.json",

@@ -17,17 +17,18 @@ def test_without_events_it_is_a_fixed_cadence() -> None:
     assert cadence.due(changed=True) == 100.0 + LEAST_GAP_S
 
 
-def test_an_event_is_looked_at_twice() -> None:
-    cadence = Cadence(10.0)
+@pytest.mark.parametrize("every_s", [0.2, 1.0, 600.0])
+def test_an_event_is_looked_at_again_until_the_next_cycle_would_do(every_s: float) -> None:
+    cadence = Cadence(every_s)
     cadence.begin(100.0)
-    cadence.end(100.01)
-    cadence.hear(103.0)
-    assert cadence.due(changed=False) == 103.0 + LOOKS_S[0]
-    cadence.begin(103.0 + LOOKS_S[0])
-    cadence.end(103.0 + LOOKS_S[0] + 0.01)
-    assert cadence.due(changed=False) == 103.0 + LOOKS_S[1]
-    cadence.begin(103.0 + LOOKS_S[1])
-    assert cadence.due(changed=False) == pytest.approx(113.0 + LOOKS_S[1])
+    cadence.end(100.001)
+    cadence.hear(100.1)
+    for after in (after for after in LOOKS_S if after < every_s):
+        look = cadence.due(changed=False)
+        assert look == 100.1 + after
+        cadence.begin(look)
+        cadence.end(look + 0.001)
+    assert cadence.due(changed=False) == pytest.approx(look + every_s)
 
 
 def test_an_event_during_a_cycle_is_looked_at_after_it() -> None:

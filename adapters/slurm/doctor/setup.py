@@ -18,8 +18,8 @@ install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service
 install -D -m 644 -t /etc/systemd/system systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
 install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
 pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
-# So that a freed node is seen at once, also EpilogSlurmctld=/etc/pilotfish/pilotfish-job-end.sh in slurm.conf, and the
-# SlurmUser under `events` in pilotfish.yaml:
+# So that a freed node is seen at once, also EpilogSlurmctld=/etc/pilotfish/pilotfish-job-end.sh in slurm.conf (restart
+# slurmctld), and the SlurmUser under `events` in pilotfish.yaml:
 install -m 755 -t /etc/pilotfish systemd/pilotfish-job-end.sh
 pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {{user}}
 systemctl daemon-reload

@@ -135,7 +135,7 @@ def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
     assert "controller" in looked[0] and "queue of slurm" in looked[1]
     *_, rights = walk.section("2. An account")
     assert f"ok       rights      {ACCOUNT} is an operator" in rights
-    *_, said = walk.section("3. Install")
+    *_, said, _ = walk.section("3. Install")
     assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(said.split()) and "problem" not in said
     *_, status, _ = walk.section("4. A week of dry run")
     assert "dry-run" in status and walk.daemon
