@@ -124,7 +124,7 @@ def examine(
         trial: Also try the rights of the current user, with a job of their own that never starts.
         **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
     """
-    from ...trust import as_account
+    from ...trust import as_account, owner_of
     from .doctor import check_reaper, check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
@@ -137,11 +137,12 @@ def examine(
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
     answers = ask(run, user)
-    with as_account(service.account):
-        answers.jobs = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
-    found = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
-    found += check_rest.findings(options, service.account or user, run, time.time())
-    return [*found, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else found
+    with as_account(owner_of(service.state_dir) if service.state_dir else ""):
+        found = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
+    answers.jobs, answers.pins_unread = found
+    every = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
+    every += check_rest.findings(options, service.account or user, run, time.time())
+    return [*every, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else every
 
 
 def reap(

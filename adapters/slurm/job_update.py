@@ -142,8 +142,8 @@ class OurChanges:
 
 def with_our_pins(
     jobs: Iterable[SlurmJob], state_dir: Path | None, takes: Callable[[SlurmJob], bool], now: float
-) -> list[SlurmJob]:
-    """Return jobs with what we changed of them; without the right to read the state directory as they are.
+) -> tuple[list[SlurmJob], str]:
+    """Return jobs with what we changed of them, and why that is not known, or "".
 
     Args:
         jobs: The jobs as read.
@@ -153,7 +153,7 @@ def with_our_pins(
     """
     record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
     changes = OurChanges(Marks(read_key(state_dir)), record, takes, begins)
-    return [changes.recognise(job, lambda: now) for job in jobs]
+    return [changes.recognise(job, lambda: now) for job in jobs], record.unread
 
 
 def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:

@@ -109,6 +109,7 @@ class PinRecord:
         self._pins: dict[int, Pin] = {}
         self._read: int | None = None
         self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
+        self.unread = ""  #: why the directory cannot be read; "": it can, or is still to be made
         self.refresh()
         #: Whether marks of earlier versions decide, too: where there is no record of earlier pins; and at first,
         #: because after a power failure or from a copy it may lack some.
@@ -137,7 +138,8 @@ class PinRecord:
         except FileNotFoundError:
             self._write_again()
             return
-        except OSError:
+        except OSError as error:
+            self.unread = f"{self._folder}: {error.strerror}"
             return
         pins, damaged = dict[int, Pin](), set[int]()
         for name in names:
@@ -148,7 +150,7 @@ class PinRecord:
                 continue
             except (OSError, ValueError, KeyError, TypeError):
                 damaged.add(int(name))
-        self._pins, self.damaged, self._read = pins, frozenset(damaged), changed
+        self._pins, self.damaged, self._read, self.unread = pins, frozenset(damaged), changed, ""
 
     def add(self, job: int, pin: Pin) -> None:
         """Record a pin, before Slurm is asked for it. Raises AdapterError: it was not recorded, so it must not be set.

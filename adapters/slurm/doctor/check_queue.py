@@ -61,7 +61,11 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
     pins = [job.pinned for job in waiting if job.pinned is not None]
     overdue = sum(time < answers.now - OVERDUE_S for time in pins)
     wait = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
-    yield Finding(OK, "queue", f"{wait}, {len(held)} for pilotfish; {len(pins)} pinned")
+    if answers.pins_unread:
+        yield Finding(NOTE, "queue", f"{wait}, {len(held)} for pilotfish; how many are pinned is unknown "
+                      f"({answers.pins_unread})")  # fmt: skip
+    else:
+        yield Finding(OK, "queue", f"{wait}, {len(held)} for pilotfish; {len(pins)} pinned")
     if held and service.mode == "":
         last = max(job.begin or 0.0 for job in held) - answers.now
         says = f"{len(held)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
@@ -78,6 +82,8 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
 
 def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
     """Yield the jobs that wait for nodes and may begin, without a pin on record."""
+    if answers.pins_unread:
+        return
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING and job.wanted and selection.takes(job)]
     if unknown := [job.id for job in waiting if job.pinned is None and not is_held(job, answers.now)]:
         some = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")

@@ -49,6 +49,7 @@ class Answers:
     partitions: list[dict[str, str]] = field(default_factory=list)
     nodes: list[SlurmNode] = field(default_factory=list)
     jobs: list[SlurmJob] = field(default_factory=list)
+    pins_unread: str = ""  #: why our pins are not known; "": they are
     login_nodes: dict[int, str] = field(default_factory=dict)  #: waiting job -> machine that submitted it
     ahead_s: float = 0.0  #: controller's clock minus this machine's, seconds
     answer_s: float = 0.0

@@ -25,6 +25,7 @@ from pilotfish.adapters.slurm.job_update import (
     command,
     pin_fields,
     pin_for,
+    with_our_pins,
 )
 from pilotfish.adapters.slurm.marks import MARK, Marks, PinRecord, read_key
 from pilotfish.adapters.slurm.ownership import Selection, is_held
@@ -282,6 +283,12 @@ def test_after_a_start_marks_show_the_pins_that_the_record_lacks(state: JobState
     again.retain({7, 8})
     assert again.recognise(replace(job, restarts=1), lambda: NOW + 60).pinned == NOW
     assert PinRecord(tmp_path).get(7) is not None
+
+
+def test_a_record_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    assert with_our_pins([], tmp_path, lambda job: True, 0.0) == ([], ""), "there is none yet"
+    (tmp_path / "pins").touch()
+    assert with_our_pins([], tmp_path, lambda job: True, 0.0)[1] == f"{tmp_path / 'pins'}: Not a directory"
 
 
 def test_a_damaged_record_of_a_pin_leaves_the_others_and_the_mark(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -154,6 +155,15 @@ def test_with_the_daemons_configuration(site: SlurmSite, daemon: SlurmDaemon) ->
     daemon.config.write_text(yaml.safe_dump(config))
     done = pilotfish("doctor", "--config", daemon.config)
     assert done.returncode == 1 and "did you mean 'partitions'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_the_pins_of_a_daemon_that_is_not_the_user_in_question(site: SlurmSite, daemon: SlurmDaemon) -> None:
+    site.submit("sleep 60", "--exclusive", "--nodelist=n1")
+    job = site.submit("true", "--comment=pilotfish", "--nodelist=n1")
+    daemon.record(job, pwd.getpwnam("games").pw_uid, ("n1",), time.time())
+    done = pilotfish("doctor", "--config", daemon.config, "--user", OPERATOR, "--json")
+    said = [each["says"] for each in json.loads(done.stdout)["findings"] if each["topic"] == "queue"]
+    assert len(said) == 1 and said[0].endswith(" 0 for pilotfish; 1 pinned")
 
 
 def test_files_that_another_user_controls(site: SlurmSite, daemon: SlurmDaemon) -> None:

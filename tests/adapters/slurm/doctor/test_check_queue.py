@@ -83,6 +83,13 @@ def test_a_pin_that_nobody_can_vouch_for_is_an_administrators_to_clear() -> None
     assert len(about("queue", asked_of(jobs=others))) == 1
 
 
+def test_pins_that_cannot_be_read_are_unknown() -> None:
+    jobs = [job(wanted=("n1",), begin=NOW - 9)]
+    found = about("queue", asked_of(jobs=jobs, pins_unread="/state/slurm/pins: Permission denied"))
+    assert [level for level, _ in found] == [NOTE]
+    assert "how many are pinned is unknown (/state/slurm/pins: Permission denied)" in found[0][1]
+
+
 def test_jobs_that_are_handed_over_in_vain() -> None:
     cut = job(special="a minimum time limit")
     jobs = [cut, job(part=True), job(part=True), job(comment="", part=True)]
