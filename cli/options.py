@@ -147,8 +147,9 @@ Goal = Annotated[
     str,
     option(
         "GOAL",
-        "Objective to minimise: makespan, energy, edp, or mix:W (W: weight of the makespan, 0 to 1).",
-        words=("makespan", "energy", "edp", "mix:0.5"),
+        "Objective to minimise: makespan, turnaround, slowdown, energy, edp, or mix:W (W: weight of the makespan, "
+        "0 to 1). For one workflow turnaround and slowdown are its makespan.",
+        words=("makespan", "turnaround", "slowdown", "energy", "edp", "mix:0.5"),
     ),
 ]
 Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, same result.", min=0, callback=_seed)]

@@ -7,7 +7,7 @@ manager that is slow to answer makes a cycle do less, not last longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
@@ -21,12 +21,17 @@ MOST_RELEASES = 32
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The outcome of an action: its error, if any; `transient`: a retry may help; `sent`: a request was sent."""
+    """The outcome of an action: its error, if any; `transient`: a retry may help; `sent`: a request was sent.
+
+    `began` and `ended` are seconds of the daemon's clock.
+    """
 
     action: Action
     error: str = ""
     transient: bool = False
     sent: bool = True
+    began: float = 0.0
+    ended: float = 0.0
 
 
 @dataclass(slots=True)
@@ -111,8 +116,10 @@ def carry_out(actions: Iterable[Action], applier: Applier, clock: Callable[[], f
         began = clock()
         try:
             applier.apply(action)
-            results.append(Applied(action))
+            outcome = Applied(action)
         except AdapterError as error:
-            results.append(Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT))
-        spent[is_start] += clock() - began
+            outcome = Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT)
+        ended = clock()
+        results.append(replace(outcome, began=began, ended=ended))
+        spent[is_start] += ended - began
     return results

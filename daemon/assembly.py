@@ -16,6 +16,7 @@ from .planning.problem import Options, Planner
 from .report.cycle_report import CycleReporter, Observer
 from .report.forecast_errors import ForecastErrors
 from .report.metrics import Metrics
+from .report.placement_latency import PlacementLatency
 from .state.journal import Journal, Unsaved
 from .tracker import JobTracker
 from .trigger import Trigger
@@ -59,8 +60,10 @@ def assemble(
     profiles = profiles or GivenProfiles()
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as)
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
+    latency = PlacementLatency(metrics, tracker.queue, clock)
+    aside = tracker.isolation
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, tracker.isolation, clock, make_plan=planner, stopping=stopping
+        forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping
     )
-    watching = (*observers(tracker), CycleReporter(metrics, tracker.queue, clock))
+    watching = (latency, *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)

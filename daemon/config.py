@@ -24,9 +24,10 @@ from ..trust import check_file
 from . import paths
 
 #: Keys that a reload can change. The others need a restart.
-RELOADABLE = frozenset(
-    ("policy", "objective", "budget", "time_limit", "seed", "cycle_seconds", "guard", "relearn", "log", "keep_days")
-)
+RELOADABLE = frozenset((
+    "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "guard", "relearn", "log",
+    "keep_days",
+))  # fmt: skip
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
 
@@ -170,7 +171,8 @@ class DaemonConfig(_Section):
     cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()
     policy: PolicyName = "lookahead"
-    objective: str = "makespan"
+    objective: str = "turnaround"
+    without_gain: Literal["release", "place"] = "release"
     budget: int | None = Field(default=None, ge=1)
     time_limit: float | None = Field(default=10.0, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**32)

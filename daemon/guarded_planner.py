@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..formats.entry_points import register_mapping_policy
@@ -21,11 +21,13 @@ from ..simulate.model.plan import Plan
 from ..simulate.model.snapshot import Snapshot
 from .planning.isolation import Isolation
 from .planning.node_shortlist import shortlist
+from .planning.placement_gain import placement_gain
 from .planning.problem import Options, Planner, Problem, next_due
 from .report.accuracy import source_of
 from .report.cycle_report import CycleReport
 from .report.forecast_errors import ForecastErrors
 from .report.metrics import Metrics
+from .report.placement_latency import PlacementLatency
 from .state.queue import Queue
 from .trigger import Trigger
 
@@ -56,6 +58,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         underway=problem.running,
         available=problem.available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
+        submitted=problem.submitted,
     )
 
 
@@ -69,6 +72,7 @@ class GuardedPlanner:
         trigger: receives the time of the next plan.
         isolation: receives the workflows that make planning fail.
         clock: seconds, monotonic.
+        latency: knows what a placement costs.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
     """
@@ -79,8 +83,10 @@ class GuardedPlanner:
     metrics: Metrics
     isolation: Isolation
     clock: Callable[[], float]
+    latency: PlacementLatency
     make_plan: Planner = simulate_plan
     stopping: Callable[[], bool] = lambda: False
+    released: Mapping[str, str] = field(default_factory=dict)  #: why jobs of the last plan are not placed, by key
     _failures: set[str] = field(default_factory=set)
     _hopeless: bool = False
 
@@ -128,7 +134,7 @@ class GuardedPlanner:
             return None, False
         wanted = guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
         for policy in dict.fromkeys((wanted, guard.fallback)):
-            objective = self.options.objective if policy == wanted else "makespan"
+            objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
             limit = self._limit(began)
             options = dataclasses.replace(self.options, policy=policy, objective=objective, should_stop=limit)
@@ -143,6 +149,8 @@ class GuardedPlanner:
                 return None, False
             self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
+            gain = placement_gain(plan, problem, self.latency.cost_s)
+            self.released = {} if self.options.place_all else gain.released
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
             return plan, False
         return None, True

@@ -73,8 +73,8 @@ class Cycle:
         due = self.trigger.due(snapshot, report.events, blocked=bool(self.tracker.blocked)) and self.tracker.any_waiting
         problem = self.tracker.problem(snapshot, self.planner.options.window) if due else None
         plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None
-        # 4. Forecast: note when the plan expects each job to end; what starts now becomes an action.
-        starts = self.tracker.note_forecasts(plan, problem, snapshot) if plan and problem else []
+        # 4. Forecast: note when the plan expects each job to end; what starts now, or gains nothing, becomes an action.
+        starts = self.tracker.note_forecasts(plan, problem, snapshot, self.planner.released) if plan and problem else []
         actions = self.applier.new(self.tracker.actions(snapshot, starts))
         # 5. Check the actions against a fresh snapshot, and drop those that no longer fit.
         if actions:

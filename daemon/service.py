@@ -440,4 +440,4 @@ class Service:
 
 def _options(config: DaemonConfig) -> Options:
     chosen = config.model_dump(include={"policy", "objective", "seed", "budget", "time_limit"})
-    return Options(**chosen, window=WINDOW)
+    return Options(**chosen, window=WINDOW, place_all=config.without_gain == "place")

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from ..adapters.base import Adapter
@@ -184,13 +184,16 @@ class JobTracker:
         self._stuck = problem.stuck
         return aside.applied(problem)
 
-    def note_forecasts(self, plan: Plan, problem: Problem, snapshot: Snapshot) -> list[Action]:
-        """Note when the plan expects each job to end, and return the starts that are due now.
+    def note_forecasts(
+        self, plan: Plan, problem: Problem, snapshot: Snapshot, released: Mapping[str, str]
+    ) -> list[Action]:
+        """Note when the plan expects each job to end, and return the starts and releases that are due now.
 
         Args:
             plan: the plan.
             problem: that the plan answers.
             snapshot: that the problem was made from.
+            released: why jobs are not placed, by key: those held for us are released.
         """
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)
@@ -199,8 +202,13 @@ class JobTracker:
                 if entry.promised is None:
                     entry.promised = entry.expected
                     self.queue.dirty[entry.key] = entry
-        actions: list[Action] = []
+                if entry.plain_end is None and planned.id in plan.plain_finish_times:
+                    entry.plain_end = snapshot.time + plan.plain_finish_times[planned.id]
+                    self.queue.dirty[entry.key] = entry
+        actions: list[Action] = [Release(key, why) for key, why in released.items() if problem.startable[key].held]
         for start, planned in starts(plan, problem):
+            if start.key in released:
+                continue
             entry = problem.startable[start.key]
             entry.forecast = forecast = Forecast.of(planned, snapshot.time)
             entry.expected = forecast.finish_time

@@ -18,7 +18,9 @@ from ..simulate.model.plan import Plan, PlannedJob
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Return the plan as a mapping for JSON: times in seconds from its start, energies in joules."""
-    return {"schema": "pilotfish/plan/v1", **asdict(plan)}
+    document = {"schema": "pilotfish/plan/v1", **asdict(plan)}
+    del document["plain_finish_times"]  # of a queue, whose plan is not written to a file
+    return document
 
 
 def cores_of(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:

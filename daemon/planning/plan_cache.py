@@ -98,7 +98,7 @@ class FixedPlan:
         keys, running = self._ours(problem.workflow.jobs), set(self._ours(problem.running))
         starting = self._starting(problem, cluster, keys, running)
         jobs = [_moved(job, keys[job.id], elapsed, starting, running) for job in self._order if job.id in keys]
-        return dataclasses.replace(self.plan, jobs=tuple(jobs), simulated_in=0.0, evaluations=0)
+        return dataclasses.replace(self.plan, jobs=tuple(jobs), simulated_in=0.0, evaluations=0, plain_finish_times={})
 
     def _ours(self, jobs: Iterable[Job | RunningJob]) -> dict[str, str]:
         """Return the key in the queue of each job of the plan, by its id there."""

@@ -21,6 +21,7 @@ from heapq import heappop, heappush, nsmallest
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
+from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..check import holds_nodes, occupancy
@@ -41,6 +42,7 @@ class Options:
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
         window: the most waiting jobs to consider, None = all.
+        place_all: place every job that is handed over, also where that gains nothing (see `placement_gain`).
     """
 
     policy: str = "lookahead"
@@ -50,6 +52,7 @@ class Options:
     time_limit: float | None = None
     should_stop: Callable[[], bool] | None = None
     window: int | None = None
+    place_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Problem:
         startable: the jobs that may start now, by key.
         stuck: why a job fits no usable node, by key; it is not in the workflow.
         beyond: jobs were left out because there are too many.
+        submitted: what users submitted, of the jobs in the workflow.
     """
 
     workflow: Workflow
@@ -71,6 +75,7 @@ class Problem:
     startable: dict[str, Entry]
     stuck: dict[str, str]
     beyond: bool = False
+    submitted: tuple[Submitted, ...] = ()
 
 
 Planner = Callable[[Problem, Cluster, Options], Plan]
@@ -223,7 +228,23 @@ def build_problem(
         done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
         running.append(RunningJob(other.job.id, other.nodes, done))
     available = _available(snapshot, [entry.job for entry in startable.values()])
-    return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond)
+    submitted = tuple(_submitted(queue, {job.id for job in jobs}, snapshot.time))
+    return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond, submitted)
+
+
+def _submitted(queue: Queue, planned: Collection[str], now: float) -> Iterator[Submitted]:
+    """Yield what users submitted: a workflow is one, and so is each job that was handed over."""
+    for submission in queue.submissions.values():
+        together = [list(submission.entries.values())]
+        if submission.offered:
+            together = [[entry] for entry in together[0]]
+        for entries in together:
+            keys = tuple(entry.key for entry in entries if entry.key in planned)
+            ends = [entry.plain_end for entry in entries if entry.plain_end is not None]
+            since = entries[0].since if submission.offered and keys else submission.submit_time
+            if keys:
+                waited = 0.0 if since is None else max(0.0, now - since)
+                yield Submitted(keys, waited, max(ends) - now if ends else None)
 
 
 def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:

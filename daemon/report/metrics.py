@@ -138,6 +138,7 @@ class LoadMetrics:
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+_LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 MODES = ("live", "dry-run", "fallback", "blocked")
 
 
@@ -164,6 +165,13 @@ class Metrics:
         self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
         self.decisions = make(Counter, "decisions_total", "Decisions by outcome.", ("policy", "outcome"))
         self.decision_duration = make(Histogram, "decision_duration_seconds", "Time to make a plan.", buckets=_SECONDS)
+        self.placement_latency = make(
+            Histogram,
+            "placement_latency_seconds",
+            "Time from the end of a job to the start of the next on its node, by phase: seen, decided, sent, started.",
+            ("phase",),
+            buckets=_LATENCIES,
+        )
         self.evaluations = make(Counter, "whatif_evaluations_total", "Simulated placements.")
         self.forecast_error = make(
             Histogram,

@@ -73,7 +73,7 @@ class HandedOver(Submission):
         elif before != job:
             entry.change(with_profile(job))
         changed = before != job or entry.waits != view.waits
-        entry.waits, entry.since = view.waits, view.submit_time
+        entry.waits, entry.since, entry.held = view.waits, view.submit_time, view.due is not None
         return changed
 
     def _sort(self, views: dict[str, JobView]) -> None:

@@ -30,7 +30,7 @@ from .queue import Entry, Forecast, Queue, Submission
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
-_PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since")
+_PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since", "plain_end")
 _ran_of, _progress_of = attrgetter(*_RAN), attrgetter(*_PROGRESS)
 _forecast_of = attrgetter("start_time", "finish_time", "isolated_run_time", "contention_slowdown")
 _JOB_COLUMNS = (
@@ -38,7 +38,7 @@ _JOB_COLUMNS = (
     f" forecast_start, forecast_finish, isolated_run_time, contention_slowdown, {', '.join(_PROGRESS)},"
     " forecast_earliest, forecast_latest"
 )
-_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 23)})"
+_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 24)})"
 
 _SAVE_PENDING = "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
 #: Intents that make a job begin; earlier versions wrote the last one.
@@ -427,10 +427,10 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
-    for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:21], strict=True):
+    for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True):
         setattr(entry, name, value)
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
-    forecast = (*row[10:14], row[21:] if row[21] is not None else None)
+    forecast = (*row[10:14], row[22:] if row[22] is not None else None)
     entry.forecast = Forecast(*forecast) if row[10] is not None else None
 
 

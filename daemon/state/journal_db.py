@@ -54,7 +54,7 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 5
+VERSION = 6
 _ACCOUNTING = """CREATE TABLE IF NOT EXISTS accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
@@ -74,7 +74,8 @@ CREATE TABLE jobs (
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
     reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
     promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
-    since REAL, forecast_earliest REAL, forecast_latest REAL, PRIMARY KEY (workflow, job)) WITHOUT ROWID;
+    since REAL, plain_end REAL, forecast_earliest REAL, forecast_latest REAL,
+    PRIMARY KEY (workflow, job)) WITHOUT ROWID;
 CREATE TABLE intents (
     id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
     time REAL NOT NULL, outcome TEXT);
@@ -107,6 +108,7 @@ _ADDED = {
         _OWNED,
         _NEWEST,
     ),
+    5: ("ALTER TABLE jobs ADD COLUMN plain_end REAL",),
 }
 
 

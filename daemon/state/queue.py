@@ -81,12 +81,13 @@ class Entry:
         position: in its workflow, from 0.
         offered: its user handed it over through the resource manager: it is placed, and not submitted.
         forecast: at the decision to start it; `promised` is the first forecast of its finish time, `expected` the
-            latest.
+            latest; `plain_end` is the first forecast of its end in the resource manager's own order.
         handed: the resource manager has taken it (its intent came true).
         cancel_wanted: a user asked for its end.
         attempts: starts that failed; `not_before` is when the next may be tried, epoch seconds.
         intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
-        since: when it was submitted to the resource manager, if it was handed over; `waits` is why it must not start.
+        since: when it was submitted to the resource manager, if it was handed over; `held`: it waits for us alone;
+            `waits` is why it must not start.
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
         suspended: it was seen suspended, so that its times say nothing about its run time; not kept over a restart.
     """
@@ -112,6 +113,8 @@ class Entry:
     intent: int | None = None
     refused: str = ""
     since: float | None = None
+    plain_end: float | None = None
+    held: bool = False
     waits: str = ""
     missed: int = 0
     missed_since: float = 0.0

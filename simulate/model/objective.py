@@ -1,4 +1,4 @@
-"""The objective of a search: makespan, energy, their product, or a weighted mix relative to a reference."""
+"""The objective of a search: makespan, energy, their product, a weighted mix, or how long the users of a queue wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from dataclasses import dataclass
 
 from ..errors import ConfigError, did_you_mean
 
-KINDS = ("makespan", "energy", "edp", "mix")
+KINDS = ("makespan", "energy", "edp", "mix", "turnaround", "slowdown")
+#: The kinds that judge each submission by itself; for a single workflow both are its makespan.
+QUEUE_KINDS = ("turnaround", "slowdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Jobs that were submitted together: their user waits until the last of them has ended.
+
+    Args:
+        jobs: their ids.
+        waited: seconds since the submission.
+        plain_end: when the last would have ended in the resource manager's own order, as forecast at first; seconds
+            from now. None: not forecast yet.
+    """
+
+    jobs: tuple[str, ...]
+    waited: float = 0.0
+    plain_end: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +41,8 @@ class Objective:
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
             problem = f"{text!r} is not an objective{did_you_mean(kind, KINDS)}"
-            raise ConfigError("objective", "", problem, "makespan, energy, edp, mix or mix:WEIGHT")
+            allowed = "makespan, turnaround, slowdown, energy, edp, mix or mix:WEIGHT"
+            raise ConfigError("objective", "", problem, allowed)
         if not rest:
             return cls(kind)
         try:
@@ -37,17 +56,17 @@ class Objective:
     @property
     def needs_energy(self) -> bool:
         """Whether it needs the power of all nodes."""
-        return self.kind != "makespan"
+        return self.kind in ("energy", "edp", "mix")
 
     def value(self, makespan: float, energy_j: float, reference: tuple[float, float] = (1.0, 1.0)) -> float:
-        """Return the number to minimise.
+        """Return the number to minimise; for QUEUE_KINDS that of one workflow alone, its makespan.
 
         Args:
             makespan: seconds.
             energy_j: joules.
             reference: (seconds, joules) of the plan that a mix is relative to.
         """
-        if self.kind == "makespan":
+        if not self.needs_energy:
             return makespan
         if self.kind == "energy":
             return energy_j

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from .job import Job
@@ -129,6 +130,8 @@ class Plan:
         truncated: whether a time limit cut the search.
         evaluations: simulated runs.
         makespan_within: prediction interval of the makespan at LEVEL; None if the needs of a job are unknown.
+        plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
+            queue that goes on.
     """
 
     workflow: str
@@ -144,3 +147,4 @@ class Plan:
     jobs: tuple[PlannedJob, ...]
     warnings: tuple[str, ...] = ()
     makespan_within: tuple[float, float] | None = None
+    plain_finish_times: Mapping[str, float] = field(default_factory=dict)

@@ -8,6 +8,7 @@ node, a throttle per node and at most one extra wait per job, so a job can also 
   with throttled nodes, because stacking jobs on a node wastes it.
 2. Local search from the best few (late-acceptance hill climbing, Burke & Bykov 2017): move, swap, reorder, wait,
   throttle; most moves start from the chain of jobs that determines the makespan.
+   For a queue that goes on, also the shortest first, because then fewer wait for it.
 3. Polishing: each job in turn moves to its best other node if the whole plan gains, until a round over all jobs gains
   nothing. That round also finds each job's runner-up.
 One evaluation is one run of the workflow. The budget counts evaluations, so a seed gives one plan on any machine.
@@ -25,6 +26,7 @@ import numpy as np
 from ..arrays import Array
 from ..model.objective import Objective
 from .bounds import bottom_levels
+from .open_queue import OpenQueue
 from .search_moves import MOST_OTHERS, THROTTLES, Candidate, Moves
 from .simulation import Simulation
 
@@ -55,6 +57,7 @@ class Search:
         budget: evaluations.
         stop: asked before each evaluation; True cuts the search, and the result is `truncated`.
         optimal: makespan in seconds that no plan can beat; reaching it ends the search.
+        queue: judges each run instead of the objective; None: the objective does.
     """
 
     def __init__(
@@ -66,11 +69,13 @@ class Search:
         stop: Callable[[], bool] | None,
         *,
         optimal: float = 0.0,
+        queue: OpenQueue | None = None,
     ) -> None:
+        self.queue, self.by_makespan = queue, queue is None and not objective.needs_energy
         self.simulation, self.objective, self.budget = simulation, objective, budget
         self.moves, self.stop = Moves(simulation, random.Random(seed)), stop
         self.used, self.truncated = 0, False
-        self.enough = optimal * (1.0 + 1e-12) if objective.kind == "makespan" else -math.inf
+        self.enough = optimal * (1.0 + 1e-12) if self.by_makespan else -math.inf
         self.reference = (1.0, 1.0)
         self.starts: list[tuple[float, Candidate]] = []
         self.best: Candidate
@@ -123,7 +128,8 @@ class Search:
         cores = simulation.world.types["cores"][simulation.world.nodes["type"]]
         levels = -bottom_levels(simulation)
         throttled = [None, *(np.maximum(1.0, cores * throttle) for throttle in THROTTLES)]
-        for caps, policy, keys in product(throttled, ("mom", "let", "slf"), (levels, None)):
+        orders = (levels, None) if self.queue is None else (-levels, None, levels)
+        for caps, policy, keys in product(throttled, ("mom", "let", "slf"), orders):
             if keys is None and caps is None:
                 continue
             if self.used * 2 >= self.budget or self._cut():
@@ -133,7 +139,7 @@ class Search:
     def _rollout(self, policy: str, keys: Array | None, caps: Array | None) -> None:
         outcome = self.simulation.run(policy, keys=keys, caps=caps)
         self.used += 1
-        value = self.objective.value(outcome.makespan, outcome.energy_j, self.reference)
+        value = self._judged(outcome.makespan, outcome.energy_j)
         self.starts.append((value, Candidate.of(self.simulation, caps)))
         if value < self.best_value:
             self.best_value, self.best_end = value, (outcome.makespan, outcome.energy_j)
@@ -200,12 +206,18 @@ class Search:
         return None if best is None or math.isinf(best[0]) else best
 
     def _value(self, candidate: Candidate, threshold: float) -> float:
-        cutoff = threshold * (1.0 + 1e-12) if self.objective.kind == "makespan" else math.inf
+        cutoff = threshold * (1.0 + 1e-12) if self.by_makespan else math.inf
         self._last = candidate.follow(self.simulation, cutoff)
         self.used += 1
         if math.isinf(self._last[0]):
             return math.inf
-        return self.objective.value(*self._last, self.reference)
+        return self._judged(*self._last)
+
+    def _judged(self, makespan: float, energy_j: float) -> float:
+        """Return the value of the run that the tables hold."""
+        if self.queue is not None:
+            return self.queue.value(self.simulation.world.jobs["finish"])
+        return self.objective.value(makespan, energy_j, self.reference)
 
     def _cut(self) -> bool:
         if self.used >= self.budget or self.best_value <= self.enough:

@@ -19,6 +19,7 @@ from ..model.objective import Objective
 from ..model.plan import RunnerUp
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget
+from .open_queue import OpenQueue
 from .search_moves import Candidate
 from .simulation import POLICY_CODES, Simulation
 
@@ -35,6 +36,7 @@ class Request:
     lower_bound: float = 0.0  # seconds that no makespan can beat
     explain: bool = False  # whether to find runner-ups
     explanation_runs: int = 0  # the most simulations that runner-ups may take
+    queue: OpenQueue | None = None  # what judges a run, for the objectives of a queue that goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,8 @@ def _paper(name: str) -> MappingPolicy:
 def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     """Search; see the module `lookahead`."""
     budget = default_budget(len(simulation.workflow.jobs)) if request.budget is None else request.budget
-    search = Search(
-        simulation, request.objective, request.seed, budget, request.should_stop, optimal=request.lower_bound
-    )
+    stop, bound = request.should_stop, request.lower_bound
+    search = Search(simulation, request.objective, request.seed, budget, stop, optimal=bound, queue=request.queue)
     search.run()
     used, (makespan, energy) = search.used, search.best_end
     runner_ups = _searched_runner_ups(simulation, search, makespan, request) if request.explain else {}

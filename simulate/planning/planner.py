@@ -12,11 +12,12 @@ from ..errors import ConfigError
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
 from ..model.job import Workflow
-from ..model.objective import Objective
+from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from .bounds import lower_bound
 from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
+from .open_queue import OpenQueue
 from .simulation import Simulation
 from .uncertainty import within
 from .workflow_tables import scaling_notes
@@ -46,6 +47,7 @@ def plan(
     explain: bool = True,
     explanation_runs: int = EXPLANATION_RUNS,
     engine: str = "fluid",
+    submitted: Sequence[Submitted] = (),
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -65,6 +67,8 @@ def plan(
         explanation_runs: the most simulations that runner-ups may take under `lookahead`.
         engine: one of ENGINES. "interval": decide with the fluid model, then run in the intervals of the DESiDE paper,
             with `seed` also for the jitter.
+        submitted: what users submitted, for the objectives of a queue that goes on (see `open_queue`); empty: the
+            workflow is all that there is.
 
     Raises:
         ConfigError: unknown policy or engine, an energy objective on nodes of unknown power, or something that the
@@ -84,7 +88,8 @@ def plan(
         refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation)
-    request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs)
+    queue = OpenQueue(simulation, submitted, objective) if submitted and objective.kind in QUEUE_KINDS else None
+    request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs, queue)
     mapped = POLICIES[policy](simulation, request)
     makespan, energy = mapped.makespan, mapped.energy_j
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
@@ -106,6 +111,7 @@ def plan(
         jobs=_planned(simulation, mapped.runner_ups, intervals, set(done)),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
         makespan_within=whole,
+        plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
     )
 
 

@@ -138,6 +138,7 @@ def test_a_journal_of_the_first_version_is_upgraded(filled):
             database.execute(f"DROP INDEX {index}")
         for column in ("owner", "size"):
             database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
+        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
         database.execute("PRAGMA user_version=1")
     for _ in range(2):
         with closing(Journal(path)) as again:
@@ -159,6 +160,7 @@ def test_a_journal_without_intervals_is_upgraded(filled):
             database.execute(f"DROP INDEX {index}")
         for column in ("owner", "size"):
             database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
+        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
         database.execute("PRAGMA user_version=3")
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]
@@ -184,6 +186,7 @@ def test_lookups_of_a_journal_that_calls_their_table_books_are_kept(filled, vers
                 database.execute(f"DROP INDEX {index}")
             for column in ("owner", "size"):
                 database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
+        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
         database.execute(f"PRAGMA user_version={version}")
     for _ in range(2):
         with closing(Journal(path)) as again:

@@ -23,7 +23,7 @@ class SlurmDaemon(Served):
             "nodes": [{"names": f"n[1-{nodes}]", "type": "t"}],
         }  # fmt: skip
         config = {
-            "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5,
+            "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5, "without_gain": "place",
             "access": {"root": True, "submit": True},
             "profiles": str(folder / "profiles.sqlite"), "socket": {"path": str(self.socket)},
             "metrics": {"enabled": False}, "adapter": {"name": "slurm", "options": options},

@@ -13,7 +13,7 @@ from pilotfish.simulate.model.objective import KINDS, Objective
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_parsed(kind: str) -> None:
     assert Objective.parse(kind) == Objective(kind)
-    assert Objective.parse(kind).needs_energy == (kind != "makespan")
+    assert Objective.parse(kind).needs_energy == (kind in ("energy", "edp", "mix"))
 
 
 @given(st.floats(0.0, 1.0))
@@ -23,7 +23,9 @@ def test_a_mix_has_a_weight(weight: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "time", "Makespan", "energy:1", "makespan:0.5", ":", "mix :1", " mix"])
 def test_an_unknown_objective_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"is not an objective.*allowed: makespan, energy, edp, mix"):
+    with pytest.raises(
+        ConfigError, match=r"is not an objective.*allowed: makespan, turnaround, slowdown, energy, edp, mix"
+    ):
         Objective.parse(text)
 
 

@@ -1,0 +1,62 @@
+"""Whether placing jobs gains more than it costs; where it does not, the resource manager starts them itself.
+
+Rule: the gain of a plan is what it saves against the resource manager's own order, in seconds of turnaround, summed
+over all submissions. Where a need is not known (a default profile), a saving would be a guess and counts as none; a
+loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource manager, once for each
+job that the plan lets wait. Without enough gain, a job that is held for us is released, and one that may start by
+itself is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...formats.text import count, seconds
+from ...simulate.model.plan import Plan
+from ..learning.job_profiles import has_default_profile
+from .problem import NOW_S, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementGain:
+    """What a plan gains, and what its placements cost, seconds; `released`: why jobs are not placed, by key."""
+
+    gain_s: float
+    cost_s: float
+    released: Mapping[str, str]
+
+
+def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementGain:
+    """Return what a plan gains; nothing is released if it was not compared with the queue's own order. O(jobs).
+
+    Args:
+        plan: made for `problem`.
+        problem: what was planned.
+        latency_s: seconds that one placement costs.
+    """
+    plain = plan.plain_finish_times
+    if not plain:
+        return PlacementGain(0.0, 0.0, {})
+    ends = {planned.id: planned.finish_time for planned in plan.jobs}
+    unknown = {job.id for job in problem.workflow.jobs if has_default_profile(job)}
+    grouped = {name for each in problem.submitted for name in each.jobs}
+    gain = 0.0
+    for names in (*(each.jobs for each in problem.submitted), *((name,) for name in ends.keys() - grouped)):
+        if here := [name for name in names if name in ends and name in plain]:
+            saved = max(plain[name] for name in here) - max(ends[name] for name in here)
+            gain += saved if unknown.isdisjoint(here) else min(saved, 0.0)
+    offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
+    waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
+    cost = latency_s * len(waiting)
+    if gain > cost:
+        return PlacementGain(gain, cost, {})
+    gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
+    why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
+    own = {name for name in offered if not problem.startable[name].held}
+    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why))
+
+
+def _is_offered(key: str, problem: Problem) -> bool:
+    entry = problem.startable.get(key)
+    return entry is not None and entry.offered

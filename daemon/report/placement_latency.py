@@ -1,0 +1,81 @@
+"""Where the time goes from the end of a job to the start of the next one on its node, by phase.
+
+Phases: `seen`, from an end to the snapshot that shows it; `decided`, from there to the command; `sent`, until the
+resource manager has answered; `started`, from there to the start of the job. Times of the resource manager are as exact
+as it states them; Slurm states whole seconds.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from ...simulate.model.plan import Place
+from ...simulate.model.snapshot import Snapshot
+from ..state.queue import Event, Queue
+from .cycle_report import CycleReport, Observer
+from .metrics import Metrics
+
+#: The cost of the next placement is the median of the NEWEST; before FEWEST have been measured it is assumed, seconds.
+NEWEST, FEWEST, ASSUMED_S = 50, 3, 1.0
+#: A placement follows an end on one of its nodes if that was at most so many seconds before it was seen.
+FOLLOWS_S = 60.0
+
+
+class PlacementLatency(Observer):
+    """Measures each placement, and says what the next is expected to cost.
+
+    Args:
+        metrics: receives the phases.
+        queue: has the jobs that were placed.
+        clock: seconds, monotonic; that of the cycle's durations.
+    """
+
+    def __init__(self, metrics: Metrics, queue: Queue, clock: Callable[[], float]) -> None:
+        self._metrics, self._queue, self._clock = metrics, queue, clock
+        self._costs = deque[float](maxlen=NEWEST)
+        self._ended: dict[str, float] = {}  # node -> when its last job ended, epoch seconds
+        self._sent: dict[str, float] = {}  # placed job -> when it was, by the resource manager's clock
+        self._read_at = 0.0
+
+    @property
+    def cost_s(self) -> float:
+        """Seconds that a placement costs beyond what the resource manager itself needs to start a job."""
+        return statistics.median(self._costs) if len(self._costs) >= FEWEST else ASSUMED_S
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Note when it was read."""
+        self._read_at = self._clock()
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """Note the ends, and measure the starts of the jobs that were placed."""
+        for event in events:
+            entry = event.entry
+            if entry.state.ended and entry.finish_time is not None:
+                self._ended |= dict.fromkeys(entry.nodes, entry.finish_time)
+            if entry.start_time is not None and (sent := self._sent.pop(entry.key, None)) is not None:
+                self._observe("started", entry.start_time - sent)
+        if len(self._sent) > NEWEST:
+            self._sent = {key: sent for key, sent in self._sent.items() if snapshot.time - sent < FOLLOWS_S}
+
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """Measure the placements of the cycle."""
+        for applied in report.applied:
+            action = applied.action
+            if not isinstance(action, Place) or applied.error or report.dry:
+                continue
+            decided, sent = applied.began - self._read_at, applied.ended - applied.began
+            self._observe("decided", decided)
+            self._observe("sent", sent)
+            self._sent[action.key] = snapshot.time + applied.ended - self._read_at
+            ended = max((self._ended[name] for name in action.nodes if name in self._ended), default=0.0)
+            seen = max(0.0, snapshot.time - ended)
+            if seen < FOLLOWS_S:
+                self._observe("seen", seen)
+                self._costs.append(seen + decided + sent)
+            for name in action.nodes:
+                self._ended.pop(name, None)
+
+    def _observe(self, phase: str, seconds: float) -> None:
+        self._metrics.placement_latency.labels(phase).observe(max(0.0, seconds))

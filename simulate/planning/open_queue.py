@@ -1,0 +1,77 @@
+"""The objectives of a queue that goes on: how long users wait for what they submitted.
+
+Rule: `turnaround` is the mean over submissions of the time from the submission to the end of its last job; `slowdown`
+is the mean of that time over the run time of the submission alone (at least TAU_S; the bounded slowdown of Feitelson
+and Rudolph 1998). No submission is planned to end later than LONGER times its turnaround in the resource manager's own
+order, plus SPARE_S, as forecast when it was first planned; what cannot be kept any more is planned as that order has
+it. That order is: each job in the order of the queue, as soon as it fits, on the node with the least load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.mapping import layout
+from ..model.objective import Objective, Submitted
+from .bounds import bottom_levels
+from .simulation import Simulation
+
+#: The policy whose run stands for the resource manager's own order.
+PLAIN = "slf"
+LONGER, SPARE_S = 1.5, 60.0
+TAU_S = 10.0
+#: How much a second beyond the bound weighs, in seconds of turnaround.
+EXCESS = 1000.0
+
+
+class OpenQueue:
+    """Judges runs of a simulation by the submissions in it. Each value costs O(jobs).
+
+    Args:
+        simulation: of all jobs; in its first state, to which it returns.
+        submitted: the submissions; a job that is in none counts as one by itself.
+        objective: one of QUEUE_KINDS.
+    """
+
+    def __init__(self, simulation: Simulation, submitted: Sequence[Submitted], objective: Objective) -> None:
+        index, world = simulation.workflow.index, simulation.world
+        ended = world.jobs["state"] == layout.DONE
+        groups = [(each, [index[name] for name in each.jobs if name in index]) for each in submitted]
+        groups = [(each, [job for job in jobs if not ended[job]]) for each, jobs in groups]
+        grouped = {job for _, jobs in groups for job in jobs}
+        alone = [(Submitted((name,)), [job]) for name, job in index.items() if job not in grouped and not ended[job]]
+        groups = [group for group in (*groups, *alone) if group[1]]
+        self._jobs = np.array([job for _, jobs in groups for job in jobs], np.int64)
+        sizes = np.array([len(jobs) for _, jobs in groups], np.int64)
+        self._first = np.cumsum(sizes) - sizes
+        self._waited = np.array([each.waited for each, _ in groups])
+        promised = [(each.waited, each.plain_end) for each, _ in groups]
+        self._promised = np.array([math.nan if end is None else _bound(waited, end) for waited, end in promised])
+        scale = np.ones(len(groups))
+        if objective.kind == "slowdown" and len(groups):
+            scale /= np.maximum(np.maximum.reduceat(bottom_levels(simulation)[self._jobs], self._first), TAU_S)
+        self._scale = scale / max(len(groups), 1)
+        simulation.run(PLAIN)
+        self.plain: Array = world.jobs["finish"].copy()  #: end of each job in the plain order, seconds
+        simulation.reset()
+        ends = self._ends(self.plain)
+        first = np.array([_bound(waited, end) for waited, end in zip(self._waited, ends, strict=True)])
+        self._latest = np.where(np.isnan(self._promised), first, np.maximum(self._promised, ends))
+
+    def value(self, finish: Array) -> float:
+        """Return the number to minimise for a run, from the end of each job, seconds."""
+        ends = self._ends(finish)
+        late = np.maximum(0.0, ends - self._latest * (1.0 + 1e-9))
+        return float(self._scale @ (self._waited + ends + EXCESS * late))
+
+    def _ends(self, finish: Array) -> Array:
+        return np.maximum.reduceat(finish[self._jobs], self._first) if len(self._first) else np.zeros(0)
+
+
+def _bound(waited: float, end: float) -> float:
+    """Return the latest end, seconds from now, of what would end at `end` in the plain order."""
+    return LONGER * (waited + end) - waited + SPARE_S
