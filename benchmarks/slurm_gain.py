@@ -1,9 +1,9 @@
-"""Makespan and waiting of the same jobs under plain Slurm and with pilotfish, and the forecast of the simulation.
+"""The same jobs under plain Slurm and with pilotfish, in pairs: turnaround, makespan and slowdown.
 
-Rule: the contention between jobs is known. Half of the jobs compute, half sleep; two nodes have two slots and one core
-each. REAL: the core is a CPU of this machine, to which the node's computing jobs are bound; Slurm and the daemon also
-use it. EMULATED: the core is a lock that jobs hold in turns of 50 ms, so the figures do not depend on the machine's
-load.
+Rule: each pair runs the same jobs at the same times, once under Slurm alone and once with pilotfish; which comes first
+alternates. Two nodes have one core each and some slots; jobs compute or sleep. REAL: the core is a CPU of this machine,
+to which the node's computing jobs are bound; Slurm and the daemon also use it. EMULATED: the core is a lock that jobs
+hold in turns of 50 ms, so the figures do not depend on the machine's load.
 """
 
 from __future__ import annotations
@@ -14,35 +14,30 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.benchmarks.slurm_overhead import a_slurm, served
 from pilotfish.profiles.store import ProfileStore
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.model.plan import Plan
-from pilotfish.simulate.planning.planner import plan
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 
 REAL = Path(__file__).parents[1] / "tests" / "real"
-sys.path[:0] = [str(REAL / "slurm"), str(REAL)]
-from slurm_cluster import SlurmCluster, missing  # noqa: E402
+sys.path[:0] = [str(REAL / "slurm"), str(REAL), str(REAL.parent)]
+from slurm_cluster import PLAIN, SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
 from slurm_work import Work  # noqa: E402
 
-SECONDS, EACH = 6.0, 8
-KIND = NodeType("t", 1, 4 * 2.0**30, 1e10)
-CLUSTER = Cluster("two", (Node("n1", KIND), Node("n2", KIND)), 2.0)
-PROFILES = {
-    "spin": Profile((ThreadGroup(1, SECONDS),), name="spin"),
-    "nap": Profile((ThreadGroup(1, SECONDS / 100, 0.01),), name="nap"),
-}
-SLICES = f"""/usr/bin/env python3 -S -c '
+#: Turnaround over the run time alone, which counts as at least so many seconds (as in `simulate.replay.metrics`).
+TAU_S = 10.0
+SLOTS = 3
+_SLICES = """/usr/bin/env python3 -S -c '
 import fcntl, sys, time
-core, left = open(sys.argv[1], "a"), {SECONDS}
+core, left = open(sys.argv[1], "a"), {seconds}
 while left > 0:
     fcntl.flock(core, fcntl.LOCK_EX)
     began = time.monotonic()
@@ -50,105 +45,196 @@ while left > 0:
     left -= time.monotonic() - began
     fcntl.flock(core, fcntl.LOCK_UN)
     time.sleep(0.0005)
-' {{folder}}/core.$SLURMD_NODENAME"""
-SPIN = f"""/usr/bin/env python3 -S -c '
+' {folder}/core.$SLURMD_NODENAME"""
+_SPIN = """/usr/bin/env python3 -S -c '
 import os, sys, time
 os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[int(sys.argv[1][1:]) - 1]])
-while time.process_time() < {SECONDS}:
+while time.process_time() < {seconds}:
     pass' $SLURMD_NODENAME"""
-CORES = {"EMULATED": SLICES, "REAL": SPIN}
+#: Command of a job that computes, by what a core is.
+CORES = {"EMULATED": _SLICES, "REAL": _SPIN}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Jobs that arrive over a time: their number, least and most seconds alone, and the share that computes."""
+
+    jobs: int
+    shortest: int
+    longest: int
+    over_s: float
+    computing: float = 2 / 3
+
+    def drawn(self, seed: int) -> list[tuple[float, str, int]]:
+        """Return each job's arrival (seconds), kind and seconds."""
+        draw = random.Random(seed)
+        times = sorted(draw.uniform(0.0, self.over_s) for _ in range(self.jobs))
+        kinds = ["spin"] * round(self.computing * self.jobs)
+        kinds += ["nap"] * (self.jobs - len(kinds))
+        draw.shuffle(kinds)
+        return [(at, kind, draw.randint(self.shortest, self.longest)) for at, kind in zip(times, kinds, strict=True)]
+
+
+LOADS = {
+    "jobs of 1 s": Load(24, 1, 1, 24.0),
+    "jobs of 3 to 6 s": Load(24, 3, 6, 24.0),
+    "jobs of 20 to 36 s": Load(15, 20, 36, 45.0),
+    "jobs of 20 to 36 s at once": Load(15, 20, 36, 0.0),
+    "jobs that only sleep": Load(15, 10, 20, 30.0, computing=0.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How jobs are handed over: held by a begin time or free to start, with or without profiles and events."""
+
+    held: bool = True
+    profiles: bool = True
+    events: bool = False
+
+    def __str__(self) -> str:
+        return ", ".join((
+            "held" if self.held else "free", "profiles" if self.profiles else "no profiles",
+            "events" if self.events else "no events",
+        ))  # fmt: skip
+
+
+WAYS = (Way(), Way(events=True), Way(profiles=False), Way(held=False, events=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Makespan, and mean turnaround and waiting time over jobs, in seconds."""
+    """Makespan, means over jobs of turnaround and waiting, in seconds, and of the bounded slowdown."""
 
     makespan: float
     turnaround: float
     waiting: float
+    slowdown: float
+
+
+NAMES = ("makespan", "turnaround", "waiting", "slowdown")
 
 
 def measure(quick: bool) -> None:
-    """Print the table."""
-    for what, spin in CORES.items():
-        heading(f"{EACH} jobs that compute for {SECONDS:g} s, {EACH} that sleep, two nodes whose cores are {what}")
-        if why_not := missing():
-            print(f"skipped: {why_not}")
-        elif what == "REAL" and len(os.sched_getaffinity(0)) < 2:
-            print("skipped: it needs 2 CPUs")
-        else:
-            with a_slurm(nodes=2, cpus=2) as slurm:
-                _in_turns(slurm, lines_of(spin), 1 if quick else 3)
+    """Print the tables."""
+    if why_not := missing():
+        print(f"skipped: {why_not}")
+        return
+    for core in CORES:
+        if core == "REAL" and (quick or len(os.sched_getaffinity(0)) < 2):
+            print("REAL cores are skipped: they need 2 CPUs and more than --quick")
+            continue
+        for name, load in LOADS.items():
+            ways = WAYS[:2] if quick else WAYS
+            heading(f"{load.jobs} {name}, two nodes of {SLOTS} slots whose cores are {core}")
+            rows = []
+            for way in ways:
+                pairs = [compare(core, load, way, seed) for seed in range(1 if quick else 5)]
+                rows += _rows(str(way), pairs)
+            table(("handed over", "", "Slurm alone", "with pilotfish", "change"), rows)
 
 
-def lines_of(spin: str) -> dict[str, str]:
-    """Return the command line of each kind of job."""
-    return {"spin": spin, "nap": f"sleep {SECONDS}"}
+def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]:
+    """Run one pair; return the results under Slurm alone and with pilotfish."""
+    drawn = load.drawn(seed)
+    with a_site(way) as (slurm, prepare):
+        runs: dict[bool, Result] = {}
+        for ours in (False, True) if seed % 2 else (True, False):
+            if not ours:
+                runs[ours] = _run(slurm, core, drawn, None)
+                continue
+            with served(slurm, prepare) as daemon:
+                runs[ours] = _run(slurm, core, drawn, way)
+                assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
+    return runs[False], runs[True]
 
 
-def compare(slurm: SlurmCluster, lines: Mapping[str, str], turn: int) -> tuple[Result, Result, Result]:
-    """Run one turn; return the results under Slurm alone, with pilotfish, and simulated."""
-    kinds = random.Random(turn).sample(["spin", "nap"] * EACH, 2 * EACH)
-    alone = _run(slurm, lines, kinds, pilotfish=False)
-    with served(slurm, _prepare) as daemon:
-        shared = _run(slurm, lines, kinds, pilotfish=True)
-        assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
-    return alone, shared, _simulated(kinds)
+@contextmanager
+def a_site(way: Way) -> Iterator[tuple[SlurmCluster, Callable[[SlurmDaemon], None]]]:
+    """Run a Slurm that sends events if the way wants them; yield it with what prepares the daemon's files."""
+    with tempfile.TemporaryDirectory(prefix="events-") as name:
+        folder, script = Path(name), REAL.parents[1] / "systemd" / "pilotfish-job-end.sh"
+        folder.chmod(0o755)
+        socket, epilog = folder / "events.sock", folder / "epilog"
+        epilog.write_text(f"#!/bin/sh\nPILOTFISH_EVENTS={socket} exec sh {folder / 'job-end.sh'}\n")
+        (folder / "job-end.sh").write_text(script.read_text())
+        epilog.chmod(0o755)
+        extra = PLAIN + (f"EpilogSlurmctld={epilog}\n" if way.events else "")
+        with a_slurm(nodes=2, cpus=SLOTS, extra=extra) as slurm:
+
+            def prepare(daemon: SlurmDaemon) -> None:
+                _prepare(daemon, way, socket)
+
+            yield slurm, prepare
 
 
-def _in_turns(slurm: SlurmCluster, lines: Mapping[str, str], turns: int) -> None:
-    alone, shared, planned = zip(*(compare(slurm, lines, turn) for turn in range(turns)), strict=True)
-    rows = []
-    for name, what in (("makespan", "makespan s"), ("turnaround", "mean turnaround s"), ("waiting", "mean waiting s")):
-        ours, theirs, plans = ([getattr(result, name) for result in results] for results in (shared, alone, planned))
-        change = [b / a - 1 for a, b in zip(theirs, ours, strict=True)]
-        error = [b / p - 1 for p, b in zip(plans, ours, strict=True)]
-        rows.append([what, _spread(theirs), _spread(ours), _shares(change), _spread(plans), _shares(error)])
-    table(("", "Slurm alone", "with pilotfish", "change", "simulated", "run against it"), rows)
-    print(f"medians of {turns} turns, both on the same jobs in the same order (least to most). Slurm alone packs: two")
-    print("that compute may share one core while both on the other node sleep. The simulation ignores that Slurm takes")
-    print("a second to start a job, and the daemon up to its cycle of 1 s to see an end: for each job on it.")
-
-
-def _simulated(kinds: Sequence[str]) -> Result:
-    """Return the forecast of `pilotfish plan`."""
-    jobs = tuple(Job(f"j{i}", PROFILES[kind]) for i, kind in enumerate(kinds))
-    made: Plan = plan(Workflow("jobs", jobs), CLUSTER, policy="lookahead")
-    starts, ends = ([getattr(job, name) for job in made.jobs] for name in ("start_time", "finish_time"))
-    return Result(max(ends), statistics.mean(ends), statistics.mean(starts))
-
-
-def _prepare(daemon: SlurmDaemon) -> None:
-    """Configure one core and two slots on each node, and profiles by name."""
+def _prepare(daemon: SlurmDaemon, way: Way, socket: Path) -> None:
+    """Configure one core and some slots on each node, and profiles by name."""
     cluster = daemon.config.with_name("cluster.yaml")
-    cluster.write_text(cluster.read_text().replace("cores: 2", "cores: 1") + "oversubscription: 2.0\n")
-    with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
-        for profile in PROFILES.values():
-            store.put(profile)
+    text = cluster.read_text().replace(f"cores: {SLOTS}", "cores: 1")
+    cluster.write_text(text + f"oversubscription: {float(SLOTS)}\n")
+    config = yaml.safe_load(daemon.config.read_text()) | {"without_gain": "release"}
+    if way.events:
+        config["events"] = {"users": ["slurm"], "path": str(socket)}
+    daemon.config.write_text(yaml.safe_dump(config))
+    if way.profiles:
+        with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
+            for seconds in range(1, 61):
+                for profile in _profiles(float(seconds)):
+                    store.put(profile)
 
 
-def _run(slurm: SlurmCluster, lines: Mapping[str, str], kinds: Sequence[str], *, pilotfish: bool) -> Result:
-    """Submit all jobs at once and wait for their end."""
+def _profiles(seconds: float) -> tuple[Profile, Profile]:
+    spin, nap = ThreadGroup(1, seconds), ThreadGroup(1, seconds / 100, 0.01)
+    return Profile((spin,), name=f"spin-{seconds:g}"), Profile((nap,), name=f"nap-{seconds:g}")
+
+
+def _run(slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]], way: Way | None) -> Result:
+    """Submit the jobs at their times, wait for their end, and return the result; way None: Slurm alone."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
         ended = folder / "ended"
         for each in (folder, ended):
             each.mkdir(exist_ok=True)
             each.chmod(0o777)
-        alone = () if pilotfish else ("--begin=now", "--comment=none")
-        for kind in kinds:
-            line = f"{lines[kind]}; date +%s.%N >{ended}/$SLURM_JOB_ID".replace("{folder}", str(folder))
-            work.add(line, "--cpus-per-task=1", "--mem=64M", *alone, tags=f";profile={kind}")
-        slurm.until(lambda: len(list(ended.iterdir())) == len(kinds), "the end of all jobs")
+        began, alone = time.monotonic(), dict[int, int]()
+        for at, kind, seconds in drawn:
+            time.sleep(max(0.0, began + at - time.monotonic()))
+            line = CORES[core] if kind == "spin" else "sleep {seconds}"
+            line = line.replace("{folder}", str(folder)).replace("{seconds}", str(seconds))
+            line += f"; date +%s.%N >{ended}/$SLURM_JOB_ID"
+            job = work.add(line, "--cpus-per-task=1", "--mem=64M", *_handing(way, kind, seconds))
+            alone[job] = seconds
+        while len(list(ended.iterdir())) < len(drawn):
+            time.sleep(0.2)
         time.sleep(0.5)
         ends = {int(path.name): float(path.read_text()) for path in ended.iterdir()}
     work.wait()
-    began, submitted = {job: runs[0].began for job, runs in work.runs().items()}, work.submitted
+    first, submitted = {job: runs[0].began for job, runs in work.runs().items()}, work.submitted
+    turnaround = {job: ends[job] - submitted[job] for job in work.jobs}
     return Result(
         max(ends.values()) - min(submitted.values()),
-        statistics.mean(ends[job] - submitted[job] for job in work.jobs),
-        statistics.mean(began[job] - submitted[job] for job in work.jobs),
+        statistics.mean(turnaround.values()),
+        statistics.mean(first[job] - submitted[job] for job in work.jobs),
+        statistics.mean(max(1.0, turnaround[job] / max(alone[job], TAU_S)) for job in work.jobs),
     )
+
+
+def _handing(way: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
+    """Return the options that replace those with which `Work` hands a job over."""
+    if way is None:
+        return "--begin=now", "--comment=none"
+    tag = f";profile={kind}-{seconds}" if way.profiles else ""
+    return (f"--comment=pilotfish:hold=600{tag}",) if way.held else ("--begin=now", f"--comment=pilotfish:{tag[1:]}")
+
+
+def _rows(what: str, pairs: Sequence[tuple[Result, Result]]) -> list[list[str]]:
+    rows = []
+    for name in NAMES:
+        theirs, ours = ([getattr(result, name) for result in results] for results in zip(*pairs, strict=True))
+        change = [b / a - 1 if a else 0.0 for a, b in zip(theirs, ours, strict=True)]
+        rows.append([what if not rows else "", name, _spread(theirs), _spread(ours), _shares(change)])
+    return rows
 
 
 def _spread(values: Sequence[float]) -> str:

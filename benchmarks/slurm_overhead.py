@@ -23,8 +23,8 @@ from pilotfish.benchmarks.slurm_snapshot import Watch, cycle_on
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 REAL = Path(__file__).parents[1] / "tests" / "real"
-sys.path[:0] = [str(REAL / "slurm"), str(REAL)]
-from slurm_cluster import SlurmCluster, missing  # noqa: E402
+sys.path[:0] = [str(REAL / "slurm"), str(REAL), str(REAL.parent)]
+from slurm_cluster import PLAIN, SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
 from slurm_work import Work  # noqa: E402
 
@@ -33,10 +33,10 @@ _CALL = re.compile(r"(REQUEST_\w+)\s*\(\s*\d+\)\s*count:(\d+)\s*ave_time:\d+\s*t
 
 
 @contextmanager
-def a_slurm(nodes: int, cpus: int = 4) -> Iterator[SlurmCluster]:
+def a_slurm(nodes: int, cpus: int = 4, extra: str = PLAIN) -> Iterator[SlurmCluster]:
     """Run a temporary Slurm; commands of this process use it."""
     with tempfile.TemporaryDirectory(prefix="bench-slurm-", ignore_cleanup_errors=True) as name:
-        slurm, before = SlurmCluster(Path(name) / "slurm", nodes=nodes, cpus=cpus), dict(os.environ)
+        slurm, before = SlurmCluster(Path(name) / "slurm", nodes=nodes, cpus=cpus, extra=extra), dict(os.environ)
         try:
             slurm.up()
             os.environ |= slurm.environment

@@ -15,7 +15,18 @@ from rich.text import Text
 
 from ...daemon.ipc import user_name
 from ...daemon.planning.guard_rail import Forecaster
-from ...daemon.report.accuracy import KINDS, Accuracy, ForecastOutcome, accuracy, by, inside, known, relative_error
+from ...daemon.report.accuracy import (
+    KINDS,
+    Accuracy,
+    ForecastOutcome,
+    TurnaroundGain,
+    accuracy,
+    by,
+    inside,
+    known,
+    relative_error,
+    turnaround_gain,
+)  # fmt: skip
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
 from ...formats.text import count, percent, seconds
@@ -194,8 +205,18 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
         screen.put("")
     if any(job.inside is not None for job in whole):
         screen.put(f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected")
+    if gain := turnaround_gain(jobs):
+        _show_gain(screen, gain)
     if assumed := len(jobs) - len(whole):
         screen.put(f"default   {count(assumed, 'job')} without a profile, counted only in the table of profiles")
+
+
+def _show_gain(screen: Screen, gain: TurnaroundGain) -> None:
+    own, less = "in the resource manager's own order", gain.turnaround_s / max(gain.plain_turnaround_s, 1e-3) - 1.0
+    times = f"mean turnaround {seconds(gain.turnaround_s)}, {own} {seconds(gain.plain_turnaround_s)} as simulated"
+    screen.put(f"{count(gain.jobs, 'placed job')}: {times} ({100 * less:+.0f} %);")
+    screen.put(f"mean bounded slowdown {gain.slowdown:.2f} and {gain.plain_slowdown:.2f}. The simulated turnarounds of")
+    screen.put(f"placed jobs were off by {magnitude(gain.error)} (median; bias {signed(gain.bias)}).")
 
 
 def _accuracy_row(group: Accuracy) -> tuple[str, ...]:

@@ -2,18 +2,18 @@
 
 Rule: the gain of a plan is what it saves against the resource manager's own order, in seconds of turnaround, summed
 over all submissions. Where a need is not known (a default profile), a saving would be a guess and counts as none; a
-loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource manager, once for each
-job that the plan lets wait. Without enough gain, a job that is held for us is released, and one that may start by
-itself is left alone.
+loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource manager: a job that
+waits is later by that much, and once more for each job that waits ahead of it on its nodes. Without enough gain, a job
+that is held for us is released, and one that may start by itself is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...formats.text import count, seconds
-from ...simulate.model.plan import Plan
+from ...simulate.model.plan import Plan, PlannedJob
 from ..learning.job_profiles import has_default_profile
 from .problem import NOW_S, Problem
 
@@ -28,7 +28,9 @@ class PlacementGain:
 
 
 def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementGain:
-    """Return what a plan gains; nothing is released if it was not compared with the queue's own order. O(jobs).
+    """Return what a plan gains; nothing is released if it was not compared with the queue's own order.
+
+    O(jobs), and O(waiting jobs) for each waiting job on the same node.
 
     Args:
         plan: made for `problem`.
@@ -48,13 +50,24 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
             gain += saved if unknown.isdisjoint(here) else min(saved, 0.0)
     offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
     waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
-    cost = latency_s * len(waiting)
+    cost = latency_s * sum(_ranks([offered[name] for name in waiting]))
     if gain > cost:
         return PlacementGain(gain, cost, {})
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
     why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
     own = {name for name in offered if not problem.startable[name].held}
     return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why))
+
+
+def _ranks(waiting: Iterable[PlannedJob]) -> Iterator[int]:
+    """Yield for each job the length of the longest chain of jobs that end before the next starts, up to this one."""
+    ranks: dict[str, list[tuple[float, int]]] = {}  # node -> end and rank of each job so far
+    for job in sorted(waiting, key=lambda job: job.start_time):
+        before = [rank for name in job.nodes for end, rank in ranks.get(name, ()) if end <= job.start_time + NOW_S]
+        rank = 1 + max(before, default=0)
+        for name in job.nodes:
+            ranks.setdefault(name, []).append((job.finish_time, rank))
+        yield rank
 
 
 def _is_offered(key: str, problem: Problem) -> bool:

@@ -157,6 +157,8 @@ def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]])
     }
 
 
+#: Least run time in the bounded slowdown, seconds.
+TAU_S = 10.0
 #: The number of latest jobs that are evaluated.
 LATEST = 10_000
 #: Least jobs for a trend.
@@ -164,8 +166,10 @@ TREND = 8
 #: Name of a group whose value is not in the journal.
 NOT_RECORDED = "not recorded"
 #: Columns of the CSV, and the attributes of a job behind those that are named otherwise.
-_COLUMNS = ("job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "error",
-            "shortest_s", "longest_s", "inside")  # fmt: skip
+_COLUMNS = (
+    "job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "error", "shortest_s",
+    "longest_s", "inside", "turnaround_s", "forecast_turnaround_s", "plain_turnaround_s",
+)  # fmt: skip
 _ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time"}
 KINDS = ("model", "source", "policy", "class", "profile")
 #: Sources of profiles, default profiles excepted: the errors of guesses must not count against a model.
@@ -181,6 +185,9 @@ class ForecastOutcome:
         source: of its profile, one of SOURCES.
         job_class: see `profiles.classes`.
         shortest_s: lower end of the prediction interval of probability LEVEL; longest_s: its upper end.
+        turnaround_s: of a job that was handed over, from its submission to its end; forecast_turnaround_s: as forecast
+            when it was placed; plain_turnaround_s: in the resource manager's own order, as forecast when it was first
+            planned.
     """
 
     key: str
@@ -194,6 +201,9 @@ class ForecastOutcome:
     job_class: str | None = None
     shortest_s: float | None = None
     longest_s: float | None = None
+    turnaround_s: float | None = None
+    forecast_turnaround_s: float | None = None
+    plain_turnaround_s: float | None = None
 
     @property
     def inside(self) -> bool | None:
@@ -297,6 +307,46 @@ def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
     return sorted(found, key=lambda group: (-group.jobs, group.name))
 
 
+@dataclass(frozen=True, slots=True)
+class TurnaroundGain:
+    """What placing gave the users of jobs that were handed over, means over jobs; ratios of errors as in `Accuracy`.
+
+    Args:
+        jobs: their number.
+        turnaround_s: as it was; plain_turnaround_s: in the resource manager's own order, as simulated.
+        slowdown: bounded, as it was; plain_slowdown: as simulated.
+        error: median of the absolute errors of the simulated turnarounds of the placed jobs; bias: of the errors.
+    """
+
+    jobs: int
+    turnaround_s: float
+    plain_turnaround_s: float
+    slowdown: float
+    plain_slowdown: float
+    error: float
+    bias: float
+
+
+def turnaround_gain(jobs: Iterable[ForecastOutcome]) -> TurnaroundGain | None:
+    """Return what placing gave; None if no job was handed over and compared with the queue's own order."""
+    rows = [
+        (job.turnaround_s, job.plain_turnaround_s, job.forecast_turnaround_s, max(job.actual_s, TAU_S))
+        for job in known(jobs)
+        if None not in (job.turnaround_s, job.plain_turnaround_s, job.forecast_turnaround_s)
+    ]
+    if not rows:
+        return None
+    ours, plain, forecast, runs = (list(column) for column in zip(*rows, strict=True))
+    errors = [relative_error(said, actual) for said, actual in zip(forecast, ours, strict=True)]
+    slowdown, plain_slowdown = (
+        statistics.mean(max(1.0, time / run) for time, run in zip(times, runs, strict=True)) for times in (ours, plain)
+    )
+    size, bias = statistics.median(map(abs, errors)), statistics.median(errors)
+    return TurnaroundGain(
+        len(rows), statistics.mean(ours), statistics.mean(plain), slowdown, plain_slowdown, size, bias
+    )
+
+
 def to_csv(jobs: Sequence[ForecastOutcome]) -> str:
     """Return all jobs as CSV with a header, times in seconds; unknown values are empty, names are sanitised."""
     out = io.StringIO()
@@ -321,5 +371,6 @@ def to_dict(jobs: Sequence[ForecastOutcome]) -> dict[str, Any]:
         "all": asdict(accuracy("all", whole)) if whole else None,
         **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
         "level": LEVEL,
+        "turnaround": asdict(gain) if (gain := turnaround_gain(jobs)) else None,
         "jobs": [asdict(job) | {"error": job.error, "inside": job.inside} for job in jobs],
     }

@@ -72,6 +72,7 @@ class JobLog:
         within = (planned.within.earliest, planned.within.latest) if planned.within else None
         data: dict[str, Any] = {
             "policy": plan.policy,
+            "objective": plan.objective,
             "profile": profile_of(entry.job),
             "source": source_of(entry.job),
             "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
@@ -83,11 +84,16 @@ class JobLog:
             "contention_slowdown": planned.contention_slowdown,
             "evaluations": plan.evaluations,
         }
-        text = f"{plan.policy} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}"
+        who = f"{plan.policy} for {plan.objective}" if plan.objective else plan.policy
+        text = f"{who} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}"
         if within:
             text += f" ({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])})"
         slowdown = planned.contention_slowdown
         text += ", no slowdown" if slowdown < 1.005 else f", slowdown {slowdown:.2f}"
+        if entry.offered and entry.plain_end is not None and entry.since is not None:
+            ours, plain = forecast.finish_time - entry.since, entry.plain_end - entry.since
+            data |= {"turnaround": ours, "plain_turnaround": plain}
+            text += f"; turnaround {seconds(ours)}, {seconds(plain)} in the queue's own order"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
             text += f"; runner-up {', '.join(planned.why.nodes)}, {_cost(planned.why.cost_s)}"

@@ -52,7 +52,7 @@ _OLD_HANDED_OVER = (
 )
 #: With the record of each job's last choice.
 _FORECASTS = (
-    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time,"
+    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
     " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
     " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
     " ORDER BY finish_time DESC LIMIT ?"
@@ -434,7 +434,9 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.forecast = Forecast(*forecast) if row[10] is not None else None
 
 
-def _measured_forecast(key: str, time: float, forecast_s: float, actual_s: float, data: str | None) -> ForecastOutcome:
+def _measured_forecast(
+    key: str, time: float, forecast_s: float, actual_s: float, since: float | None, data: str | None
+) -> ForecastOutcome:
     choice = json.loads(data or "{}")
     if not isinstance(choice, dict):
         raise ValueError(f"the forecast of {key} is not a record")
@@ -443,4 +445,6 @@ def _measured_forecast(key: str, time: float, forecast_s: float, actual_s: float
     numbers = isinstance(within, list) and len(within) == 2 and all(isinstance(bound, int | float) for bound in within)
     if not all(name is None or isinstance(name, str) for name in named) or not (numbers or within == (None, None)):
         raise ValueError(f"the forecast of {key} cannot be read")
-    return ForecastOutcome(key, time, forecast_s, actual_s, *named, *within)
+    times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
+    times = times if all(isinstance(each, float) for each in times) else []
+    return ForecastOutcome(key, time, forecast_s, actual_s, *named, *within, *times)

@@ -130,6 +130,7 @@ class Plan:
         truncated: whether a time limit cut the search.
         evaluations: simulated runs.
         makespan_within: prediction interval of the makespan at LEVEL; None if the needs of a job are unknown.
+        objective: what the policy minimised, "" for a policy with a criterion of its own.
         plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
             queue that goes on.
     """
@@ -147,4 +148,5 @@ class Plan:
     jobs: tuple[PlannedJob, ...]
     warnings: tuple[str, ...] = ()
     makespan_within: tuple[float, float] | None = None
+    objective: str = "makespan"
     plain_finish_times: Mapping[str, float] = field(default_factory=dict)

@@ -111,6 +111,7 @@ def plan(
         jobs=_planned(simulation, mapped.runner_ups, intervals, set(done)),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
         makespan_within=whole,
+        objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
     )
 

@@ -40,7 +40,15 @@ def test_a_gain_above_the_cost_places_every_job() -> None:
 def test_without_gain_what_would_wait_is_released_and_what_starts_now_is_placed() -> None:
     found = placement_gain(*case({"a": (10.0, 10.0), "b": (20.0, 20.5), "c": (30.0, 30.0)}), latency_s=1.0)
     assert found.released.keys() == {"rm/b", "rm/c"}
-    assert found.released["rm/b"] == "placing 2 waiting jobs would gain 0.5 s and cost 2.0 s"
+    assert found.released["rm/b"] == "placing 2 waiting jobs would gain 0.5 s and cost 3.0 s"
+
+
+@pytest.mark.parametrize(
+    ("more", "cost"), [({}, 1.0), ({"c": 30.0}, 3.0), ({"c": 30.0, "d": 40.0}, 6.0), ({"c": 25.0}, 2.0)]
+)
+def test_each_wait_is_paid_again_by_those_behind(more: dict[str, float], cost: float) -> None:
+    ends = {"a": (10.0, 15.0), "b": (20.0, 25.0)} | {name: (end, end + 5.0) for name, end in more.items()}
+    assert placement_gain(*case(ends), latency_s=1.0).cost_s == cost
 
 
 def test_without_gain_a_job_that_may_start_by_itself_is_left_alone() -> None:

@@ -27,6 +27,7 @@ from pilotfish.daemon.report.accuracy import (
     relative_error,
     to_csv,
     to_dict,
+    turnaround_gain,
 )
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import PredictionInterval
@@ -97,6 +98,17 @@ def test_jobs_inside_their_interval_are_counted_if_there_was_one():
     assert accuracy("x", jobs[2:]).inside is None
     document = to_dict(jobs)
     assert document["level"] == 0.8 and document["all"]["inside"] == 0.5 and document["jobs"][1]["inside"] is False
+
+
+def test_turnaround_is_compared_with_the_queues_own_order():
+    times = {"turnaround_s": 40.0, "forecast_turnaround_s": 30.0, "plain_turnaround_s": 60.0}
+    jobs = [job(20.0, 20.0, **times), job(5.0, 5.0, **times | {"plain_turnaround_s": 20.0}), job(5.0, 5.0)]
+    guessed = job(5.0, 5.0, profile="default", **times)
+    gain = turnaround_gain([*jobs, guessed])
+    assert (gain.jobs, gain.turnaround_s, gain.plain_turnaround_s) == (2, 40.0, 40.0)
+    assert (gain.slowdown, gain.plain_slowdown) == (3.0, 2.5)  # over 20 s, and over the least of 10 s
+    assert (gain.error, gain.bias) == (0.25, 0.25)
+    assert turnaround_gain([job(5.0, 5.0)]) is None
 
 
 def test_the_csv_has_every_job_and_no_control_characters():
