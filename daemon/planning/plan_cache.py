@@ -3,7 +3,7 @@
 Rule: if jobs completed as forecast, the next jobs of the last plan start at once, on its nodes and in its order, where
 they still fit; the search follows. News ends a search only after such a start, and a search that news has ended is
 discarded whole, so no plan depends on when news came: same snapshot and seed, same plan. Any other news (a submission,
-a failure, a node) makes the last plan void. If few jobs are left, or nothing was searched, the plan is made again.
+a failure, a node) makes the last plan void. If nothing was searched, the plan is made again.
 
 Rule of a fixed plan: a job starts on the plan's nodes as soon as its predecessors and the jobs that it waits for have
 ended, the nodes have capacity, and no job that the plan starts earlier on one of these nodes still waits. Which jobs
@@ -148,10 +148,6 @@ def _later(job: PlannedJob, seconds: float) -> PredictionInterval | None:
     return dataclasses.replace(job.within, earliest=earliest, latest=latest)
 
 
-#: Jobs up to which a plan is always made again: that takes tens of milliseconds.
-FEW = 16
-
-
 class PlanCache:
     """What is left of the last plan; `interrupted`: news has ended the search.
 
@@ -168,7 +164,7 @@ class PlanCache:
     def store(self, plan: Plan, problem: Problem) -> None:
         """Follow this plan, the result of a whole search, from now on."""
         self.drop()
-        if plan.evaluations > 1 and len(plan.jobs) > FEW:
+        if plan.evaluations > 1:
             self._plan = FixedPlan("", plan, problem.workflow, self._clock, began=self._clock())
 
     def drop(self) -> None:

@@ -128,6 +128,7 @@ def first_fit(problem, cluster, options) -> Plan:
         start = 0.0 if len(fitting) == job.nodes and not job.after else 5.0
         if start == 0.0:
             taken.place(job, fitting)
+        fitting = fitting if start == 0.0 else list(problem.available[: job.nodes])
         why = RunnerUp((problem.available[-1],), 1.5)
         planned.append(PlannedJob(job.id, tuple(fitting), start, start + length, length, 1.0, why=why))
     return Plan("queue", cluster.name, options.policy, 0, 1.0, None, 1.0, 0.0, False, 7, tuple(planned))

@@ -81,7 +81,7 @@ def test_news_ends_no_search_without_a_start_from_the_cache(busy, kit):
     assert busy.search.ended == 0
 
 
-@pytest.mark.parametrize("what", ["submission", "failure", "node", "policy", "few"])
+@pytest.mark.parametrize("what", ["submission", "failure", "node", "policy"])
 def test_other_news_makes_the_last_plan_void(busy, kit, what):
     made = busy.search.whole
     if what == "submission":
@@ -90,12 +90,8 @@ def test_other_news_makes_the_last_plan_void(busy, kit, what):
         busy.manager.exits["j01"] = 3
     elif what == "node":
         busy.manager.states[0] = NodeState.DRAINED
-    elif what == "policy":
-        busy.cycle.planner.options = Options(policy="slf")
     else:
-        busy.cycle.tracker.cancel([entry for entry in busy.cycle.tracker.queue.active() if entry.waiting][4:])
-        busy.cycle.run()
-        made = busy.search.whole
+        busy.cycle.planner.options = Options(policy="slf")
     busy.manager.advance(10.0)
     busy.cycle.run()
     assert busy.search.whole == made + 1
