@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..daemon.paths import runtime_socket
+from ..daemon.paths import client_files, runtime_socket
 from ..simulate.errors import PilotfishError
 from .inputs import Profiles, refuse_trace, working_directory
 from .streams import warn
@@ -43,14 +44,20 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
 def expected_server(uid: int) -> bool:
     """Return whether a daemon may run as this user: as oneself, root, or the account that the settings name."""
     from ..daemon.ipc import own_or_root
-    from .slurm_client.settings import read, settings_files
 
     if own_or_root(uid):
         return True
+    from .slurm_client.settings import read
+
     try:
         return pwd.getpwuid(uid).pw_name == read(settings_files()).service_user
     except KeyError:
         return False
+
+
+def settings_files() -> list[Path]:
+    """Return the files of settings that exist, or the one that PILOTFISH_CLIENT names."""
+    return [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
 
 
 @dataclass(frozen=True)

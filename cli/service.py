@@ -5,11 +5,13 @@ Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Annotated
 
+from ..simulate.errors import ConfigError, did_you_mean
 from . import options
-from .daemon_client import DaemonClient, EndUnknownError, UnreachableError
+from .daemon_client import DaemonClient, EndUnknownError, UnreachableError, settings_files
 from .inputs import config_file
 from .options import argument, flag, option
 from .output.documents import print_json
@@ -18,9 +20,12 @@ from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
     from .slurm_client.client import SlurmClient
+    from .slurm_client.settings import Settings
 
     Client = DaemonClient | SlurmClient
 
+#: Ways to submit.
+ADAPTERS = ("daemon", "slurm")
 #: Exit code of a wait for an end that could not be learned (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
 END_UNKNOWN = 75
 
@@ -29,7 +34,7 @@ Adapter = Annotated[
     option(
         "NAME",
         "Ask Slurm itself (slurm), or the service (daemon).",
-        words=("daemon", "slurm"),
+        words=ADAPTERS,
         default="daemon, or as in client.yaml",
     ),
 ]
@@ -164,10 +169,36 @@ def explain(
         show_job_log(reply)
 
 
+def chosen(adapter: str | None, socket: str | None) -> Settings | None:
+    """Return the settings for workflows over Slurm, or None for the daemon.
+
+    The command line takes precedence over PILOTFISH_ADAPTER, that over a given socket, that over the user's file, and
+    that, key by key, over the site's.
+
+    Args:
+        adapter: `--adapter` of the command line; None = not given.
+        socket: `--socket` of the command line; None = not given.
+
+    Raises:
+        ConfigError: an unknown adapter, or a wrong file.
+    """
+    way = adapter or (None if socket else os.environ.get("PILOTFISH_ADAPTER")) or None
+    if way is not None and way not in ADAPTERS:
+        source = "--adapter" if adapter else "PILOTFISH_ADAPTER"
+        raise ConfigError(source, "", f"found {way!r}{did_you_mean(way, ADAPTERS)}", ", ".join(ADAPTERS))
+    if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
+        return None
+    files = settings_files()
+    if way is None and not files:
+        return None
+    from .slurm_client.settings import read
+
+    settings = read(files)
+    return settings if (way or settings.adapter) == "slurm" else None
+
+
 def _client(adapter: str | None, socket: str | None) -> Client:
     """Return the client of the service, or of Slurm. Raises ConfigError, typer.BadParameter."""
-    from .slurm_client.settings import ADAPTERS, chosen
-
     if adapter is not None and adapter not in ADAPTERS:
         raise not_among("--adapter", adapter, "a way to submit", ADAPTERS)
     settings = chosen(adapter, socket)

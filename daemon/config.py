@@ -44,7 +44,7 @@ PolicyName = Annotated[str, AfterValidator(_known_policy), Field(json_schema_ext
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", defer_build=True, strict=True, frozen=True, allow_inf_nan=False)
 
 
 def _path_of(kind: str) -> AfterValidator:

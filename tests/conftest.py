@@ -71,13 +71,18 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not. Count no lines in properties.
+    """Let tests of the real world try again; those of pure code may not. Count lines in the first row of each table.
 
-    The many examples of a property reach the lines that the other tests reach, and counting doubles their time.
+    The many examples of a property reach the lines that the other tests reach, as do most other rows of a parametrized
+    test, and counting takes half their time again.
     """
+    counted: set[str] = set()
     for item in items:
-        if item.nodeid.startswith(UNCOUNTED) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        function = item.nodeid.partition("[")[0]
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_property or function in counted or item.nodeid.startswith(UNCOUNTED):
             item.add_marker(pytest.mark.uncounted)
+        counted.add(function)
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.real)
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Run the tests with the command given, whose first word is a Python, and print what they did not reach.
-# What tests run in processes of their own (commands, daemons) and compiled kernels are not counted.
+# What tests run in processes of their own (commands, daemons) and compiled kernels are not counted, nor properties, nor
+# rows of a table but the first: see tests/conftest.py.
 "$@" --cov --cov-report=
 code=$?
 printf '\ncoverage by the tests in this process, the ten worst files of at least ten statements:\n'

@@ -1,52 +1,19 @@
 """The settings of a user's commands (schema pilotfish/client/v1): the service's socket, or Slurm itself.
 
-Rule: the command line takes precedence over PILOTFISH_ADAPTER, that over a given socket, that over the user's file, and
-that, key by key, over the site's. A wrong key is a ConfigError that names its file. A file says whose daemon is trusted
-and how jobs are submitted, so it must be trusted itself. `systemd/client.yaml` explains the keys.
+Rule: a wrong key is a ConfigError that names its file. A file says whose daemon is trusted and how jobs are submitted,
+so it must be trusted itself. `systemd/client.yaml` explains the keys.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from ...daemon.paths import client_files
-from ...simulate.errors import ConfigError, did_you_mean
+from ...simulate.errors import ConfigError
 from ...trust import check_file
-
-ADAPTERS = ("daemon", "slurm")
-
-
-def chosen(adapter: str | None, socket: str | None) -> Settings | None:
-    """Return the settings for workflows over Slurm, or None for the daemon.
-
-    Args:
-        adapter: `--adapter` of the command line; None = not given.
-        socket: `--socket` of the command line; None = not given.
-
-    Raises:
-        ConfigError: an unknown adapter, or a wrong file.
-    """
-    way = adapter or (None if socket else os.environ.get("PILOTFISH_ADAPTER")) or None
-    if way is not None and way not in ADAPTERS:
-        source = "--adapter" if adapter else "PILOTFISH_ADAPTER"
-        raise ConfigError(source, "", f"found {way!r}{did_you_mean(way, ADAPTERS)}", ", ".join(ADAPTERS))
-    if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
-        return None
-    files = settings_files()
-    if way is None and not files:
-        return None
-    settings = read(files)
-    return settings if (way or settings.adapter) == "slurm" else None
-
-
-def settings_files() -> list[Path]:
-    """Return the files of settings that exist, or the one that PILOTFISH_CLIENT names."""
-    return [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
 
 
 def read(files: Iterable[Path]) -> Settings:

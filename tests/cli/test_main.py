@@ -23,12 +23,22 @@ def process(*argv: str, **changes: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
 
 
-def test_help_lists_every_command_and_imports_nothing_heavy():
+def imports(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a command; the last line of stderr names the heavy packages that it imported."""
     code = (
-        "import sys; from pilotfish.cli.__main__ import main; code = main(['--help']);"
+        f"import sys; from pilotfish.cli.__main__ import main; code = main({argv!r});"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr); sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_who_asks_the_daemon_imports_nothing_heavy(tmp_path):
+    done = imports("status", "--socket", str(tmp_path / "absent"))
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
+def test_help_lists_every_command_and_imports_nothing_heavy():
+    done = imports("--help")
     assert done.returncode == 0 and done.stderr == "[]\n"
     for name, command in Pilotfish.lazy.items():
         assert f"  {name}" in done.stdout and command.summary in done.stdout

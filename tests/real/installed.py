@@ -109,7 +109,8 @@ def installed() -> Installed:
 
 
 def _build(folder: Path) -> None:
-    _run(sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT))  # the wheel from the sdist
+    # The wheel from the sdist; setup-venv.sh has built with nothing but what [build-system] names.
+    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT))
     made = Installed(folder)
     _environment(folder, folder / "clean")
     _install(folder / "clean", str(made.wheel))

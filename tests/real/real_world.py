@@ -114,5 +114,5 @@ def eventually(look: Callable[[], Found], what: str) -> Found:
     while (now := time.monotonic()) < begun + PATIENCE_S:
         if found := look():
             return found
-        time.sleep(min(0.2, 0.01 + 4 * (time.monotonic() - now)))
+        time.sleep(min(1.0, 0.01 + 3 * (time.monotonic() - now)))
     raise AssertionError(f"{what} did not come about within {PATIENCE_S:g} s")

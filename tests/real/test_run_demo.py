@@ -41,7 +41,7 @@ code=$?
 date +%s.%N >> $log
 exit $code
 """
-PAIRS = 3
+PAIRS = 2
 JOBS, SEED = 14, 3
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("machine")
 
 CROWDS = (1, 2, 3)
 TRIES = 5
-QUIET, NOISY = 0.05, 0.5
+QUIET, NOISY = 0.25, 0.5
 TOLERANCE = 0.05
 #: Waits for the others of its crowd, uses SECONDS of its CPU, and says when, and how long that CPU was idle.
 PROGRAM = """\

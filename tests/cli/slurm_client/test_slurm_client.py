@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import pilotfish
 from pilotfish.adapters.slurm.transport.scontrol import Allocation
+from pilotfish.cli.service import chosen
 from pilotfish.cli.slurm_client import submission_records as records
-from pilotfish.cli.slurm_client.settings import Settings, chosen
+from pilotfish.cli.slurm_client.settings import Settings
 from pilotfish.cli.slurm_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.slurm_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
 from pilotfish.cli.slurm_client.watch import LOST, Watched, log_reply, read_workflows, workflow_reply

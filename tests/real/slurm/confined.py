@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 #: The interpreter that has Debian's module seccomp.
@@ -46,26 +47,26 @@ def settings(unit: Path) -> dict[str, list[str]]:
     return found
 
 
-def prefix(unit: Path, user: str, *, writes: Path, reads: Path) -> list[str]:
+def prefix(unit: Path, user: str, *, writes: Path, reads: Iterable[Path]) -> list[str]:
     """The beginning of a command that runs as a user under a unit's restrictions.
 
     Args:
         unit: the file of the unit.
         user: who runs the command, with a group of that name.
         writes: the directory that stands for those that systemd makes for the service.
-        reads: a directory below /tmp that the command needs.
+        reads: directories below /tmp that the command needs.
     """
     said = settings(unit)
     assert said["ProtectSystem"] == ["strict"] and said["CapabilityBoundingSet"] == [""]
     assert {said[name][0] for name in ("PrivateTmp", "PrivateDevices", "ProtectHome", "NoNewPrivileges")} == {"yes"}
     # What is needed in a hidden directory is shown again: an interpreter in a home directory, the test's own folder.
-    needed = [Path(sys.base_prefix), Path(__file__).resolve().parents[3], reads]
+    needed = [Path(sys.base_prefix), Path(__file__).resolve().parents[3], *reads]
     above = {parent for path in (*needed, writes) for parent in path.parents if len(parent.parts) > 1}
     hidden = sorted(path for path in above if f"/{path.parts[1]}" in HIDDEN and len(path.parts) > 2)
     shown = [word for path in hidden for word in ("--perms", "0755", "--dir", str(path))]
     shown += [word for path in needed for word in ("--ro-bind", str(path), str(path))]
     return [
-        "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/var/tmp",
+        "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--bind", "/dev/shm", "/dev/shm", "--tmpfs", "/var/tmp",
         *(word for path in HIDDEN for word in ("--tmpfs", path)),
         "--ro-bind-try", "/run", "/run", *shown, "--bind", str(writes), str(writes),
         "prlimit", f"--nofile={said['LimitNOFILE'][0]}", "--core=0",

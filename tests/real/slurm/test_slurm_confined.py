@@ -10,7 +10,7 @@ from pathlib import Path
 import confined
 import psutil
 import pytest
-from real_world import COMMAND, PATIENCE_S, eventually
+from real_world import COMMAND, PATIENCE_S, eventually, users_cache
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
@@ -58,12 +58,15 @@ def test_the_service_works_shut_in_as_its_unit_says(site: SlurmSite, tmp_path: P
             pytest.skip(f"SKIPPED, the user {OPERATOR} may not read the folder in which pilotfish is installed")
 
         def shut_in(unit: str) -> list[str]:
-            return confined.prefix(UNITS / unit, OPERATOR, writes=folder, reads=site.path)
+            return confined.prefix(UNITS / unit, OPERATOR, writes=folder, reads=(site.path, users_cache(OPERATOR)))
 
         daemon.prefix = shut_in("pilotfishd.service")
         tried = [*daemon.prefix, COMMAND[0] if len(COMMAND) > 1 else "/usr/bin/python3", "-c", FORBIDDEN]
         done = subprocess.run(tried, capture_output=True, text=True, env=daemon.environment)
         assert done.returncode == 0, done.stderr + done.stdout
+        cold = daemon.environment | {"PILOTFISH_CACHE": str(folder / "cache")}  # as ExecStartPre, with a smaller kernel
+        done = subprocess.run([*daemon.prefix, *COMMAND, "warm", "-k", "swf.parser"], capture_output=True, env=cold)
+        assert done.returncode == 0 and [*(folder / "cache").rglob("*.o")], done.stderr
         daemon.start()
         jobs = [site.submit("sleep 0.3", "--begin=now+600", "--comment=pilotfish:hold=600") for _ in range(6)]
         eventually(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the jobs")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from real_world import COMMAND, Served, eventually
+from real_world import COMMAND, Served, eventually, users_cache
 from slurm_lua import missing
 from slurm_site import SlurmSite
 
@@ -67,6 +67,7 @@ class Walk:
             return str(self.jobs[-1])
         assert prompt == "#"
         environment = self.site.environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.home)}
+        environment["PILOTFISH_CACHE"] = str(users_cache(ACCOUNT))
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=ROOT, env=environment)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout
