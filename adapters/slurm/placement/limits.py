@@ -256,6 +256,10 @@ class Quota:
             for what in scope.caps:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
+    def capped(self, job: SlurmJob) -> list[str]:
+        """Return the names of the scopes with a cap on all their jobs in which the job is counted."""
+        return [scope.name for scope in self._scopes(job) if scope.caps]
+
     def _scopes(self, job: SlurmJob) -> list[Scope]:
         who = job.qos, job.partition, job.account, job.uid
         return self._known.get(who, lambda: self._look_up(job))

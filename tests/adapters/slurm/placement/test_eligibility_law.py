@@ -20,7 +20,7 @@ from pilotfish.simulate.model.snapshot import JobState, NodeState
 NOW = 1_000.0
 NAMES = [f"n{number}" for number in range(24)]  # more than are looked at one by one
 CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in NAMES))
-NODES = [SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES]
+NODES = {name: SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES}
 PARTITIONS = {
     "main": Partition("main", nodes=frozenset(NAMES)),
     "shared": Partition("shared", nodes=frozenset(NAMES), sharing=Sharing.FORCE, rows=2),
@@ -65,4 +65,6 @@ def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], m
 
 
 def _eligibility(jobs: list[SlurmJob], site: Site) -> Eligibility:
-    return Eligibility(CLUSTER, NODES, jobs, EligibilityCache(CLUSTER, Selection()), site, NOW, Deferral())
+    cache = EligibilityCache(CLUSTER, Selection())
+    cache.queue.update(jobs)
+    return Eligibility(CLUSTER, NODES, cache, site, NOW, Deferral())
