@@ -132,8 +132,7 @@ class Eligibility:
         if self._verdicts is not None:
             return self._verdicts
         quota, found = self._quota().copy(), dict[int, Verdict]()
-        rivals = (job for group in self._rivals(self._queue.startable_of) for job in group)
-        for job in sorted([*self._ours(), *rivals], key=self.order):
+        for job in self._in_order():
             what, why = self._ownership(job)
             if what is not Ownership.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
@@ -282,13 +281,23 @@ class Eligibility:
     def _ownership(self, job: SlurmJob) -> tuple[Ownership, str]:
         return self._cache.standings.of(job, self.now) if job.id in self._queue.ours else NEIGHBOUR
 
-    def _rivals(self, groups: Mapping[Who, Mapping[int, SlurmJob]]) -> Iterator[Collection[SlurmJob]]:
+    def _in_order(self) -> list[SlurmJob]:
+        """Return our waiting jobs and those before the last of them that count against the same limits, in order."""
+        found = self._ours()
+        tier, *last = max(map(self.order, found), default=(-math.inf,))
+        for _, group in self._rivals(self._queue.startable_of):
+            its = self.order(next(iter(group.values())))[0]
+            if its <= tier:
+                found += [job for job in group.values() if its < tier or [-job.priority, job.id] < last]
+        return sorted(found, key=self.order)
+
+    def _rivals(self, groups: Mapping[Who, Mapping[int, SlurmJob]]) -> Iterator[tuple[Who, Mapping[int, SlurmJob]]]:
         """Yield those groups of jobs that are counted with a job of ours against a limit."""
         quota = self._quota_of_site()
         capped = {name for job in self._queue.ours.values() for name in quota.capped(job)}
-        for group in groups.values() if capped else ():
+        for who, group in groups.items() if capped else ():
             if not capped.isdisjoint(quota.capped(next(iter(group.values())))):
-                yield group.values()
+                yield who, group
 
     def _quota_of_site(self) -> Quota:
         site = self._site
@@ -299,8 +308,12 @@ class Eligibility:
         """Return the quota with all running and placed jobs counted; kept up to date by `place`."""
         if self._counted_quota is None:
             self._counted_quota = self._quota_of_site()
-            for group in self._rivals(self._queue.placed_of):
-                for job in sorted(group, key=lambda job: job.id):
+            for who, group in self._rivals(self._queue.placed_of):
+                some = next(iter(group.values()))
+                if not self._counted_quota.timed(some):
+                    self._counted_quota.count_like(some, self._queue.used_of[who])
+                    continue
+                for job in sorted(group.values(), key=lambda job: job.id):
                     left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
                     self._counted_quota.count(job, max(0.0, left))
         return self._counted_quota

@@ -137,13 +137,13 @@ class NodeCapacity:
         self._placed: dict[int, tuple[str, ...]] = {}
         self._jobs_by_node: dict[str, dict[int, SlurmJob]] = defaultdict(dict)
         self._loads: dict[str, NodeLoad] = {}
+        self._unseen: dict[str, int] = {}
         self._forget()
 
     def _forget(self) -> None:
-        """Forget which nodes are alike, and what fits them."""
+        """Forget the kinds of nodes, and what fits them."""
         self._kinds: dict[object, int] = {}
         self._kind_of: dict[str, int] = {}
-        self._alike: dict[int, dict[str, None]] = defaultdict(dict)
         self._fits = TwoGenerationCache[object, dict[int, bool]]()
         self._found = TwoGenerationCache[object, _Found]()
         self._changed: list[str] = []  # nodes in the order in which they changed
@@ -181,23 +181,22 @@ class NodeCapacity:
         self._changed += touched
 
     def _count(self, name: str) -> None:
-        """Count what jobs take on a node, and find the nodes that are like it."""
+        """Count what jobs take on a node, and of what kind it is."""
         load = None
         if self._jobs_by_node.get(name):
             load = self._loads[name] = node_load(self.jobs_on(name), self._partitions)
         else:
             self._jobs_by_node.pop(name, None)
             self._loads.pop(name, None)
-        before = self._kind_of.pop(name, None)
-        if before is not None:
-            del self._alike[before][name]
-            if not self._alike[before]:
-                del self._alike[before]
+        self._unseen.pop(name, None)
+        self._kind_of.pop(name, None)
         if node := self._nodes.get(name):
             up, load_key = node.state is NodeState.UP, load and load.key()
             key = node.cpus, node.memory, node.idle, node.free, up, self._sizes.get(name), load_key
-            kind = self._kind_of[name] = self._kinds.setdefault(key, len(self._kinds))
-            self._alike[kind][name] = None
+            self._kind_of[name] = self._kinds.setdefault(key, len(self._kinds))
+            size = self._sizes.get(name)
+            if up and size is not None and (cores := unseen_cores(size, node, load or EMPTY)):
+                self._unseen[name] = cores
 
     def age(self) -> None:
         """Drop shapes of jobs that were not used since the last call."""
@@ -234,15 +233,7 @@ class NodeCapacity:
 
     def unseen(self) -> list[tuple[str, int]]:
         """Return nodes with cores that are allocated to no visible job, and how many."""
-        found = []
-        for alike in self._alike.values():
-            name = next(iter(alike))
-            size = self._sizes.get(name)
-            if size is None or (node := self._nodes[name]).state is not NodeState.UP:
-                continue
-            if cores := unseen_cores(size, node, self._loads.get(name, EMPTY)):
-                found += [(name, cores) for name in alike]
-        return sorted(found)
+        return sorted(self._unseen.items())
 
     def _obstacle(self, job: SlurmJob, name: str) -> str:
         node_load = self._loads.get(name, EMPTY)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ....simulate.model.snapshot import JobState
 from ..records import SlurmJob
+from .limits import usage
 
 #: Reasons with which Slurm leaves a job waiting that it would otherwise start.
 STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
@@ -85,7 +86,8 @@ class QueueState:
         ours: Those of them that are handed over.
         placed: Jobs with the nodes that they have.
         planned: Waiting jobs of others whose start Slurm has planned.
-        placed_of: The placed jobs by whose limits they use; `startable_of`: jobs of others that Slurm may start.
+        placed_of: The placed jobs by whose limits they use; `used_of`: the sums of their usage; `startable_of`: jobs
+            of others that Slurm may start.
         touched: Ids of jobs that have changed, or whose begin time has passed, since the owner of a view cleared it.
         moved: Ids of jobs whose nodes have changed since these were last counted.
     """
@@ -98,6 +100,7 @@ class QueueState:
         self.placed: dict[int, tuple[SlurmJob, tuple[str, ...]]] = {}
         self.planned: dict[int, SlurmJob] = {}
         self.placed_of: dict[Who, dict[int, SlurmJob]] = defaultdict(dict)
+        self.used_of: dict[Who, dict[str, float]] = defaultdict(dict)
         self.startable_of: dict[Who, dict[int, SlurmJob]] = defaultdict(dict)
         self.touched: set[int] = set()
         self.moved: set[int] = set()
@@ -146,6 +149,7 @@ class QueueState:
         if where := holds(job):
             self.placed[job.id] = job, where
             self.placed_of[_who(job)][job.id] = job
+            self._use(job, 1.0)
             self.moved.add(job.id)
         if job.state is JobState.PENDING:
             self.pending[job.id] = job
@@ -160,12 +164,22 @@ class QueueState:
         self.touched.add(number)
         if self.placed.pop(number, None) is not None:
             _take_out(self.placed_of, _who(job), number)
+            self._use(job, -1.0)
             self.moved.add(number)
         if self.pending.pop(number, None) is not None:
             if job.begin is not None:
                 self._begins.drop((job.begin, number))
             self._unrank(job)
             self.ours.pop(number, None)
+
+    def _use(self, job: SlurmJob, sign: float) -> None:
+        """Add to, or take from, what the placed jobs use that count against the same limits."""
+        who = _who(job)
+        sums = self.used_of[who]
+        for what, amount in usage(job).items():
+            sums[what] = sums.get(what, 0.0) + sign * amount
+        if who not in self.placed_of:
+            del self.used_of[who]
 
     def _rank(self, job: SlurmJob) -> None:
         """Count a waiting job that Slurm may start, unless it is ours."""
