@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.transport import squeue
+from pilotfish.adapters.slurm.transport.parsing import SEPARATOR
 
 NOW = 1_900_000_000
 CPUS, MEMORY_MIB = 64, 262_144
@@ -44,7 +45,7 @@ class Site:
             return _text(self.nodes, squeue.NODE_FIELDS, mark)
         if "--states=pending" in argv:
             pending = [job for job in self.jobs if job["State"] == "PENDING"]
-            return "".join(f"{job['JobID']}{mark}{job['excluded']}{mark}\n" for job in pending)
+            return "".join(f"{job['JobID']}{SEPARATOR}{job['excluded']}{mark}\n" for job in pending)
         ids = next((set(word.partition("=")[2].split(",")) for word in argv if word.startswith("--jobs=")), None)
         return _text([job for job in self.jobs if ids is None or job["JobID"] in ids], squeue.FIELDS, mark)
 
@@ -92,7 +93,7 @@ class Site:
 
 
 def _text(rows: Sequence[dict[str, str]], fields: Sequence[str], mark: str) -> str:
-    return "".join("".join(f"{row.get(field, '(null)')}{mark}" for field in fields) + "\n" for row in rows)
+    return "".join(f"{SEPARATOR.join([row.get(field, '(null)') for field in fields])}{mark}\n" for row in rows)
 
 
 def _folded(names: Sequence[str]) -> str:

@@ -6,36 +6,21 @@ applied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..simulate.model.capacity import Occupancy
 from ..simulate.model.plan import Action, Cancel, Rejection, Start
 from ..simulate.model.snapshot import JobView, NodeState, Snapshot
 
 
-def holds_nodes(view: JobView) -> bool:
-    """Return whether a job of the snapshot uses capacity of its nodes: it runs, may run, or was placed to run."""
-    return bool(view.nodes) and not view.state.ended
-
-
-def occupancy(snapshot: Snapshot) -> Occupancy:
-    """Return what the snapshot's jobs use on each node. O(nodes + jobs)."""
-    taken = Occupancy(snapshot.cluster)
-    for view in snapshot.jobs:
-        if holds_nodes(view):
-            taken.place(view.job, view.nodes)
-    return taken
-
-
 def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
-    """Return the actions that `snapshot` no longer allows, and why. O(nodes + jobs + actions).
+    """Return the actions that `snapshot` no longer allows, and why. O(nodes + actions).
 
     Args:
         actions: in order; an accepted start uses capacity for those after it.
         snapshot: read after the decision.
     """
-    taken = occupancy(snapshot)
-    views = {view.key: view for view in snapshot.jobs}
+    taken, views = snapshot.jobs.occupancy(snapshot.cluster), snapshot.jobs.by_key
     states = dict(zip((node.name for node in snapshot.cluster.nodes), snapshot.node_states, strict=True))
     rejections = []
     for action in actions:
@@ -51,14 +36,14 @@ def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
     return rejections
 
 
-def _cancel_obstacle(action: Cancel, views: dict[str, JobView]) -> str:
+def _cancel_obstacle(action: Cancel, views: Mapping[str, JobView]) -> str:
     view = views.get(action.key)
     if view is None:
         return "the resource manager does not know this job"
     return f"the job has ended already ({view.state})" if view.state.ended else ""
 
 
-def _start_obstacle(action: Start, views: dict[str, JobView], states: dict[str, NodeState], taken: Occupancy) -> str:
+def _start_obstacle(action: Start, views: Mapping[str, JobView], states: dict[str, NodeState], taken: Occupancy) -> str:
     view = views.get(action.key)
     if view is not None and not view.restartable:
         return f"the job is {view.state} already"

@@ -41,7 +41,7 @@ class PowerSaver(Observer):
             snapshot: the nodes and their jobs at this moment.
             planned: names of nodes that are about to get a job.
         """
-        busy = {name for view in snapshot.jobs if not view.state.ended for name in view.nodes} | set(planned)
+        busy = {name for view in snapshot.jobs.holding.values() for name in view.nodes} | set(planned)
         states = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
         idle = [node.name for node, state in states if state is NodeState.UP and node.name not in busy]
         self._since = {name: self._since.get(name, snapshot.time) for name in idle}

@@ -37,7 +37,8 @@ PIN_S = 10.0
 def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
     """Return releases for the pins set longer ago than `older_s` seconds, by the resource manager's clock."""
     before = snapshot.time - older_s
-    return [Release(view.key) for view in snapshot.jobs if view.pinned_since is not None and view.pinned_since < before]
+    pinned = (view for view in snapshot.jobs.offered if view.pinned_since is not None)
+    return [Release(view.key) for view in pinned if view.pinned_since is not None and view.pinned_since < before]
 
 
 def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] = ()) -> list[Release]:
@@ -49,8 +50,8 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
         starting: keys of jobs that are about to start, and are left out.
     """
     before, found, counted = snapshot.time - older_s, list[tuple[int, Release]](), Counter[int | None]()
-    for view in snapshot.jobs:
-        if view.offered and view.due is not None and view.due <= before and view.key not in starting:
+    for view in snapshot.jobs.offered:
+        if view.due is not None and view.due <= before and view.key not in starting:
             counted[view.job.owner] += 1
             found.append((counted[view.job.owner], Release(view.key, view.due_why or "it was held long enough")))
     return [release for _, release in sorted(found, key=itemgetter(0))]

@@ -6,11 +6,10 @@ Rule: the gap between two plans that nothing but drift asked for doubles, up to 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ..simulate.model.snapshot import NodeState, Snapshot
+from ..simulate.model.snapshot import JobView, NodeState, Snapshot
 from .apply import Applied
-from .check import holds_nodes
 from .planning.plan_cache import PlanCache
 from .state.queue import Event
 
@@ -30,7 +29,7 @@ class Trigger:
         self.changed = True
         self._recheck_at = math.inf
         self._node_states: tuple[NodeState, ...] = ()
-        self._holders: set[str] = set()
+        self._holding: Mapping[str, JobView] = {}
 
     def renew(self) -> None:
         """Note that what the last plan was made for has changed: plan, and not from that plan."""
@@ -48,9 +47,9 @@ class Trigger:
         if snapshot.node_states != self._node_states:
             self.renew()
         self._node_states = snapshot.node_states
-        holders = {view.key for view in snapshot.jobs if holds_nodes(view)}
-        freed, self._holders = self._holders - holders, holders  # a neighbour that ends frees nodes, too
-        news = self.changed or bool(events) or bool(freed)
+        before, self._holding = self._holding, snapshot.jobs.holding
+        freed = before is not self._holding and not before.keys() <= self._holding.keys()  # also by a neighbour
+        news = self.changed or bool(events) or freed
         if blocked or not (news or snapshot.time >= self._recheck_at):
             self.changed = news or blocked
             return False

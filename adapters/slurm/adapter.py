@@ -21,7 +21,7 @@ from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
-from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import accounting_lookup, job_views, submission
 from .first_begins import FirstBegins
@@ -37,6 +37,7 @@ from .records import SlurmJob, SlurmNode
 from .resize_watch import RESIZED, ResizeWatch
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
+from .transport.differences import differences
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -103,15 +104,19 @@ class SlurmAdapter(Adapter):
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
+        self._nodes_by_name: Mapping[str, SlurmNode] = {}
+        self._node_states: tuple[NodeState, ...] = ()
         self._deferral, self._site_reader = deferral, SiteReader(clock)
         self._eligibility: Eligibility | None = None
         self._nodes_read_at = -math.inf
         self._cache = EligibilityCache(cluster, selection)
-        self._views: dict[int, job_views.CachedView] = {}
+        self._views = job_views.ViewTable(self._cache, self._uid)
         self._views_partitions: Mapping[str, Partition] = {}  # by which `Job.apart` of the views was set
         self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
-        self._jobs: dict[int, SlurmJob] = {}
-        self._read_at: dict[int, float] = {}
+        self._read: list[SlurmJob] = []  # the whole queue as it was last read, without what we know of our changes
+        self._as_read: dict[int, SlurmJob] = {}
+        self._look_again: set[int] = set()  # jobs whose record here may not be what follows from what was last read
+        self._read_at: dict[int, float] = {}  # when jobs were read since the whole queue was; -inf: they were changed
         self._all_read_at = -math.inf
         self._changed_keys: set[str] = set()  # keys of jobs submitted or cancelled since the whole queue was read
         self._time, self._load = clock, load
@@ -135,6 +140,12 @@ class SlurmAdapter(Adapter):
         record, begins = PinRecord(folder, read_only=read_only), FirstBegins(folder, read_only=read_only)
         self.changes = OurChanges(Marks(read_key(folder)), record, self.changes.takes, begins, self._time)
         self._writer.changes = self.changes
+        self._look_again.update(self._jobs)
+
+    @property
+    def _jobs(self) -> Mapping[int, SlurmJob]:
+        """All jobs of the queue by id, with what we know of our changes."""
+        return self._cache.queue.jobs
 
     def snapshot(self) -> Snapshot:
         """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
@@ -145,53 +156,80 @@ class SlurmAdapter(Adapter):
         first = not self._nodes
         if first:  # their number bounds the node lists of jobs
             self._store_nodes(self.transport.nodes())
-        self._store_jobs(self.transport.jobs(), whole=True)
+        self._store_queue(self.transport.jobs())
         nodes_due = not first and (not timing or self._time() - self._nodes_read_at > NODES_FRESH_S)
         if nodes_due:
             self._store_nodes(self.transport.nodes())
-        pending = [job for job in self._jobs.values() if job.state is JobState.PENDING]
-        ours = self._cache.update(pending, now)
+        ours = self._cache.renew(now)
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.look(self._jobs)):
-            self._site_reader.refresh(self.transport, ours, [job.id for job in pending])
+            self._site_reader.refresh(self.transport, ours, self._cache.queue.pending.keys())
         return self._build_snapshot(now)
 
     def _store_nodes(self, nodes: list[SlurmNode]) -> None:
         """Store nodes; node lists stay valid while the nodes have the same partitions and features."""
-        old, new = ([(node.name, node.partitions, node.features) for node in each] for each in (self._nodes, nodes))
-        if old != new:
-            self._cache.node_lists.clear()
-        self._nodes, self._nodes_read_at = nodes, self._time()
+        self._nodes_read_at = self._time()
+        if nodes is self._nodes:
+            return
+        for before, after in differences(self._nodes, nodes):
+            known, found = self._nodes[before], nodes[after]
+            old, new = ([(node.name, node.partitions, node.features) for node in each] for each in (known, found))
+            if old != new:
+                self._cache.node_lists.clear()
+        self._nodes, self._nodes_by_name = nodes, {node.name: node for node in nodes}
+        self._node_states = job_views.node_states(self.cluster, nodes)
+        self._eligibility = None
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read the jobs that are to be changed, in one request; nodes and most other jobs stay as they were."""
         numbers = [number for number in map(job_views.id_in, keys) if number is not None]
         if len(numbers) < len(keys) or len(numbers) > MOST_BY_ID:  # a job of our own may have any id
-            self._store_jobs(self.transport.jobs(), whole=True)
+            self._store_queue(self.transport.jobs())
             return self._build_snapshot(self._clock.now())
         found = self.transport.jobs(numbers)
-        for number in set(numbers) - {job.id for job in found}:
-            self._jobs.pop(number, None)
-            self._read_at.pop(number, None)
-            self._eligibility = None
-        self._store_jobs(found, whole=False)
+        self._store_jobs(found, gone=set(numbers) - {job.id for job in found})
         return self._build_snapshot(self._clock.now())
 
-    def _store_jobs(self, jobs: list[SlurmJob], *, whole: bool) -> None:
-        """Store jobs; they count as fresh for FRESH_S, or until they are changed."""
-        now = self._time()
+    def _store_queue(self, jobs: list[SlurmJob]) -> None:
+        """Store the whole queue; only what has changed since it was last read is looked at."""
         self.changes.record.refresh()
-        new = {job.id: self.changes.recognise(job, self._clock.now) for job in jobs}
-        new |= {job: replace(new[job], reason=RESIZED) for job in self._resizes.resized & new.keys()}
-        if whole or any(self._jobs.get(job.id) != job for job in new.values()):
-            self._eligibility = None
-        self._jobs = new if whole else self._jobs | new
-        self._read_at |= dict.fromkeys(new, now)
-        if whole:
-            self._read_at, self._all_read_at = dict.fromkeys(new, now), now
-            self._cache.standings.retain(new.keys())
-            self.changes.retain(new.keys())
-            self._changed_keys.clear()
+        new, gone = set[int](), set[int]()
+        for before, after in differences(self._read, jobs) if jobs is not self._read else ():
+            gone.update(job.id for job in self._read[before])
+            new.update(job.id for job in jobs[after])
+            self._as_read |= {job.id: job for job in jobs[after]}
+        gone -= new
+        if len(self._as_read) - len(gone) != len(jobs):  # an id has come twice
+            as_read = {job.id: job for job in jobs}
+            new, gone = set(as_read), self._as_read.keys() - as_read.keys()
+            self._as_read |= as_read
+        for number in gone:
+            del self._as_read[number]
+        again = self._look_again | self._resizes.resized | self.changes.unsure()
+        self._read, gone = jobs, gone | (self._look_again - self._as_read.keys())
+        self._read_at, self._all_read_at, self._look_again = {}, self._time(), set()
+        self._take_in([self._as_read[number] for number in new | (again & self._as_read.keys())], gone)
+        self._eligibility = None
+        self._cache.standings.retain(self._jobs.keys())
+        self.changes.retain(self._jobs.keys())
+        self._changed_keys.clear()
+
+    def _store_jobs(self, jobs: list[SlurmJob], gone: Collection[int] = ()) -> None:
+        """Store jobs that were read alone, and those that are gone; they are fresh for FRESH_S, or until changed."""
+        self.changes.record.refresh()
+        self._look_again.update((job.id for job in jobs), gone)
+        self._read_at |= dict.fromkeys((job.id for job in jobs), self._time())
+        self._take_in(jobs, gone)
+
+    def _take_in(self, jobs: list[SlurmJob], gone: Collection[int]) -> None:
+        new = [self.changes.recognise(job, self._clock.now) for job in jobs]
+        resized = self._resizes.resized
+        new = [replace(job, reason=RESIZED) if job.id in resized else job for job in new]
+        queue = self._cache.queue
+        if not gone and all(queue.jobs.get(job.id) == job for job in new):
+            return
+        queue.update(new, gone)
+        self._eligibility = None
 
     def _build_snapshot(self, now: float) -> Snapshot:
         self._version += 1
@@ -201,18 +239,15 @@ class SlurmAdapter(Adapter):
         if self._site_reader.site.partitions != self._views_partitions:
             self._views.clear()
             self._views_partitions = self._site_reader.site.partitions
-        jobs, standings, verdicts = self._jobs.values(), self._cache.standings, judge.verdicts()
-        views = job_views.views(jobs, standings, now, self._uid, self._submitted, verdicts, judge.kind, self._views)
-        views += job_views.unseen_views(judge.unseen())
-        states = job_views.node_states(self.cluster, self._nodes)
+        views, states = self._views.update(judge, self._submitted), self._node_states
         self._last_snapshot = judge, Snapshot(now, self._version, self.cluster, states, views)
         return self._last_snapshot[1]
 
     def _current_eligibility(self, now: float) -> Eligibility:
         """Return the eligibility of all jobs as read and placed, at a recent moment."""
         if self._eligibility is None or abs(now - self._eligibility.now) > START_S:
-            site, jobs = self._site_reader.site, list(self._jobs.values())
-            self._eligibility = Eligibility(self.cluster, self._nodes, jobs, self._cache, site, now, self._deferral)
+            site, nodes = self._site_reader.site, self._nodes_by_name
+            self._eligibility = Eligibility(self.cluster, nodes, self._cache, site, now, self._deferral)
         return self._eligibility
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
@@ -296,12 +331,12 @@ class SlurmAdapter(Adapter):
         verdict = judge.verdict(job, action.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, action.nodes):
             raise _refused(action, problem)
-        self._read_at.pop(number, None)
+        self._read_at[number] = -math.inf
         if (pin := self._writer.place(job, action.nodes)) is None:
             return
         # Until it is read again it counts as placed, so that no other job is put on its cores.
-        self._jobs[number] = replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own)
-        judge.place(self._jobs[number])
+        self._look_again.add(number)
+        judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
         self._last_snapshot = None
 
     def release(self, action: Release) -> None:
@@ -311,7 +346,8 @@ class SlurmAdapter(Adapter):
         if job is None or job.state is not JobState.PENDING or (job := self._writer.read_again(job)) is None:
             return
         now = self._clock.now()
-        self._read_at.pop(job.id, None)
+        self._read_at[job.id] = -math.inf
+        self._look_again.add(job.id)
         if job.pinned is not None:
             if fields := self.changes.unpin(job):
                 self._writer.change(job, fields)
@@ -357,14 +393,15 @@ class SlurmAdapter(Adapter):
 
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""
-        if self._time() - self._read_at.get(number, -math.inf) > FRESH_S:
-            self._store_jobs([self._writer.read(number)], whole=False)
+        read_at = self._read_at.get(number, self._all_read_at if number in self._jobs else -math.inf)
+        if self._time() - read_at > FRESH_S:
+            self._store_jobs([self._writer.read(number)])
         return self._jobs[number]
 
     def _find(self, key: str) -> SlurmJob | None:
         """Return the last job of ours that was submitted under this key."""
         if key in self._changed_keys or self._time() - self._all_read_at > FRESH_S:
-            self._store_jobs(self.transport.jobs(), whole=True)
+            self._store_queue(self.transport.jobs())
         found = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(found, key=lambda job: job.id, default=None)
 

@@ -39,6 +39,10 @@ class FirstBegins:
             first = self._first[job.id] = (job.submit, job.begin)
         return first[1] != job.begin
 
+    def jobs(self) -> Collection[int]:
+        """Return the ids of the jobs."""
+        return self._first.keys()
+
     def note_let_go(self, job: SlurmJob) -> None:
         """Remember that a job was given to Slurm for good."""
         self._first[job.id] = (job.submit, None)

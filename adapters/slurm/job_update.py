@@ -68,24 +68,23 @@ class OurChanges:
     ) -> None:
         self.marks, self.record, self.takes = marks, record, takes
         self._begins = begins or FirstBegins(None)
-        self._clock, self._seen = clock, dict.fromkeys({*record.jobs(), *record.damaged}, clock())
-        self._known: dict[int, tuple[SlurmJob, Pin | None, SlurmJob]] = {}
+        self._clock = clock
+        self._seen: dict[int, float] = {}  # when the queue had the jobs that are on record last
+        self._retained_at = clock()
+        self._recorded: set[int] = set()
 
     def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
         """Return a waiting job with what we, and its user, changed of it: `pinned` to `unsettled` of a record.
 
         Args:
-            job: The job as read. The same result is returned for the same record.
+            job: The job as read.
             now: Returns the controller's clock, epoch seconds.
         """
         if job.state is not JobState.PENDING:
             if self.record.lost and self.record.get(job.id) is None:
                 self._marked(job, now)  # it may be requeued
             return job
-        pin, known = self.record.get(job.id), self._known.get(job.id)
-        if known is not None and known[0] is job and known[1] is pin:
-            return known[2]
-        pin = pin or self._marked(job, now)
+        pin = self.record.get(job.id) or self._marked(job, now)
         let_go = self._begins.is_let_go(job) or bool(self._find(("let-go",), job, now)[0])
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
@@ -94,20 +93,23 @@ class OurChanges:
         if let_go or moved:
             found = replace(found, let_go=let_go, moved=moved)
         if pin is not None and found.pinned is None and pin.uid == job.uid and now() < pin.time + HOLD_BACK_S:
-            self._known.pop(job.id, None)  # time alone settles it
-            return replace(found, unsettled=True)
-        self._known[job.id] = job, self.record.get(job.id), found
+            return replace(found, unsettled=True)  # time alone settles it
         return found
+
+    def unsure(self) -> set[int]:
+        """Return the ids of jobs for which `recognise` may return something else than last time, as read the same."""
+        before, self._recorded = self._recorded, {*self.record.jobs(), *self.record.damaged}
+        return before | self._recorded
 
     def retain(self, jobs: Collection[int]) -> None:
         """Forget jobs that have not been in the queue for GONE_S. `jobs` are the whole queue, as Slurm shows it now."""
-        now = self._clock()
-        seen = {job: at for job, at in self._seen.items() if now - at < GONE_S and job not in jobs}
-        self._seen = seen | dict.fromkeys(jobs, now)
+        now, known = self._clock(), {*self.record.jobs(), *self.record.damaged, *self._begins.jobs()}
+        seen = {job: now if job in jobs else self._seen.get(job, self._retained_at) for job in known}
+        self._seen = {job: at for job, at in seen.items() if now - at < GONE_S}
+        self._retained_at = now
         self.record.retain(self._seen.keys())
         self.record.found_again()
         self._begins.retain(self._seen.keys())
-        self._known = {job: known for job, known in self._known.items() if job in jobs}
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""
@@ -120,7 +122,6 @@ class OurChanges:
     def note_let_go(self, job: SlurmJob) -> None:
         """Remember that a job was given to Slurm for good."""
         self._begins.note_let_go(job)
-        self._known.pop(job.id, None)
 
     def _marked(self, job: SlurmJob, now: Callable[[], float]) -> Pin | None:
         """Return the pin of a job by its mark, if the record cannot say, and record it."""

@@ -6,15 +6,17 @@ are handed over are offered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
-from ...simulate.model.snapshot import JobState, JobView, NodeState
-from .ownership import Ownership, OwnershipCache, Selection, precursors, ready
-from .placement.eligibility import Verdict
+from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState
+from .ownership import NEIGHBOUR, Ownership, Selection, precursors, ready
+from .placement.eligibility import Eligibility, EligibilityCache, Verdict
+from .placement.queue_state import Ranking
 from .records import SlurmJob, SlurmNode
 from .submission import key_in, name_for, profile_in
 
@@ -30,7 +32,7 @@ def key_of(job: SlurmJob, uid: int) -> str:
     keep the names of their workflow and are `slurm/ID`.
     """
     ours = key_in(job.comment) if job.uid == uid else None
-    return ours if ours and job.name == name_for(ours) else f"{PREFIX}{job.id}"
+    return ours if ours and id_in(ours) is None and job.name == name_for(ours) else f"{PREFIX}{job.id}"
 
 
 def id_in(key: str) -> int | None:
@@ -57,48 +59,105 @@ def _assumed(threads: int, demand: float, name: str) -> Profile:
 
 #: What a view is made of: record, job as we submitted it, ownership, verdict, whether its begin time is still to come.
 Sources = tuple[SlurmJob, Job | None, tuple[Ownership, str], Verdict | None, bool]
-CachedView = tuple[JobView, Sources]
 
 
-def views(
-    jobs: Iterable[SlurmJob],
-    standings: OwnershipCache,
-    now: float,
-    uid: int,
-    known: Mapping[str, Job],
-    verdicts: Mapping[int, Verdict],
-    kind: Callable[[SlurmJob], str],
-    kept: dict[int, CachedView],
-) -> tuple[JobView, ...]:
-    """Return a view of every job except other users' ended ones, in Slurm's order of starting. O(jobs log jobs).
+class ViewTable:
+    """The views of all jobs except other users' ended ones; only those of jobs that have changed are made again.
 
     Args:
-        jobs: Slurm's records.
-        standings: Ownership of the jobs.
-        now: Controller's clock, epoch seconds.
+        cache: The queue and the ownership of its jobs.
         uid: User id of our own jobs.
-        known: Key -> job as we submitted it.
-        verdicts: Id -> verdict on a waiting job that is handed over.
-        kind: Returns what a job must be kept apart by; see `Job.apart`.
-        kept: Id -> view that is reused while what it was made of is unchanged; brought up to date.
     """
-    last: dict[str, SlurmJob] = {}
-    for job in sorted(jobs, key=lambda job: job.id):  # of several jobs under one key the last counts
-        key = key_of(job, uid)
-        if not job.state.ended or standings.selection.takes(job) or id_in(key) is None:
-            last[key] = job
-    ordered = sorted(last.items(), key=lambda item: (-item[1].priority, item[1].id))
-    before = kept.copy()
-    kept.clear()
-    for key, job in ordered:
+
+    def __init__(self, cache: EligibilityCache, uid: int) -> None:
+        self._queue, self._standings, self._uid = cache.queue, cache.standings, uid
+        self._known: Mapping[str, Job] = {}
+        self._made_of: dict[int, Sources] = {}
+        self._views: dict[tuple[float, int], JobView] = {}  # by priority and id
+        self._ranks: dict[int, tuple[float, int]] = {}
+        self._ranking = Ranking()
+        self._keys: dict[int, str] = {}  # of the jobs that were submitted under a key
+        self._ids: dict[str, set[int]] = defaultdict(set)
+        self._unseen: tuple[JobView, ...] = ()
+        self._gone: list[JobView] = []  # views that have gone since the last were returned
+        self._new: list[JobView] = []
+        self._last = JobViews()
+
+    def update(self, eligibility: Eligibility, known: Mapping[str, Job]) -> JobViews:
+        """Return the views in Slurm's order of starting, the very same while none changes. O(changed jobs).
+
+        Args:
+            eligibility: Of all jobs in the queue now.
+            known: Key -> job as we submitted it.
+        """
+        queue, self._known = self._queue, known
+        if self._gone or self._new:  # the last update has failed
+            self._last = JobViews()
+        numbers = queue.touched | queue.ours.keys() | self._keys.keys()
+        for number in queue.touched:
+            numbers |= self._note_key(number)
+        queue.touched.clear()
+        verdicts = eligibility.verdicts()
+        for number in numbers:
+            self._renew(number, verdicts.get(number), eligibility)
+        unseen = unseen_views(eligibility.unseen())
+        if unseen != self._unseen:
+            self._gone += self._unseen
+            self._new += unseen
+            self._unseen = unseen
+        if self._gone or self._new:
+            views = (*map(self._views.__getitem__, self._ranking.order), *unseen)
+            self._last = self._last.followed_by(views, self._gone, self._new)
+            self._gone, self._new = [], []
+        return self._last
+
+    def clear(self) -> None:
+        """Make all views again."""
+        self._queue.touched.update(self._queue.jobs, self._made_of)
+        self._made_of.clear()
+
+    def _note_key(self, number: int) -> set[int]:
+        """Note under which key a job was submitted, if any; return the ids of the jobs under its old or new key."""
+        job, before = self._queue.jobs.get(number), self._keys.pop(number, None)
+        key = None if job is None else key_of(job, self._uid)
+        if key is not None and id_in(key) is None:
+            self._keys[number] = key
+            self._ids[key].add(number)
+        if before is not None and before != key:
+            self._ids[before].discard(number)
+        return (self._ids[before] if before else set()) | (self._ids[key] if number in self._keys and key else set())
+
+    def _renew(self, number: int, verdict: Verdict | None, eligibility: Eligibility) -> None:
+        """Make the view of a job again if what it was made of has changed."""
+        job, key, now = self._queue.jobs.get(number), self._keys.get(number, f"{PREFIX}{number}"), eligibility.now
+        if job is None or not self._shown(job):
+            self._made_of.pop(number, None)
+            self._drop(number)
+            return
         later = job.begin is not None and job.begin > now
-        made_of = job, known.get(key), standings.of(job, now), verdicts.get(job.id), later
-        cached = before.get(job.id)
-        if cached is None or cached[1] != made_of:
-            view = _view(key, made_of, standings.selection, now)
-            cached = replace(view, job=replace(view.job, apart="" if job.state.ended else kind(job))), made_of
-        kept[job.id] = cached
-    return tuple(view for view, _ in kept.values())
+        standing = self._standings.of(job, now) if number in self._queue.ours else NEIGHBOUR
+        made_of = job, self._known.get(key), standing, verdict, later
+        if self._made_of.get(number) == made_of:
+            return
+        self._drop(number)
+        view = _view(key, made_of, self._standings.selection, now)
+        view = replace(view, job=replace(view.job, apart="" if job.state.ended else eligibility.kind(job)))
+        self._made_of[number], self._ranks[number] = made_of, (-job.priority, number)
+        self._views[self._ranks[number]] = view
+        self._ranking.add(self._ranks[number])
+        self._new.append(view)
+
+    def _drop(self, number: int) -> None:
+        rank = self._ranks.pop(number, None)
+        if rank is not None:
+            self._ranking.drop(rank)
+            self._gone.append(self._views.pop(rank))
+
+    def _shown(self, job: SlurmJob) -> bool:
+        """Return whether a job has a view; of several jobs under one key the last has."""
+        if job.id in self._keys:
+            return job.id == max(self._ids[self._keys[job.id]])
+        return not job.state.ended or self._standings.selection.takes(job)
 
 
 def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:

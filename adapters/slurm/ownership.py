@@ -47,7 +47,8 @@ class Ownership(StrEnum):
     HELD = "held"  #: ours, held for us until its begin time
 
 
-_RUNS = (Ownership.NEIGHBOUR, "")
+#: What a job is that is not ours.
+NEIGHBOUR = (Ownership.NEIGHBOUR, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ class OwnershipCache:
     def of(self, job: SlurmJob, now: float) -> tuple[Ownership, str]:
         """Return `ownership_of` a job; the very same pair while nothing has changed. O(1) for a known record."""
         if job.state is not JobState.PENDING:
-            return _RUNS
+            return NEIGHBOUR
         known, early = self._known.get(job.id), job.begin is not None and job.begin > now
         if known is not None and known[0] is job and known[1] is early:
             return known[2]

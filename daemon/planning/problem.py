@@ -23,8 +23,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
-from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
-from ..check import holds_nodes, occupancy
+from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
 from ..state.queue import Entry, Event, Queue, busy
 
 #: A planned start at or before this many seconds is a start now.
@@ -146,7 +145,7 @@ def running_jobs(queue: Queue, snapshot: Snapshot) -> dict[str, JobView]:
 
     Other jobs are not simulated; their elapsed time is used instead.
     """
-    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    views = dict(snapshot.jobs.holding)
     running: dict[str, JobView] = {}
     for entry in queue.active():
         views.pop(entry.key, None)
@@ -154,7 +153,7 @@ def running_jobs(queue: Queue, snapshot: Snapshot) -> dict[str, JobView]:
             running[entry.key] = running_view(entry.key, queue.as_planned(entry), nodes, entry.start_time)
     shared = {name for view in running.values() for name in view.nodes}
     for view in views.values():
-        if not holds_nodes(view) or view.start_time is None or shared.isdisjoint(view.nodes):
+        if view.start_time is None or shared.isdisjoint(view.nodes):
             continue
         if nodes := _known(view.nodes, snapshot.cluster):
             running[view.key] = running_view(view.key, view.job, nodes, view.start_time)
@@ -257,7 +256,7 @@ def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
     up = _names_in(snapshot, NodeState.UP)
     if NodeState.ASLEEP not in snapshot.node_states:
         return up
-    taken = occupancy(snapshot)
+    taken = snapshot.jobs.occupancy(snapshot.cluster)
     for job in jobs:
         free = [name for name in up if taken.obstacle(job, name) is None]
         if len(free) < job.nodes:

@@ -21,7 +21,6 @@ from ...profiles.identity import COMMAND, KIND
 from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
-from ..check import occupancy
 from ..planning.guard_rail import Forecaster
 from .accuracy import NOT_RECORDED, SOURCES
 
@@ -231,7 +230,7 @@ class Metrics:
 
     def _show_nodes(self, snapshot: Snapshot) -> float | None:
         """Show the nodes that have changed; return the power of all, watts, if it is known of each."""
-        nodes, threads = snapshot.cluster.nodes, occupancy(snapshot).threads
+        nodes, threads = snapshot.cluster.nodes, snapshot.jobs.occupancy(snapshot.cluster).threads
         if self._last is None or self._last.cluster is not snapshot.cluster:
             self._threads, self._node_watts = [-1] * len(nodes), [None] * len(nodes)
             self.node_load.clear()

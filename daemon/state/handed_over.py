@@ -9,11 +9,11 @@ keeps it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...simulate.model.job import Job, Workflow
-from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ...simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
 from .queue import Entry, Queue, Records, Submission
 
 Profiled = Callable[[Job], Job]
@@ -21,9 +21,14 @@ Profiled = Callable[[Job], Job]
 
 @dataclass(slots=True)
 class HandedOver(Submission):
-    """All jobs handed over through one resource manager; it never ends. `asked`: each job as its user submitted it."""
+    """All jobs handed over through one resource manager; it never ends.
+
+    `asked`: each job as its user submitted it. `sorted_by`: the views, and `sorted_keys` the jobs, of the last sorting.
+    """
 
     asked: dict[str, Job] = field(default_factory=dict)
+    sorted_by: JobViews = field(default_factory=JobViews)
+    sorted_keys: frozenset[str] = frozenset()
 
     offered = True
 
@@ -39,11 +44,10 @@ class HandedOver(Submission):
 
     def follow(self, queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None) -> bool:
         """Follow its jobs; the arguments and the result are those of `take_in`."""
-        prefix = f"{self.id}/"
-        views = {view.key.removeprefix(prefix): view for view in snapshot.jobs if view.key.startswith(prefix)}
+        views = snapshot.jobs.by_key
         news = False
-        for name, entry in self.entries.items():
-            view = views.get(name) or _ended(entry.key, records)
+        for entry in self.entries.values():
+            view = views.get(entry.key) or _ended(entry.key, records)
             if view is None and records is not None and entry.key not in records:
                 entry.waits = "the resource manager does not show it any more"
             elif not _stays(entry, view):
@@ -52,18 +56,18 @@ class HandedOver(Submission):
                 queue.dirty[entry.key] = entry
                 news = True
         self.drop_ended()
-        for name, view in views.items():
-            if view.offered and self._update(name, view, views, queue, with_profile):
+        prefix = f"{self.id}/"
+        for view in snapshot.jobs.offered:
+            if view.key.startswith(prefix) and self._update(view, views, queue, with_profile):
                 news = True
-        self._sort(views)
+        self._sort(snapshot.jobs)
         return news
 
-    def _update(
-        self, name: str, view: JobView, views: dict[str, JobView], queue: Queue, with_profile: Profiled
-    ) -> bool:
+    def _update(self, view: JobView, views: Mapping[str, JobView], queue: Queue, with_profile: Profiled) -> bool:
         """Add a job, or note what has changed. Return whether anything has."""
-        shown = (before for before in view.job.after if before not in self.entries)
-        followed = all(before in views and views[before].offered for before in shown)
+        name = view.key.removeprefix(f"{self.id}/")
+        shown = (views.get(f"{self.id}/{before}") for before in view.job.after if before not in self.entries)
+        followed = all(before is not None and before.offered for before in shown)
         job = view.job if followed else dataclasses.replace(view.job, after=())
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
@@ -76,10 +80,12 @@ class HandedOver(Submission):
         entry.waits, entry.since, entry.held = view.waits, view.submit_time, view.due is not None
         return changed
 
-    def _sort(self, views: dict[str, JobView]) -> None:
+    def _sort(self, views: JobViews) -> None:
         """Sort into the resource manager's order, and note the successors of each job."""
-        here = self.entries
-        self.entries = {name: here[name] for name in views if name in here} | here
+        here = {entry.key: (name, entry) for name, entry in self.entries.items()}
+        if self.sorted_by is not views or self.sorted_keys != here.keys():
+            self.entries = dict(here[key] for key in filter(here.__contains__, views.by_key)) | self.entries
+            self.sorted_by, self.sorted_keys = views, frozenset(here)
         self.successors = {}
         for name, entry in self.entries.items():
             for before in entry.job.after:

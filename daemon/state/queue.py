@@ -237,11 +237,11 @@ class Queue:
         return dataclasses.replace(entry.job, id=entry.key, after=after)
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the jobs that may have been started and are not in a snapshot, with their submission times. O(jobs).
+        """Return our jobs that may have been started and are not in a snapshot, with their submission times.
 
         A job cannot have been started before its submission to us (epoch seconds).
         """
-        shown = {view.key for view in snapshot.jobs}
+        shown = snapshot.jobs.by_key
         return {
             entry.key: submission.submit_time
             for submission in self.submissions.values()
@@ -259,7 +259,7 @@ class Queue:
             records: of the jobs that are `missing`; None if the resource manager keeps no records.
             late_s: for how long a job whose submission was not answered is not submitted again, seconds.
         """
-        views = {view.key: view for view in snapshot.jobs}
+        views = snapshot.jobs.by_key
         events: list[Event] = []
         for entry in self.active():
             view = views.get(entry.key)

@@ -27,7 +27,7 @@ class Occupancy:
     cluster: Cluster  # the cluster
     threads: list[int] = field(default_factory=list)  # threads placed on each node
     memory: list[float] = field(default_factory=list)  # bytes reserved on each node
-    apart: dict[int, set[str]] = field(default_factory=dict)  # node -> the `apart` values of its jobs
+    apart: dict[int, dict[str, int]] = field(default_factory=dict)  # node -> `apart` values of its jobs, and how often
 
     def __post_init__(self) -> None:
         self.threads = self.threads or [0] * len(self.cluster.nodes)
@@ -41,7 +41,23 @@ class Occupancy:
                 self.threads[i] += threads
                 self.memory[i] += memory
                 if job.apart:
-                    self.apart.setdefault(i, set()).add(job.apart)
+                    here = self.apart.get(i, {})
+                    self.apart[i] = {**here, job.apart: here.get(job.apart, 0) + 1}
+
+    def remove(self, job: Job, nodes: Iterable[str]) -> None:
+        """Take back what `place` added."""
+        index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
+        for name in nodes:
+            if (i := index.get(name)) is not None:
+                self.threads[i] -= threads
+                self.memory[i] -= memory
+                if job.apart:
+                    here = {**self.apart[i], job.apart: self.apart[i][job.apart] - 1}
+                    self.apart[i] = {kind: count for kind, count in here.items() if count}
+
+    def copy(self) -> Occupancy:
+        """Return a copy that goes on counting from here. O(nodes)."""
+        return Occupancy(self.cluster, self.threads.copy(), self.memory.copy(), self.apart.copy())
 
     def obstacle(self, job: Job, name: str) -> str | None:
         """Return why `job` does not fit on node `name` with the jobs there, in one clause; None if it fits. O(1)."""
@@ -50,7 +66,7 @@ class Occupancy:
             return f"there is no node {name!r}"
         if job.allowed is not None and name not in job.allowed:
             return f"it may not run on {name}"
-        if job.apart and (others := self.apart.get(i, set()) - {job.apart}):
+        if job.apart and (others := self.apart.get(i, {}).keys() - {job.apart}):
             return f"{name} has jobs of another kind ({min(others)}, not {job.apart})"
         node = self.cluster.nodes[i]
         limit = self.cluster.thread_limit(node)

@@ -5,9 +5,12 @@ Rule: it holds only what a scheduler can know. Adapters make it, everything else
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
+from .capacity import Occupancy
 from .cluster import Cluster
 from .job import Job
 
@@ -83,7 +86,68 @@ class JobView:
     cores: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+class JobViews(tuple[JobView, ...]):
+    """The views of a snapshot, with look-ups that are made once, and kept for as long as no view changes."""
+
+    _taken: tuple[Cluster, Occupancy] | None = None
+
+    @cached_property
+    def by_key(self) -> Mapping[str, JobView]:
+        """The views by key, in their order."""
+        return {view.key: view for view in self}
+
+    @cached_property
+    def offered(self) -> tuple[JobView, ...]:
+        """The views of waiting jobs that users handed to us."""
+        return tuple(view for view in self if view.offered)
+
+    @cached_property
+    def holding(self) -> Mapping[str, JobView]:
+        """The views, by key in any order, of jobs that use capacity of nodes: they run, may run, or were placed."""
+        return {view.key: view for view in self if holds_nodes(view)}
+
+    def occupancy(self, cluster: Cluster) -> Occupancy:
+        """Return what the jobs use on each node of the cluster; O(nodes) once it was counted. It may be changed."""
+        if self._taken is None or self._taken[0] is not cluster:
+            taken = Occupancy(cluster)
+            for view in self.holding.values():
+                taken.place(view.job, view.nodes)
+            self._taken = cluster, taken
+        return self._taken[1].copy()
+
+    def followed_by(self, views: Iterable[JobView], gone: Collection[JobView], new: Collection[JobView]) -> JobViews:
+        """Return the views of the next snapshot; what was counted of these is adjusted. O(jobs), but fast.
+
+        Args:
+            views: All of them, in order.
+            gone: Those of these that are not among them.
+            new: Those of them that are not among these.
+        """
+        after = JobViews(views)
+        if "holding" not in self.__dict__:
+            return after
+        holding = dict(self.holding)
+        gone, new = [view for view in gone if holds_nodes(view)], [view for view in new if holds_nodes(view)]
+        for view in gone:
+            del holding[view.key]
+        holding |= {view.key: view for view in new}
+        after.__dict__["holding"] = holding
+        if self._taken is not None:
+            cluster, taken = self._taken[0], self._taken[1].copy()
+            for view in gone:
+                taken.remove(view.job, view.nodes)
+            for view in new:
+                taken.place(view.job, view.nodes)
+            after._taken = cluster, taken
+        return after
+
+
+def holds_nodes(view: JobView) -> bool:
+    """Return whether a job uses capacity of its nodes: it runs, may run, or was placed to run."""
+    return bool(view.nodes) and not view.state.ended
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Snapshot:
     """The state of the cluster at `time` (the resource manager's clock, epoch seconds)."""
 
@@ -92,4 +156,17 @@ class Snapshot:
     cluster: Cluster  # its nodes
     node_states: tuple[NodeState, ...]  # one for each node of `cluster`, in the same order
     #: Every job of ours that the resource manager knows, running or ended, and the jobs next to them.
-    jobs: tuple[JobView, ...]
+    jobs: JobViews
+
+    def __init__(
+        self,
+        time: float,
+        version: int,
+        cluster: Cluster,
+        node_states: tuple[NodeState, ...],
+        jobs: Iterable[JobView],
+    ) -> None:
+        views = jobs if isinstance(jobs, JobViews) else JobViews(jobs)
+        values = {"time": time, "version": version, "cluster": cluster, "node_states": node_states, "jobs": views}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)

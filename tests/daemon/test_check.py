@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.check import check, occupancy
+from pilotfish.daemon.check import check
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Place, Submit
@@ -90,7 +90,8 @@ def test_accepted_starts_never_overfill_a_node(wanted):
     start = snapshot(RUNNING)
     rejected = {rejection.action.key for rejection in check(actions, start)}
     views = [JobView(a.key, a.job, JobState.RUNNING, a.nodes) for a in actions if a.key not in rejected]
-    taken = occupancy(snapshot(RUNNING, *views))
+    shown = snapshot(RUNNING, *views)
+    taken = shown.jobs.occupancy(shown.cluster)
     assert all(threads <= 4 for threads in taken.threads)
     assert all(memory <= 100 * (1 + 1e-6) for memory in taken.memory)
     assert taken.threads[2] == 0

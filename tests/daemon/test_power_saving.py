@@ -26,7 +26,7 @@ def world(time: float, *views: JobView, states: tuple[NodeState, ...] = (NodeSta
 
 
 def running(node: str) -> JobView:
-    return JobView("slurm/1", JOB, JobState.RUNNING, (node,))
+    return JobView(f"slurm/{node}", JOB, JobState.RUNNING, (node,))
 
 
 def test_a_node_idle_for_long_goes_and_a_spare_stays() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.transport import sacct
+from pilotfish.adapters.slurm.transport.parsing import SEPARATOR
 from pilotfish.adapters.slurm.transport.squeue import FIELDS
 from pilotfish.adapters.slurm.user_client import OwnJobs
 
@@ -141,7 +142,7 @@ def _row(number: int, job: dict[str, Any], mark: str) -> str:
         "ReqNodes": job.get("wanted", ""),
         "exit_code": str(job.get("status", 0)), "Name": job["Name"],
     }  # fmt: skip
-    return "".join(f"{row[field]}{mark}" for field in FIELDS) + "\n"
+    return f"{SEPARATOR.join(row[field] for field in FIELDS)}{mark}\n"
 
 
 def _time(moment: float | None) -> str:

@@ -8,13 +8,13 @@ long, is to be let go.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..ownership import Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
+from ..ownership import NEIGHBOUR, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints
@@ -23,9 +23,8 @@ from .limits import Limits, Quota
 from .node_capacity import NodeCapacity
 from .node_constraints import NodeLists
 from .partitions import Partition, of_job
+from .queue_state import QueueState, Who, holds, startable
 
-#: Reasons with which Slurm leaves a job waiting that it would otherwise start.
-STARTABLE = frozenset(("None", "", "Resources", "Priority", "Cleaning", "Reservation", "BeginTime"))
 #: Seconds for which cores stay taken that no visible job explains.
 UNSEEN_S = 30.0
 
@@ -54,6 +53,8 @@ class EligibilityCache:
 
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
         self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()
+        self.queue = QueueState(selection.takes)
+        self.future: tuple[object, FutureOccupancy] | None = None  # with what it was made of
         self.since: dict[int, float] = {}  # job id -> when the job was first seen to wait for us alone, epoch seconds
         self._none = Limits()
         self._quota = Quota(self._none, {})
@@ -65,11 +66,11 @@ class EligibilityCache:
             self._quota = Quota(wanted, partition_qos)
         return self._quota.empty()
 
-    def update(self, jobs: Iterable[SlurmJob], now: float) -> list[SlurmJob]:
-        """Take all waiting jobs before the next snapshot; return those that are handed over."""
+    def renew(self, now: float) -> list[SlurmJob]:
+        """Go on to the next snapshot, for which the queue was updated; return the waiting jobs that are ours."""
         for each in (self.node_lists, self.capacity, self._quota):
             each.age()
-        found = [(job, self.standings.of(job, now)[0]) for job in jobs]
+        found = [(job, self.standings.of(job, now)[0]) for job in self.queue.ours.values()]
         self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Ownership.HELD}
         return [job for job, what in found if what is not Ownership.NEIGHBOUR]
 
@@ -93,9 +94,9 @@ class Eligibility:
 
     Args:
         cluster: Nodes on which pilotfish may place jobs.
-        nodes: All nodes in Slurm.
-        jobs: All jobs in Slurm's queue.
-        cache: Of earlier snapshots; of two instances that share one only the later may be used.
+        nodes: All nodes in Slurm, by name.
+        cache: The queue, and what is kept of earlier snapshots; of two instances that share one only the later may be
+            used.
         site: Partitions, reservations, limits and settings.
         now: Controller's clock, epoch seconds.
         deferral: For how long jobs are kept.
@@ -104,18 +105,17 @@ class Eligibility:
     def __init__(
         self,
         cluster: Cluster,
-        nodes: Collection[SlurmNode],
-        jobs: Collection[SlurmJob],
+        nodes: Mapping[str, SlurmNode],
         cache: EligibilityCache,
         site: Site,
         now: float,
         deferral: Deferral,
     ) -> None:
-        self._cluster, self._jobs, self._site, self.now, self._deferral = cluster, jobs, site, now, deferral
-        self._cache, self._capacity, self._node_lists = cache, cache.capacity, cache.node_lists
-        self._nodes = {node.name: node for node in nodes}
-        self._placed = [(job, where) for job in jobs if (where := holds(job))]
-        self._capacity.update(self._nodes, {each[0].id: each for each in self._placed}, site.partitions)
+        self._cluster, self._nodes, self._site, self.now, self._deferral = cluster, nodes, site, now, deferral
+        self._cache, self._queue, self._capacity = cache, cache.queue, cache.capacity
+        self._node_lists = cache.node_lists
+        self._queue.advance(now)
+        self._capacity.update(nodes, self._queue, site.partitions)
         self._partitions_by_name: dict[str, JobPartitions] = {}
         self._with_room: dict[object, frozenset[str]] = {}
         self._least_cores_of: dict[frozenset[str], int] = {}
@@ -132,9 +132,8 @@ class Eligibility:
         if self._verdicts is not None:
             return self._verdicts
         quota, found = self._quota().copy(), dict[int, Verdict]()
-        waiting = [job for job in self._jobs if job.state is JobState.PENDING and not holds(job)]
-        for job in sorted(waiting, key=self.order):
-            what, why = self._cache.standings.of(job, self.now)
+        for job in self._in_order():
+            what, why = self._ownership(job)
             if what is not Ownership.NEIGHBOUR:
                 found[job.id] = self._verdict(job, what, why, quota)
             ours = job.id in found and not found[job.id].waits and what is Ownership.HELD
@@ -145,18 +144,17 @@ class Eligibility:
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
         """Return the verdict on one job on these nodes only, in addition to all that runs and was placed."""
-        what, why = self._cache.standings.of(job, self.now)
+        what, why = self._ownership(job)
         return self._verdict(job, what, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
         """Count a job that was pinned after the snapshot."""
         where, quota = holds(job), self._quota()
-        self._jobs = [job if other.id == job.id else other for other in self._jobs]
-        self._placed.append((job, where))
-        self._capacity.place(job, where)
+        self._queue.update([job])
+        self._capacity.update(self._nodes, self._queue, self._site.partitions)
         quota.count(job, job.time_limit or math.inf)
         self._future.place(job.id, Occupation(where, job.cores, job.memory, self._end(job)))
-        self._verdicts = self._unseen = None
+        self._cache.future = self._verdicts = self._unseen = None
         self._with_room.clear()
 
     def kind(self, job: SlurmJob) -> str:
@@ -174,9 +172,9 @@ class Eligibility:
         if self._unseen is not None:
             return self._unseen
         found = self._unseen = []
-        uneven = {name: job for job, where in self._placed if job.cpus % max(1, job.nodes) for name in where}
         for name, cores in self._capacity.unseen():
-            end = uneven[name].end if name in uneven else None
+            uneven = [job for job in self._capacity.jobs_on(name) if job.cpus % max(1, job.nodes)]
+            end = max(uneven, key=lambda job: job.id).end if uneven else None
             found.append((name, cores, max(1.0, (end or self.now + UNSEEN_S) - self.now)))
         return found
 
@@ -222,8 +220,8 @@ class Eligibility:
         unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         known = self._cluster.index
-        names = self._nodes.values()
-        found = self._node_lists.of(shape, lambda: node_constraints.allowed(job, names, unwanted).intersection(known))
+        nodes = self._nodes.values()
+        found = self._node_lists.of(shape, lambda: node_constraints.allowed(job, nodes, unwanted).intersection(known))
         return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
 
     def _unread(self, job: SlurmJob) -> str:
@@ -271,46 +269,81 @@ class Eligibility:
         return job.nodes >= 2 and 4 * job.nodes > self._partitions(job).size > 0
 
     def _startable(self, job: SlurmJob, what: Ownership) -> bool:
-        """Return whether Slurm itself starts the job as soon as there is room for it."""
-        if job.priority <= 0 or job.dependency or what is Ownership.HELD or (job.begin or 0.0) > self.now:
-            return False
-        reason = job.reason.split(",")[0]
-        return reason in STARTABLE or job.start is not None
+        return what is not Ownership.HELD and startable(job, self.now)
 
     def _planned_later(self, job: SlurmJob) -> bool:
         return (job.start or 0.0) > self.now + START_S
 
+    def _ours(self) -> list[SlurmJob]:
+        """Return the waiting jobs that are handed over and have no nodes yet."""
+        return [job for job in self._queue.ours.values() if job.id not in self._queue.placed]
+
+    def _ownership(self, job: SlurmJob) -> tuple[Ownership, str]:
+        return self._cache.standings.of(job, self.now) if job.id in self._queue.ours else NEIGHBOUR
+
+    def _in_order(self) -> list[SlurmJob]:
+        """Return our waiting jobs and those before the last of them that count against the same limits, in order."""
+        found = self._ours()
+        tier, *last = max(map(self.order, found), default=(-math.inf,))
+        for _, group in self._rivals(self._queue.startable_of):
+            its = self.order(next(iter(group.values())))[0]
+            if its <= tier:
+                found += [job for job in group.values() if its < tier or [-job.priority, job.id] < last]
+        return sorted(found, key=self.order)
+
+    def _rivals(self, groups: Mapping[Who, Mapping[int, SlurmJob]]) -> Iterator[tuple[Who, Mapping[int, SlurmJob]]]:
+        """Yield those groups of jobs that are counted with a job of ours against a limit."""
+        quota = self._quota_of_site()
+        capped = {name for job in self._queue.ours.values() for name in quota.capped(job)}
+        for who, group in groups.items() if capped else ():
+            if not capped.isdisjoint(quota.capped(next(iter(group.values())))):
+                yield who, group
+
+    def _quota_of_site(self) -> Quota:
+        site = self._site
+        qos = {name: partition.qos for name, partition in site.partitions.items() if partition.qos}
+        return self._cache.quota(site.limits if site.settings.limits else None, qos)
+
     def _quota(self) -> Quota:
         """Return the quota with all running and placed jobs counted; kept up to date by `place`."""
         if self._counted_quota is None:
-            site = self._site
-            qos = {name: partition.qos for name, partition in site.partitions.items() if partition.qos}
-            self._counted_quota = self._cache.quota(site.limits if site.settings.limits else None, qos)
-            for job, _ in self._placed:
-                left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
-                self._counted_quota.count(job, max(0.0, left))
+            self._counted_quota = self._quota_of_site()
+            for who, group in self._rivals(self._queue.placed_of):
+                some = next(iter(group.values()))
+                if not self._counted_quota.timed(some):
+                    self._counted_quota.count_like(some, self._queue.used_of[who])
+                    continue
+                for job in sorted(group.values(), key=lambda job: job.id):
+                    left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
+                    self._counted_quota.count(job, max(0.0, left))
         return self._counted_quota
 
     def _future_occupancy(self) -> FutureOccupancy:
-        sizes = {node.name: (node.cpus, node.memory) for node in self._nodes.values()}
-        occupied, planned, ahead = list[Occupation](), list[PlannedStart](), list[QueuedAhead]()
-        for job, where in self._placed:
-            occupied.append(Occupation(where, job.cores, job.memory, self._end(job)))
-        for name, cores, span in self.unseen():
-            occupied.append(Occupation((name,), cores, 0.0, self.now + span))
-        for job in self._jobs:
-            if job.state is not JobState.PENDING or holds(job):
-                continue
-            if not self._startable(job, self._cache.standings.of(job, self.now)[0]):
-                continue
-            order = self.order(job)
+        """Return the future occupancy; the last one if nothing has changed that it was made of."""
+        planned, ahead = list[PlannedStart](), list[QueuedAhead]()
+        ours = [job for job in self._ours() if self._startable(job, self._ownership(job)[0])]
+        for job in sorted((*self._queue.planned.values(), *ours), key=lambda job: job.id):
             if job.start is not None:  # a start that Slurm planned without naming nodes may be on any
                 whole, where = self._whole(job) or not job.planned, job.planned or tuple(self._possible(job))
+                order = self.order(job)
                 planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole))
-            else:
-                ahead.append(QueuedAhead(job.id, order, self._possible(job)))
-        reserved, canonical = self._site.reservations, self._node_lists.canonical
-        return FutureOccupancy(self.now, sizes, occupied, planned, ahead, reserved, canonical=canonical)
+        for job in (*self._queue.ahead(self._site.excluded.keys()), *(job for job in ours if job.start is None)):
+            ahead.append(QueuedAhead(job.id, self.order(job), self._possible(job)))
+        names = {name for start in planned for name in start.nodes}
+        sizes = {name: (node.cpus, node.memory) for name in names if (node := self._nodes.get(name))}
+        occupied = [
+            Occupation((name,), job.cores, job.memory, self._end(job))
+            for name in names
+            for job in self._capacity.jobs_on(name)
+        ]
+        occupied += [Occupation((name,), c, 0.0, self.now + span) for name, c, span in self.unseen() if name in names]
+        made_of = sizes, occupied, planned, ahead, self._site.reservations
+        known = self._cache.future
+        if known is None or known[0] != made_of:
+            canonical = self._node_lists.canonical
+            known = self._cache.future = made_of, FutureOccupancy(self.now, *made_of, canonical=canonical)
+        known[1].now = self.now
+        return known[1]
 
     def _end(self, job: SlurmJob) -> float:
         """Return the latest end of a job that runs or was placed, epoch seconds."""
@@ -321,10 +354,3 @@ class Eligibility:
         unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = ("possible", job.partition, job.features, job.wanted, job.nodes, unwanted)
         return self._node_lists.of(shape, lambda: node_constraints.possible(job, self._nodes.values(), unwanted))
-
-
-def holds(job: SlurmJob) -> tuple[str, ...]:
-    """Return the nodes that a job has, or to which we pinned it for an imminent start."""
-    if job.state is JobState.PENDING:
-        return job.wanted if job.pinned is not None else ()
-    return () if job.state.ended else job.placed

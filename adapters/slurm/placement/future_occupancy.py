@@ -91,10 +91,9 @@ class FutureOccupancy:
         windows: Iterable[Reservation] = (),
         canonical: Callable[[frozenset[str]], frozenset[str]] = lambda names: names,
     ) -> None:
-        self._now, self._sizes, self._canonical = now, sizes, canonical
+        self.now, self._sizes, self._canonical = now, sizes, canonical
         self._planned: dict[str, list[PlannedStart]] = defaultdict(list)
         self._windows: dict[str, list[Reservation]] = defaultdict(list)
-        self._first_by_node: dict[str, QueuedAhead] = {}
         self._full_by_shape: dict[object, frozenset[str]] = {}
         self._answers: dict[object, tuple[frozenset[str], str]] = {}
         self._holds: dict[str, list[Occupation]] = defaultdict(list)
@@ -111,15 +110,13 @@ class FutureOccupancy:
             self._hold(hold)
 
     def _rank(self) -> None:
-        """For each node, find the first of the jobs that could use it."""
-        self._queued_first, self._first_by_node, seen = [], {}, set[frozenset[str]]()
+        """Find the first of the jobs that could use the same nodes."""
+        self._queued_first, seen = [], set[frozenset[str]]()
         alike = {id(job.nodes): job for job in reversed(self._queued)}  # equal lists are mostly one object
         for job in sorted(alike.values(), key=lambda job: job.order):
             if job.nodes not in seen:
                 seen.add(job.nodes)
                 self._queued_first.append(job)
-                for name in job.nodes:
-                    self._first_by_node.setdefault(name, job)
 
     def _hold(self, hold: Occupation) -> None:
         for name in hold.nodes:
@@ -141,8 +138,8 @@ class FutureOccupancy:
 
     def open_nodes(self, request: StartRequest, nodes: Collection[str]) -> tuple[frozenset[str], str]:
         """Return those of `nodes` on which it may start, and why not on one of the others ("": on all). O(nodes)."""
-        end, names = self._now + START_S + request.span, frozenset(nodes)
-        windows = tuple(i for i, w in enumerate(self._reserved) if w.start < end and w.end > self._now)
+        end, names = self.now + START_S + request.span, frozenset(nodes)
+        windows = tuple(i for i, w in enumerate(self._reserved) if w.start < end and w.end > self.now)
         firsts = bisect_left(self._queued_first, request.order, key=lambda first: first.order)
         before = tuple(i for i, start in enumerate(self._starts) if start.order < request.order and start.start < end)
         shape = (names, windows, firsts, before, request.cores, request.memory, request.whole)  # equal for many jobs
@@ -159,8 +156,9 @@ class FutureOccupancy:
         if len(names) <= FEW:
             closed = frozenset(name for name in names if self.obstacle(request, name))
             return names - closed, min(closed, default="")
-        shut = frozenset[str]().union(*(self._reserved[i].nodes for i in windows))
-        shut = shut.union(*(first.nodes for first in self._queued_first[:firsts]))
+        shut = frozenset[str]().union(
+            *(self._reserved[i].nodes for i in windows), *(first.nodes for first in self._queued_first[:firsts])
+        )
         if before and not names <= shut:
             shut |= self._full(request, before)
         closed = shut & names
@@ -181,11 +179,11 @@ class FutureOccupancy:
 
     def obstacle(self, request: StartRequest, name: str) -> str:
         """Return why the job may not start on a node, or ""."""
-        end = self._now + START_S + request.span
+        end = self.now + START_S + request.span
         for window in self._windows.get(name, ()):
-            if window.start < end and window.end > self._now:
+            if window.start < end and window.end > self.now:
                 return f"reservation {window.name} would begin before it ends"
-        first = self._first_by_node.get(name)
+        first = next((job for job in self._queued_first if name in job.nodes), None)
         if first is not None and first.order < request.order:
             return f"job {first.job} comes first, and Slurm may start it there"
         before = [p for p in self._planned.get(name, ()) if p.order < request.order and p.start < end]

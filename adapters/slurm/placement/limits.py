@@ -194,12 +194,18 @@ def _number(text: str) -> int | None:
 _SLACK = 1e-9
 
 
+def usage(job: SlurmJob) -> dict[str, float]:
+    """Return what a job counts for as long as it runs, by what is counted."""
+    used = {"jobs": 1.0, **dict(job.tres), "node": float(job.nodes)}
+    used["cpu"] = max(used.get("cpu", 0.0), float(job.cpus), float(job.threads * job.nodes))
+    return used
+
+
 def _charge(job: SlurmJob, span_s: float) -> dict[str, float]:
     """Return what a job counts for if it runs for `span_s` more seconds, by what is counted."""
-    used = {**dict(job.tres), "node": float(job.nodes)}
-    used["cpu"] = max(used.get("cpu", 0.0), float(job.cpus), float(job.threads * job.nodes))
-    minutes = span_s / 60
-    found = {"jobs": 1.0, "minutes": minutes, **used}
+    found = usage(job)
+    used, minutes = {name: amount for name, amount in found.items() if name != "jobs"}, span_s / 60
+    found["minutes"] = minutes
     for name, amount in used.items():
         if not amount:
             continue
@@ -208,13 +214,22 @@ def _charge(job: SlurmJob, span_s: float) -> dict[str, float]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Scopes:
+    """The scopes that count a job; names of those with a cap on all their jobs, and whether one counts minutes."""
+
+    all: list[Scope]
+    capped: frozenset[str]
+    timed: bool
+
+
 class Quota:
     """Counts jobs in each scope of the limits; `partition_qos`: partition -> its own QOS."""
 
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos
         self._counted: dict[tuple[str, str], float] = defaultdict(float)
-        self._known = TwoGenerationCache[object, list[Scope]]()
+        self._known = TwoGenerationCache[object, _Scopes]()
 
     def empty(self) -> Quota:
         """Return a new quota with nothing counted that shares what was looked up."""
@@ -234,7 +249,7 @@ class Quota:
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
         """Return why the job would exceed a limit, or ""; `span_s`: seconds that it may run."""
-        scopes = self._scopes(job)
+        scopes = self._scopes(job).all
         amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
             for what, cap in scope.each.items():
@@ -250,16 +265,32 @@ class Quota:
 
     def count(self, job: SlurmJob, span_s: float) -> None:
         """Count a job that runs, or is about to; `span_s`: seconds that it may still run."""
-        scopes = self._scopes(job)
+        scopes = self._scopes(job).all
         amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
             for what in scope.caps:
                 self._counted[(scope.name, what)] += amounts.get(what, 0.0)
 
-    def _scopes(self, job: SlurmJob) -> list[Scope]:
+    def count_like(self, job: SlurmJob, used: Mapping[str, float]) -> None:
+        """Count jobs that use the same limits as a job; `used`: the sums of their `usage`."""
+        for scope in self._scopes(job).all:
+            for what in scope.caps:
+                self._counted[(scope.name, what)] += used.get(what, 0.0)
+
+    def timed(self, job: SlurmJob) -> bool:
+        """Return whether a cap on all jobs of a scope of the job counts minutes."""
+        return self._scopes(job).timed
+
+    def capped(self, job: SlurmJob) -> frozenset[str]:
+        """Return the names of the scopes with a cap on all their jobs in which the job is counted."""
+        return self._scopes(job).capped
+
+    def _scopes(self, job: SlurmJob) -> _Scopes:
         who = job.qos, job.partition, job.account, job.uid
         return self._known.get(who, lambda: self._look_up(job))
 
-    def _look_up(self, job: SlurmJob) -> list[Scope]:
+    def _look_up(self, job: SlurmJob) -> _Scopes:
         qos = next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
-        return [scope for scope in self.limits.scopes(job, qos) if scope.caps or scope.each]
+        found = [scope for scope in self.limits.scopes(job, qos) if scope.caps or scope.each]
+        timed = any(what.endswith(("minutes", "minutes left")) for scope in found for what in scope.caps)
+        return _Scopes(found, frozenset(scope.name for scope in found if scope.caps), timed)

@@ -10,7 +10,7 @@ Source: slurm.conf(5), OverSubscribe; behaviour of select/cons_tres of Slurm 22.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....simulate.model.cluster import Cluster
@@ -18,6 +18,7 @@ from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
 from .partitions import Partition, Sharing, of_job
+from .queue_state import QueueState
 
 
 @dataclass(slots=True)
@@ -112,6 +113,14 @@ def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:
     return True
 
 
+@dataclass(slots=True)
+class _Found:
+    """The nodes that have room for jobs of a shape, after the first `upto` changes of nodes; -1: never asked for."""
+
+    nodes: frozenset[str] = frozenset()
+    upto: int = -1
+
+
 EMPTY = NodeLoad()
 #: Kinds of nodes that are remembered, per node.
 KINDS_PER_NODE = 4
@@ -125,74 +134,98 @@ class NodeCapacity:
         self._oversubscribed = cluster.oversubscription > 1
         self._partitions: Mapping[str, Partition] = {}
         self._nodes: Mapping[str, SlurmNode] = {}
-        self._placed: dict[int, tuple[SlurmJob, tuple[str, ...]]] = {}
+        self._placed: dict[int, tuple[str, ...]] = {}
         self._jobs_by_node: dict[str, dict[int, SlurmJob]] = defaultdict(dict)
         self._loads: dict[str, NodeLoad] = {}
-        self._keys: dict[str, object] = {}
+        self._unseen: dict[str, int] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the kinds of nodes, and what fits them."""
         self._kinds: dict[object, int] = {}
-        self._fit_cache = TwoGenerationCache[object, dict[int, bool]]()
-        self._nodes_by_kind: dict[int, list[str]] | None = None
+        self._kind_of: dict[str, int] = {}
+        self._fits = TwoGenerationCache[object, dict[int, bool]]()
+        self._found = TwoGenerationCache[object, _Found]()
+        self._changed: list[str] = []  # nodes in the order in which they changed
 
-    def update(
-        self,
-        nodes: Mapping[str, SlurmNode],
-        placed: Mapping[int, tuple[SlurmJob, tuple[str, ...]]],
-        partitions: Mapping[str, Partition],
-    ) -> None:
-        """Take the next snapshot: nodes by name, placed jobs with their nodes by job id, partitions by name.
+    def update(self, nodes: Mapping[str, SlurmNode], queue: QueueState, partitions: Mapping[str, Partition]) -> None:
+        """Take the next snapshot: nodes by name, the queue, partitions by name.
 
-        O(jobs) plus the nodes of changed jobs, or of all jobs if partitions changed.
+        O(nodes of moved jobs), plus O(nodes) if they changed, and O(jobs) if partitions changed.
         """
-        if partitions != self._partitions:
-            self._placed, self._jobs_by_node, self._loads, self._keys = {}, defaultdict(dict), {}, {}
-        if partitions != self._partitions or len(self._kinds) > KINDS_PER_NODE * max(1, len(nodes)):
-            self._kinds, self._fit_cache = {}, TwoGenerationCache()
+        touched = set[str]()
+        for number in queue.moved:
+            job, where = queue.placed.get(number, (None, ()))
+            for name in self._placed.pop(number, ()):
+                del self._jobs_by_node[name][number]
+                touched.add(name)
+            for name in where:
+                self._jobs_by_node[name][number] = job  # type: ignore[assignment]
+                touched.add(name)
+            if job is not None:
+                self._placed[number] = where
+        queue.moved.clear()
+        known = self._nodes
+        if nodes is not known:
+            touched |= {name for name, node in nodes.items() if known.get(name) is not node}
+            touched |= known.keys() - nodes.keys()
+        if partitions is not self._partitions and partitions != self._partitions:
+            self._forget()
+            touched |= nodes.keys() | self._jobs_by_node.keys()
+        if len(self._kinds) + len(self._changed) // 8 > KINDS_PER_NODE * max(1, len(nodes)):
+            self._forget()
+            touched |= nodes.keys()
         self._nodes, self._partitions = nodes, partitions
-        new = {number: each for number, each in placed.items() if self._placed.get(number) != each}
-        self._count([number for number in self._placed if number not in placed or number in new], new)
-        self._placed = dict(placed)  # shares the caller's values
+        for name in touched:
+            self._count(name)
+        self._changed += touched
 
-    def place(self, job: SlurmJob, where: tuple[str, ...]) -> None:
-        """Count one more job, or a job that moved. O(jobs on its nodes)."""
-        self._count([job.id] if job.id in self._placed else [], {job.id: (job, where)})
+    def _count(self, name: str) -> None:
+        """Count what jobs take on a node, and of what kind it is."""
+        load = None
+        if self._jobs_by_node.get(name):
+            load = self._loads[name] = node_load(self.jobs_on(name), self._partitions)
+        else:
+            self._jobs_by_node.pop(name, None)
+            self._loads.pop(name, None)
+        self._unseen.pop(name, None)
+        self._kind_of.pop(name, None)
+        if node := self._nodes.get(name):
+            up, load_key = node.state is NodeState.UP, load and load.key()
+            key = node.cpus, node.memory, node.idle, node.free, up, self._sizes.get(name), load_key
+            self._kind_of[name] = self._kinds.setdefault(key, len(self._kinds))
+            size = self._sizes.get(name)
+            if up and size is not None and (cores := unseen_cores(size, node, load or EMPTY)):
+                self._unseen[name] = cores
 
     def age(self) -> None:
         """Drop shapes of jobs that were not used since the last call."""
-        self._fit_cache.age()
+        self._fits.age()
+        self._found.age()
 
-    def _count(self, gone: Iterable[int], new: Mapping[int, tuple[SlurmJob, tuple[str, ...]]]) -> None:
-        touched = set[str]()
-        for number in gone:
-            _, where = self._placed.pop(number)
-            touched.update(where)
-            for name in where:
-                self._jobs_by_node[name].pop(number, None)
-        for number, (job, where) in new.items():
-            touched.update(where)
-            for name in where:
-                self._jobs_by_node[name][number] = job
-        self._placed |= new
-        for name in touched:
-            if there := self._jobs_by_node[name]:
-                self._loads[name] = found = node_load(there.values(), self._partitions)
-                self._keys[name] = found.key()
-            else:
-                del self._jobs_by_node[name]
-                self._loads.pop(name, None)
-                self._keys.pop(name, None)
-        self._nodes_by_kind = None
+    def jobs_on(self, name: str) -> list[SlurmJob]:
+        """Return the jobs that have a node, by id."""
+        return sorted(self._jobs_by_node.get(name, {}).values(), key=lambda job: job.id)
 
-    def fitting(self, job: SlurmJob, names: Collection[str]) -> frozenset[str]:
-        """Return those of the nodes that have room for the job now. O(kinds of nodes + nodes found)."""
-        known = self._fit_cache.get((job.partition, job.cores, job.memory, job.shares), dict[int, bool])
-        found = list[str]()
-        for kind, alike in self._alike().items():
-            fits = known.get(kind)
-            if fits is None:
-                fits = known[kind] = not self._obstacle(job, alike[0])
-            if fits:
-                found += alike
-        return frozenset(names).intersection(found)
+    def fitting(self, job: SlurmJob, names: frozenset[str]) -> frozenset[str]:
+        """Return those of the nodes that have room for the job now. O(nodes that changed since it was last asked)."""
+        shape = job.partition, job.cores, job.memory, job.shares
+        known = self._fits.get(shape, dict[int, bool])
+        found = self._found.get((shape, names), _Found)
+        changed = names if found.upto < 0 else names.intersection(self._changed[found.upto :])
+        found.upto = len(self._changed)
+        room = frozenset(name for name in changed if self._fit(job, name, known))
+        if not (room <= found.nodes and found.nodes.isdisjoint(changed - room)):
+            found.nodes = (found.nodes - changed) | room
+        return found.nodes
+
+    def _fit(self, job: SlurmJob, name: str, known: dict[int, bool]) -> bool:
+        kind = self._kind_of.get(name)
+        if kind is None:
+            return False
+        if kind not in known:
+            known[kind] = not self._obstacle(job, name)
+        return known[kind]
 
     def fitting_among(self, job: SlurmJob, names: Iterable[str]) -> frozenset[str]:
         """Return those of a few nodes that have room for the job now. O(nodes)."""
@@ -200,26 +233,8 @@ class NodeCapacity:
 
     def unseen(self) -> list[tuple[str, int]]:
         """Return nodes with cores that are allocated to no visible job, and how many."""
-        found = []
-        for alike in self._alike().values():
-            name = alike[0]
-            size = self._sizes.get(name)
-            if size is None or (node := self._nodes[name]).state is not NodeState.UP:
-                continue
-            if cores := unseen_cores(size, node, self._loads.get(name, EMPTY)):
-                found += [(name, cores) for name in alike]
-        return sorted(found)
+        return sorted(self._unseen.items())
 
     def _obstacle(self, job: SlurmJob, name: str) -> str:
         node_load = self._loads.get(name, EMPTY)
         return obstacle(job, self._nodes[name], node_load, self._partitions, oversubscribed=self._oversubscribed)
-
-    def _alike(self) -> dict[int, list[str]]:
-        if self._nodes_by_kind is None:
-            groups, kinds = defaultdict[int, list[str]](list), self._kinds
-            for name, node in self._nodes.items():
-                up = node.state is NodeState.UP
-                key = node.cpus, node.memory, node.idle, node.free, up, self._sizes.get(name), self._keys.get(name)
-                groups[kinds.setdefault(key, len(kinds))].append(name)
-            self._nodes_by_kind = groups
-        return self._nodes_by_kind

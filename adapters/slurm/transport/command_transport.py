@@ -39,7 +39,7 @@ class Transport(Protocol):
     notes: Sequence[str]  #: sentences for a person, logged once at start
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
-        """Return all jobs of the queue, or those of `ids` that are there."""
+        """Return all jobs of the queue, or those of `ids` that are there. An unchanged job is the very same record."""
 
     def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return the nodes that waiting jobs must not run on, by job id; None: unreadable."""
@@ -111,6 +111,7 @@ class CommandTransport:
         self._offset: float | None = None  # the controller's time minus our clock
         self.unreadable = seen = unreadable or Unreadable()
         self._queue, self._nodes, self._excluded = squeue.queue(seen), squeue.node_table(seen), squeue.excluded(seen)
+        self._merged: tuple[list[SlurmNode], list[SlurmNode]] = [], []  # rows of the last answer, and the nodes there
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
@@ -141,9 +142,11 @@ class CommandTransport:
 
     def nodes(self) -> list[SlurmNode]:
         """Return all nodes; one `sinfo`."""
-        found = squeue.merged(self._nodes.ask(self._run))
-        self.unreadable.bound(len(found))
-        return found
+        rows = self._nodes.ask(self._run)
+        if rows is not self._merged[0]:
+            self._merged = rows, squeue.merged(rows)
+            self.unreadable.bound(len(self._merged[1]))
+        return self._merged[1]
 
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions; one `scontrol show partition`."""

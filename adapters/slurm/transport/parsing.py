@@ -2,8 +2,9 @@
 
 Rule: what Slurm reports as unknown (`Unknown`, `N/A`, `None`, `UNLIMITED`, ...) is None, never 0; an unreadable value
 is a ValueError that quotes it. A state that is not in the tables is UNKNOWN; of a base state with flags the worst flag
-counts. In tables every field is followed by a mark that is drawn for each call: a comment may hold blanks, newlines,
-`|` or `JobState=RUNNING`, but not the mark. A table that does not divide evenly into rows was cut off, and is an error.
+counts. In tables every row ends with a mark that is drawn for each call: a comment may hold blanks, newlines, `|` or
+`JobState=RUNNING`, but not the mark. Fields are divided by a control character; a row with more of them than fields has
+one in a text of a user's, and is unreadable. A row with too few was cut off, which is an error.
 Source: squeue(1), scontrol(1), sinfo(1), `--Format=type[:[.][size][suffix]]` (a size of 0 prints a field whole); times
 are UTC because the commands run with TZ=UTC. slurm.h of 22.05 to 25.05.
 """
@@ -19,6 +20,7 @@ from typing import Generic, TypeVar
 
 from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
+from .differences import differences
 from .rows import Unreadable, read_rows
 
 UNKNOWN = frozenset(
@@ -179,6 +181,8 @@ def node_state(words: str) -> NodeState:
 
 
 Record = TypeVar("Record")
+#: Divides the fields of a row. Marks in its place would make a row three times as long, and different in each answer.
+SEPARATOR = "\x1f"
 
 
 def draw_mark() -> str:
@@ -187,20 +191,33 @@ def draw_mark() -> str:
 
 
 def format_of(fields: Sequence[str], mark: str) -> list[str]:
-    """Return the options that print these fields, each followed by the mark."""
-    return [f"--Format={','.join(f'{field}:0{mark}' for field in fields)}"]
+    """Return the options that print these fields, with a separator between them and the mark after the last."""
+    ends = [SEPARATOR] * (len(fields) - 1) + [mark]
+    return [f"--Format={','.join(f'{field}:0{end}' for field, end in zip(fields, ends, strict=True))}"]
+
+
+def split_rows(text: str, mark: str, width: int) -> list[str]:
+    """Return the rows of what `format_of` prints, their fields still joined. Raises ValueError if it was cut off."""
+    rows = text.split(f"{mark}\n")
+    last = rows.pop()
+    if last.endswith(mark):
+        rows.append(last.removesuffix(mark))
+    elif last.strip():
+        raise ValueError(f"{width} fields and a mark were expected")
+    return rows
 
 
 class Table(Generic[Record]):
-    """A table that is read again and again; the record of an unchanged row is reused.
+    """A table that is read again and again; only rows that have changed are converted.
 
     Args:
         command: The command that prints it, such as `squeue --all`, without its fields.
-        fields: Names of the fields, in order; the first names a row in reports.
+        fields: Names of the fields, in order; the first names a row in reports. Those that a user writes come last.
         read: Converts one row, field -> text without blanks around it, to a record. What it raises makes the row
             unreadable.
         what: What a row describes, for reports.
-        form: Returns the options that print the fields, each followed by a mark.
+        form: Returns the options that print the fields, with a mark.
+        split: Returns the rows of what is printed then; see `split_rows`.
         stand_in: Returns what is known of an unreadable row; see `read_rows`.
         unreadable: Counts and reports unreadable rows.
         raw: Fields whose blanks are kept.
@@ -213,15 +230,20 @@ class Table(Generic[Record]):
         read: Callable[[dict[str, str]], Record],
         what: str,
         form: Callable[[Sequence[str], str], list[str]] = format_of,
+        split: Callable[[str, str, int], list[str]] = split_rows,
         *,
         stand_in: Callable[[dict[str, str]], Record | None] = lambda row: None,
         unreadable: Unreadable | None = None,
         raw: Collection[str] = (),
     ) -> None:
         self._raw = raw
-        self._command, self._fields, self._read, self._what, self._form = command.split(), fields, read, what, form
+        self._command, self._fields, self._read, self._what = command.split(), fields, read, what
+        self._form, self._split = form, split
         self._stand_in, self._unreadable = stand_in, unreadable or Unreadable()
-        self._last: dict[tuple[str, ...], tuple[list[Record], dict[str, str]]] = {}
+        self._rows: list[str] = []
+        self._made: list[Record | None] = []  # by row
+        self._found: list[Record] = []
+        self._problems: dict[str, dict[str, str]] = {}  # row -> its name, and why it cannot be read
 
     def ask(self, run: Callable[[Sequence[str]], str], *options: str, whole: bool = True) -> list[Record]:
         """Run the command with further options and return the records in order. Raises AdapterError.
@@ -229,32 +251,67 @@ class Table(Generic[Record]):
         Args:
             run: Runs a command and returns what it printed.
             options: Options that select rows.
-            whole: Forget the records of rows that are not in this answer.
+            whole: The answer shows all rows. It is the very same list of the very same records while nothing changes.
         """
         mark = draw_mark()
         return self.parse(run([*self._command, *self._form(self._fields, mark), *options]), mark, whole=whole)
 
     def parse(self, text: str, mark: str, *, whole: bool = True) -> list[Record]:
-        """Return the records of an answer with this mark, as `ask` does. O(length). Raises ParseError."""
-        program, width, cells = self._command[0], len(self._fields), text.split(mark)
-        if cells.pop().strip() or len(cells) % width:
-            why, tail = f"{program}: the table is cut off or garbled", text[-200:].replace(mark, "|")
-            raise ParseError(why, argv=(program,), stderr_tail=tail)
-        found, kept = list[Record](), dict[tuple[str, ...], tuple[list[Record], dict[str, str]]]()
-        problems: dict[str, str] = {}
-        for values in zip(*[iter(cells)] * width, strict=True):
-            kept[values] = records, wrong = self._last.get(values) or self._read_row(values)
-            found += records
-            problems |= wrong
-        if whole:
-            self._last = kept
-        self._unreadable.note(self._what, problems, whole=whole)
+        """Return the records of an answer with this mark, as `ask` does. Raises ParseError.
+
+        O(length) for finding the rows and comparing them with those of the last answer, both fast, plus O(new rows).
+        """
+        try:
+            rows = self._split(text, mark, len(self._fields))
+            if not whole:
+                problems: dict[str, dict[str, str]] = {}
+                found = [record for row in rows if (record := self._read_row(row, problems)) is not None]
+            else:
+                found = self._update(rows)
+                problems = self._problems
+        except ValueError:
+            program, tail = self._command[0], text[-200:].replace(mark, "|").replace(SEPARATOR, "|")
+            why = f"{program}: the table is cut off or garbled"
+            raise ParseError(why, argv=(program,), stderr_tail=tail) from None
+        reports = {name: why for each in problems.values() for name, why in each.items()}
+        self._unreadable.note(self._what, reports, whole=whole)
         return found
 
-    def _read_row(self, values: tuple[str, ...]) -> tuple[list[Record], dict[str, str]]:
-        """Return the record of a row, if any, and why the row cannot be read, if so."""
-        problems: dict[str, str] = {}
-        pairs = zip(self._fields, values, strict=True)
+    def _update(self, rows: list[str]) -> list[Record]:
+        """Take the rows of a whole answer; convert those that the last one did not have."""
+        made, at, changed = list[Record | None](), 0, False
+        problems = self._problems.copy()
+        for old, new in differences(self._rows, rows):
+            changed = True
+            made += self._made[at : old.start]
+            known = dict(zip(self._rows[old], self._made[old], strict=True))
+            for row in rows[new]:
+                made.append(known[row] if row in known else self._read_row(row, problems))
+            at = old.stop
+        if changed:
+            made += self._made[at:]
+            if problems:
+                shown = frozenset(rows)
+                problems = {row: problem for row, problem in problems.items() if row in shown}
+            self._rows, self._made, self._problems = rows, made, problems
+            self._found = [record for record in made if record is not None]
+        return self._found
+
+    def _read_row(self, text: str, problems: dict[str, dict[str, str]]) -> Record | None:
+        """Return the record of a row, if any; note why it cannot be read. Raises ValueError for a row that is cut."""
+        values = text.split(SEPARATOR)
+        if len(values) < len(self._fields):
+            raise ValueError(text)
+        pairs = zip(self._fields, values, strict=False)
         row = {field: text if field in self._raw else clean(text.strip()) for field, text in pairs}
-        read = read_rows([row], self._read, self._stand_in, lambda row: row[self._fields[0]], problems)
-        return read, problems
+        found: dict[str, str] = {}
+
+        def read(row: dict[str, str]) -> Record:
+            if len(values) > len(self._fields):
+                raise ValueError("a text in it has the separator of the table")
+            return self._read(row)
+
+        records = read_rows([row], read, self._stand_in, lambda row: row[self._fields[0]], found)
+        if found:
+            problems[text] = found
+        return next(iter(records), None)

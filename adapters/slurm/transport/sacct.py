@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from ....formats import sacct as form
 from ....simulate.model.accounting_record import AccountingRecord
 from ..records import SlurmJob
-from .parsing import Record, Table, count, job_state, moment, whole, word
+from .parsing import SEPARATOR, Record, Table, count, job_state, moment, whole, word
 from .rows import Unreadable, read_rows
 from .squeue import nodes
 
@@ -59,16 +59,26 @@ def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
 
 def table() -> Table[form.Row]:
     """Return the table of every record of jobs, without their steps."""
-    return Table("sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited)
+    return Table("sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited, _regrouped)
 
 
 def usage_table() -> Table[form.Row]:
     """Return the table of every record of jobs with their steps, sizes in bytes."""
-    return Table("sacct --noheader --parsable --duplicates --noconvert", USAGE_FIELDS, dict, "job", _delimited)
+    return Table(
+        "sacct --noheader --parsable --duplicates --noconvert", USAGE_FIELDS, dict, "job", _delimited, _regrouped
+    )
 
 
 def _delimited(fields: Sequence[str], mark: str) -> list[str]:
     return [f"--delimiter={mark}", f"--format={','.join(fields)}"]
+
+
+def _regrouped(text: str, mark: str, width: int) -> list[str]:
+    """Return the rows of a table whose only separator is the mark. Raises ValueError if it was cut off."""
+    cells = text.replace(SEPARATOR, "?").split(mark)
+    if cells.pop().strip() or len(cells) % width:
+        raise ValueError("cut off")
+    return [SEPARATOR.join(values) for values in zip(*[iter(cells)] * width, strict=True)]
 
 
 def jobs(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list[SlurmJob]:

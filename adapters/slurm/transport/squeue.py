@@ -18,7 +18,7 @@ from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState, NodeState
 from ..records import SlurmJob, SlurmNode
-from .parsing import Table, comment, count, job_state, moment, node_state, size, span, tres, whole, word
+from .parsing import SEPARATOR, Table, comment, count, job_state, moment, node_state, size, span, tres, whole, word
 from .rows import MOST_NODES, Unreadable, unknown_job
 
 #: Requests of jobs that are left to Slurm: field -> in words; see `unusual_size`, too. `--spread-job` needs nothing:
@@ -31,12 +31,13 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster", "MinTime": "a minimum time limit", "BurstBuffer": "a burst buffer",
 }  # fmt: skip
+#: What a stand-in needs comes first, and what users write comes last.
 FIELDS = (
-    "JobID", "JobArrayID", "HetJobID", "State", "Reason", "UserID", "Account", "QOS", "Partition", "NumNodes",
-    "NumCPUs", "tres-alloc", "MinMemory", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
-    "DeadLine", "NodeList", "ReqNodes", "Dependency", "Feature", "Reservation", "OverSubscribe", "PriorityLong",
-    "RestartCnt", "exit_code", "Name", "Comment", "admin_comment", "SchedNodes", "NumTasks", "cpus-per-task",
-    "NTPerNode", "MinCpus", "MaxNodes", *SPECIAL,
+    "JobID", "UserID", "State", "NodeList", "NumNodes", "NumCPUs", "tres-alloc", "MinMemory", "Partition", "JobArrayID",
+    "HetJobID", "Reason", "Account", "QOS", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
+    "DeadLine", "ReqNodes", "Reservation", "OverSubscribe", "PriorityLong", "RestartCnt", "exit_code", "SchedNodes",
+    "NumTasks", "cpus-per-task", "NTPerNode", "MinCpus", "MaxNodes", *SPECIAL, "Feature", "Dependency", "Name",
+    "Comment", "admin_comment",
 )  # fmt: skip
 #: Fields of a SlurmJob that are texts, times and lists of nodes -> fields of squeue.
 _TEXTS = {
@@ -84,7 +85,7 @@ def excluded(unreadable: Unreadable | None = None) -> Table[tuple[int, tuple[str
 
 
 def _short_format(fields: Iterable[str], mark: str) -> list[str]:
-    return [f"--format={''.join(f'{field}{mark}' for field in fields)}"]
+    return [f"--format={SEPARATOR.join(fields)}{mark}"]
 
 
 def hidden(unreadable: Unreadable | None = None) -> Table[SlurmJob]:

@@ -33,7 +33,7 @@ from pilotfish.adapters.slurm.rest.transport import RestTransport
 from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport, Transport
 from pilotfish.adapters.slurm.transport.failover import FailoverTransport
-from pilotfish.adapters.slurm.transport.parsing import moment
+from pilotfish.adapters.slurm.transport.parsing import SEPARATOR, moment
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.planning.guard_rail import Guard
@@ -83,7 +83,7 @@ NASTY = (
     "pilotfish:pin=1:job=66:uid=666:was=n[0-199999]", "pilotfish:pin=1000:AAAAAAAAAAAAAAAA", "pilotfish:let-go=1:x",
     "pilotfish:hold=9999999999", "pilotfish:profile=%00%ff%1b", "pilotfish:key=a/b;key=%2f", "afterok:" + "9" * 5000,
     "\x1b[2J\x07", "a\nb\r\nc", "(null)", "N/A", "UNLIMITED", "-1", "1e400", "nan", "\udcff\udcfe", "66_[1-9]", "66+0", "[a|b]*3",
-    "a" * 5000, "\u2028", "²",
+    "a" * 5000, "\u2028", "²", "\x1f", "a\x1f1\x1fb",
     "9223372036854775807", "2147483647", "4G", "99999999-00:00:00", "main,other", "other,main,main", "cpu=1,mem=9P,node=2G",
 )  # fmt: skip
 #: Marks like ours, with a time long ago.
@@ -110,9 +110,9 @@ class Slurm:
             return SITE[argv[-1]]
         form = next(word for word in argv if word.lower().startswith("--format="))
         if form.startswith("--format="):
-            mark = form.removeprefix("--format=%A").partition("%x")[0]
-            return "".join(f"{row['JobID']}{mark}{self.excluded}{mark}\n" for row in self.rows)
-        fields, mark = [word.partition(":0")[0] for word in form[9:].split(",")], form.split(":0")[1].split(",")[0]
+            mark = form.partition("%x")[2]
+            return "".join(f"{row['JobID']}{SEPARATOR}{self.excluded}{mark}\n" for row in self.rows)
+        cells = [word.partition(":0")[::2] for word in form[9:].split(",")]
         if argv[0] == "sinfo":
             values = {"NodeList": "", "StateComplete": "idle", "CPUs": "4", "Memory": "4096", "CPUsState": "0/4/0/4"}
             rows: Sequence[Mapping[str, str]] = [values | {"NodeList": f"n{i}", "PartitionName": name}
@@ -120,7 +120,7 @@ class Slurm:
         else:
             asked = next((word[7:].split(",") for word in argv if word.startswith("--jobs=")), None)
             rows = [row for row in self.rows if asked is None or row["JobID"] in asked]
-        return "".join("".join(row.get(field, "") + mark for field in fields) + "\n" for row in rows)
+        return "".join("".join(row.get(field, "") + end for field, end in cells) + "\n" for row in rows)
 
 
 class Rest(Client):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_a_good_site_has_no_problems() -> None:
 def test_only_reading_commands_are_run() -> None:
     run = Recorded()
     list(checked(run))
-    verbs = {tuple(word for word in line.split() if word[0] != "-")[:2] for line in run.asked}
+    verbs = {tuple(word for word in shlex.split(line) if word[0] != "-")[:2] for line in run.asked}
     showing = {("scontrol", "show"), ("sacctmgr", "show")}
     assert verbs <= showing | {("squeue",), ("sinfo",), ("sdiag",)}
     assert len(run.asked) <= 9

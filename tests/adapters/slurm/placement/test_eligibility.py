@@ -19,7 +19,7 @@ from pilotfish.simulate.model.snapshot import JobState
 from tests.support.slurm_jobs import BOTH, JOB, LIMITS, MAIN, NODE, NOW, RUNNING
 
 CLUSTER = Cluster("c", tuple(Node(f"n{i}", NodeType("t", 4, 4e9, 1e9)) for i in range(2)))
-NODES = [replace(NODE, name=f"n{i}", idle=4, free=4e9) for i in range(2)]
+NODES = {f"n{i}": replace(NODE, name=f"n{i}", idle=4, free=4e9) for i in range(2)}
 SITE = Site(partitions=BOTH, covered=frozenset(range(99)))
 
 
@@ -27,7 +27,8 @@ def judge(*jobs: SlurmJob, site: Site = SITE, deferral: Deferral = Deferral(), *
     seen = {int(name[1:]): time for name, time in since.items()}
     memory = EligibilityCache(CLUSTER, Selection())
     memory.since = seen
-    return Eligibility(CLUSTER, NODES, jobs, memory, site, NOW, deferral)
+    memory.queue.update(jobs)
+    return Eligibility(CLUSTER, NODES, memory, site, NOW, deferral)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +73,10 @@ def test_a_job_that_slurm_may_start_is_placed_in_queue_order() -> None:
 
 def test_cores_allocated_to_no_visible_job_are_taken() -> None:
     uneven = replace(RUNNING, nodes=2, cpus=5, threads=2, placed=("n0", "n1"), end=NOW + 50)
-    nodes = [replace(NODES[0], idle=1), replace(NODES[1], idle=2)]
-    found = Eligibility(
-        CLUSTER, nodes, [uneven], EligibilityCache(CLUSTER, Selection()), SITE, NOW, Deferral()
-    ).unseen()
+    nodes = {"n0": replace(NODES["n0"], idle=1), "n1": replace(NODES["n1"], idle=2)}
+    cache = EligibilityCache(CLUSTER, Selection())
+    cache.queue.update([uneven])
+    found = Eligibility(CLUSTER, nodes, cache, SITE, NOW, Deferral()).unseen()
     assert found == [("n0", 1, 50.0)]
 
 

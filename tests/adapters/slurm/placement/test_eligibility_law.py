@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.ownership import Ownership, Selection, ownership_of
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
-from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
+from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos, Quota
 from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.site_state import Site
@@ -20,7 +21,7 @@ from pilotfish.simulate.model.snapshot import JobState, NodeState
 NOW = 1_000.0
 NAMES = [f"n{number}" for number in range(24)]  # more than are looked at one by one
 CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in NAMES))
-NODES = [SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES]
+NODES = {name: SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES}
 PARTITIONS = {
     "main": Partition("main", nodes=frozenset(NAMES)),
     "shared": Partition("shared", nodes=frozenset(NAMES), sharing=Sharing.FORCE, rows=2),
@@ -64,5 +65,52 @@ def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], m
         assert judge.verdicts() == _eligibility(queue, site).verdicts()
 
 
+CAPS = st.dictionaries(
+    st.sampled_from(("jobs", "cpu", "node", "cpu minutes left", "minutes")),
+    st.sampled_from((1.0, 4.0, 30.0)),
+    max_size=2,
+)
+running = st.builds(
+    SlurmJob, id=st.just(0), state=st.just(JobState.RUNNING), partition=st.sampled_from(("main", "shared")), uid=st.just(6),
+    qos=st.sampled_from(("normal", "high")), cpus=st.integers(1, 3), placed=st.sampled_from((("n1",), ("n2",))),
+    end=st.sampled_from((NOW - 10.0, NOW + 600.0, None)), time_limit=st.just(60.0),
+)  # fmt: skip
+
+
+@given(st.lists(waiting | running, max_size=12), CAPS, CAPS)
+def test_limits_are_granted_in_slurms_order(
+    jobs: list[SlurmJob], normal: dict[str, float], high: dict[str, float]
+) -> None:
+    """The reference counts every job of the queue, one after another."""
+    queue = [
+        replace(job, id=number, cpus=max(job.cpus, job.threads * job.nodes), uid=5)
+        for number, job in enumerate(jobs, 1)
+    ]
+    caps = {
+        name: {what: Cap(most) for what, most in each.items()} for name, each in (("normal", normal), ("high", high))
+    }
+    limits = Limits({name: Qos(each, {}, {5: {}}, {}) for name, each in caps.items()})
+    partitions = {name: replace(each, tier=2 if name == "shared" else 1) for name, each in PARTITIONS.items()}
+    site = Site(partitions, (), limits, Settings(limits=True), {}, frozenset(range(99)), frozenset())
+    verdicts = _eligibility(queue, site).verdicts()
+    quota = Quota(limits, {})
+    for job in queue:
+        if job.state is JobState.RUNNING:
+            quota.count(job, max(0.0, job.end - NOW) if job.end is not None else 60.0)
+    order = sorted(queue, key=lambda job: (-partitions[job.partition].tier, -job.priority, job.id))
+    for job in (job for job in order if job.state is JobState.PENDING):
+        what, span = ownership_of(job, Selection(), NOW)[0], job.time_limit or math.inf
+        if what in (Ownership.HELD, Ownership.FREE):
+            assert verdicts[job.id].waits == quota.obstacle(job, span) or not quota.obstacle(job, span)
+            assert "are taken" not in verdicts[job.id].waits or quota.obstacle(job, span)
+        counts = (
+            not verdicts[job.id].waits if what is Ownership.HELD else (job.begin or 0.0) <= NOW and job.start is None
+        )
+        if counts:
+            quota.count(job, span)
+
+
 def _eligibility(jobs: list[SlurmJob], site: Site) -> Eligibility:
-    return Eligibility(CLUSTER, NODES, jobs, EligibilityCache(CLUSTER, Selection()), site, NOW, Deferral())
+    cache = EligibilityCache(CLUSTER, Selection())
+    cache.queue.update(jobs)
+    return Eligibility(CLUSTER, NODES, cache, site, NOW, Deferral())

@@ -258,7 +258,8 @@ class Pair:
             names = frozenset(self.random.sample(NAMES, 4))
             slurm.kept = pick(([], [Reservation("maint", start, start + 300.0, names)]))
         elif what == "limits":
-            most = Qos({"jobs": Cap(pick((1.0, 3.0)))}, {"cpu": Cap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {})
+            what = pick(("jobs", "cpu", "node", "cpu minutes left", "minutes"))
+            most = Qos({what: Cap(pick((1.0, 3.0, 40.0)))}, {"cpu": Cap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {})
             slurm.caps = Limits({pick(("normal", "high", "handed")): most})
         elif what == "settings":
             slurm.options = Settings(pick((5.0, 30.0)), pick((True, False)))

@@ -21,6 +21,7 @@ from pilotfish.adapters.slurm.rest import errors, forms
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised, Unchanged
 from pilotfish.adapters.slurm.rest.versions import READABLE, choose
 from pilotfish.adapters.slurm.transport import squeue
+from pilotfish.adapters.slurm.transport.parsing import SEPARATOR
 from pilotfish.adapters.slurm.transport.rows import Unreadable
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
@@ -100,7 +101,7 @@ def test_squeue_shows_the_fields_that_rest_hides() -> None:
         *(("309", "n[1-2]", "0", "(null)", *none), ("310", "(null)", "1", "(null)", *none)),
         *(("311", "", "0", "ssd", *none), ("312", "", "0", "", "5:00", "(null)"), ("313", "", "0", "", "0:00", "x=1")),
     ]
-    text = "".join("".join(word + mark for word in line) + "\n" for line in lines)
+    text = "".join(f"{SEPARATOR.join(line)}{mark}\n" for line in lines)
     told = {job.id: job for job in squeue.hidden().parse(text, mark)}
     assert (told[309].planned, told[309].special) == (("n1", "n2"), "")
     assert (told[310].planned, told[310].special) == ((), "a number of switches")
