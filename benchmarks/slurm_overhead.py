@@ -23,7 +23,7 @@ from pilotfish.benchmarks.slurm_snapshot import Watch, cycle_on
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 REAL = Path(__file__).parents[1] / "tests" / "real"
-sys.path[:0] = [str(REAL / "slurm"), str(REAL)]
+sys.path[:0] = [str(REAL / "slurm"), str(REAL), str(REAL.parent)]
 from slurm_cluster import SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
 from slurm_work import Work  # noqa: E402

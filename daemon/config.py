@@ -25,7 +25,19 @@ from . import paths
 
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset(
-    ("policy", "objective", "budget", "time_limit", "seed", "cycle_seconds", "guard", "relearn", "log", "keep_days")
+    (
+        "policy",
+        "objective",
+        "budget",
+        "time_limit",
+        "seed",
+        "cycle_seconds",
+        "longest_cycle_seconds",
+        "guard",
+        "relearn",
+        "log",
+        "keep_days",
+    )
 )
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
@@ -175,6 +187,7 @@ class DaemonConfig(_Section):
     time_limit: float | None = Field(default=10.0, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**32)
     cycle_seconds: float = Field(default=1.0, ge=0.05, le=600)
+    longest_cycle_seconds: float = Field(default=30.0, ge=1, le=600)
     state_dir: FolderPath | None = None
     profiles: FilePath | None = None
     keep_days: float = Field(default=30.0, gt=0)
