@@ -64,6 +64,7 @@ def _site() -> Iterator[SlurmSite]:
             for node in range(1, site.nodes + 1):
                 taken = site.cpus - (node == site.nodes)
                 site.submit("sleep 36000", f"--nodelist=n{node}", f"--cpus-per-task={taken}", "--time=10:00:00")
+            site.until(lambda: not site.run("squeue", "--noheader", "--states=pending"), "the nodes to be taken")
             yield site
         finally:
             site.down()
@@ -80,9 +81,9 @@ def _fill(site: SlurmCluster, waiting: int, ours: int) -> None:
         for some in range(wanted, len(jobs), 500):  # also what a busy time has left
             site.run("scancel", *jobs[some : some + 500])
         begin = ["--begin=now+7200"] if comment != "none" else []
-        if wanted > len(jobs):
-            options = f"--comment={comment}", f"--cpus-per-task={site.cpus}", *begin
-            submit_many(site, wanted - len(jobs), *options)
+        options = f"--comment={comment}", f"--cpus-per-task={site.cpus}", *begin
+        for some in range(len(jobs), wanted, 100):
+            submit_many(site, min(100, wanted - some), *options)
 
 
 def _measured(site: SlurmSite, url: str, seconds: float, *, busy: bool) -> list[str]:

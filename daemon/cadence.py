@@ -46,7 +46,7 @@ class Need:
 
     Args:
         idle: nothing is handed over, and no job of ours waits or runs.
-        unsettled: an action failed, or its outcome is open.
+        unsettled: the outcome of an action is open, or cannot be written.
         change_s: seconds until something changes by itself; may be negative.
         end_s: seconds until the next forecast end of a job.
     """

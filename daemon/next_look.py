@@ -109,12 +109,11 @@ class NextLook(Observer):
         self.look_s = self._looked_at - report.began
         if active or self._idle_nodes:
             self._needed_at = now
-        failed = bool(report.rejected) or any(applied.error for applied in report.applied)
         elapsed_s = now - self._looked_at
         ends = [e.expected - snapshot.time - elapsed_s for e in active if e.expected and e.state is JobState.RUNNING]
         self.need = Need(
             idle=now - self._needed_at > LINGER_S,
-            unsettled=failed or bool(self._tracker.blocked) or any(_unsettled(e, snapshot.time) for e in active),
+            unsettled=bool(self._tracker.blocked) or any(_unsettled(e, snapshot.time) for e in active),
             change_s=self._next_change(snapshot, dry=report.dry) - snapshot.time - elapsed_s,
             end_s=min((end for end in ends if end > -NEAR_S), default=math.inf),
         )

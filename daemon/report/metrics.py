@@ -261,7 +261,7 @@ def node_watts(node: Node, threads: int) -> float | None:
 
 
 #: Methods that send requests. `apply` is counted by its action; the others send none.
-COUNTED = ("snapshot", "activity", "refresh", "recall", "usage", "preview", "forget")
+COUNTED = ("snapshot", "refresh", "recall", "usage", "preview", "forget")
 
 
 def metered(inner: Adapter, metrics: Metrics) -> Adapter:

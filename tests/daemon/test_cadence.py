@@ -166,6 +166,22 @@ def test_idle_it_sees_arrivals_and_only_these_before_the_bound(
     assert looks <= 2 + 1000.0 / pause
 
 
+def test_idle_on_a_busy_site_it_is_bound_by_its_share() -> None:
+    world = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
+    world.run(1000.0, Need(idle=True), 0.2)
+    assert 30 <= len(world.looks) <= 1 + 1000.0 / 20.0
+    costly = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
+    costly.run(1000.0, Need(idle=True), 0.5)
+    assert 1000.0 / 42.0 - 1 <= len(costly.looks) <= 1 + 1000.0 / 30.0
+
+
+def test_after_counts_moved_they_are_read_at_the_cadence_for_a_while() -> None:
+    world = World(Cadence(1.0), others=[100.0])
+    world.run(200.0)
+    lively = [time for time in world.counted if 102.0 < time < 130.0]
+    assert len(lively) >= 25 and len([time for time in world.counted if time > 140.0]) <= 35
+
+
 @given(nodes=moments)
 def test_nodes_that_report_are_looked_at_soon_but_seldom(nodes: list[float]) -> None:
     world = World(Cadence(1.0), nodes=nodes)

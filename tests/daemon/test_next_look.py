@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.adapters.base import Activity, AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.cadence import Cadence
 from pilotfish.daemon.next_look import LINGER_S, NextLook
@@ -93,6 +93,83 @@ def test_a_cancellation_is_open_until_the_job_has_ended(kit, polled: Polled) -> 
     polled.manager.refuse.clear()
     polled.need()
     assert not polled.need().unsettled
+
+
+def test_a_cancellation_whose_end_is_not_seen_yet_is_open(kit, polled: Polled) -> None:
+    flow = polled.bench.submit(kit.job("a", seconds=1000.0))
+    polled.need()
+    entry = polled.bench.cycle.tracker.queue.find(f"{flow}/a")
+    polled.need()
+    entry.cancel_wanted, entry.not_before = True, polled.manager.time + 100.0
+    assert polled.need().unsettled
+
+
+def test_what_cannot_be_written_is_open(polled: Polled) -> None:
+    assert not polled.need().unsettled
+    polled.bench.cycle.tracker.write_ahead.blocked = "the disk is full"
+    polled.bench.cycle.tracker.write_ahead.save = lambda: None
+    assert polled.need().unsettled
+
+
+def test_a_plan_is_made_again_in_time(kit, polled: Polled) -> None:
+    """The plan expects a start in 5 s: nothing else makes the daemon look before."""
+    for name in "abcdef":
+        polled.bench.submit(kit.job(name, seconds=1000.0))
+    polled.cadence.count(0.0, Activity(0))
+    polled.look.begin()
+    polled.bench.run(1, step_s=0.0)
+    polled.look.end(polled.bench.cycle.trigger, completed=True)
+    again = polled.bench.cycle.trigger.recheck_at - polled.manager.time
+    assert again < 30.0 and polled.cadence.due(changed=False) == pytest.approx(max(1.0, again))
+
+
+def test_a_cycle_that_failed_is_followed_by_another(polled: Polled) -> None:
+    polled.cadence.count(0.0, Activity(0))
+    polled.look.begin()
+    polled.look.end(polled.bench.cycle.trigger, completed=False)
+    assert polled.cadence.due(changed=False) == 1.0
+
+
+def test_counts_are_read_when_they_are_due_and_confirm_that_nothing_has_happened(polled: Polled) -> None:
+    asked, confirmed, counts = list[float](), list[float](), [Activity(0)]
+
+    def count() -> Activity:
+        asked.append(polled.clock)
+        return counts[0]
+
+    polled.manager.activity = count
+    polled.look._confirm = lambda: confirmed.append(polled.clock)
+    polled.look.begin()
+    polled.bench.run(1, step_s=0.0)
+    polled.look.end(polled.bench.cycle.trigger, completed=True)
+    assert asked == [0.0] and confirmed == []
+    while polled.clock < 40.0:
+        left = polled.look.left_s(changed=False)
+        assert left > 0
+        polled.clock += left
+    assert asked == [0.0, 12.0, 24.0, 36.0] and confirmed == asked[1:]
+    counts[0] = Activity(1)
+    polled.clock += polled.look.left_s(changed=False)
+    assert polled.look.left_s(changed=False) <= 0 and len(confirmed) == 3
+
+
+def test_counts_that_cannot_be_read_are_left_alone_and_the_cadence_holds(polled: Polled) -> None:
+    asked = list[float]()
+
+    def fail() -> Activity:
+        asked.append(polled.clock)
+        raise AdapterError("Access denied", kind="refused")
+
+    polled.manager.activity = fail
+    polled.bench.submit(polled.job)
+    while polled.clock < 130.0:
+        began = polled.look.begin()
+        polled.bench.run(1, step_s=0.0)
+        polled.look.end(polled.bench.cycle.trigger, completed=True)
+        polled.bench.cycle.trigger.changed = False
+        polled.clock += polled.look.left_s(changed=False)
+        assert polled.clock - began == pytest.approx(1.0)
+    assert asked == [0.0, 60.0, 120.0]
 
 
 def test_a_start_that_failed_is_tried_again_in_time(kit, polled: Polled) -> None:
