@@ -10,7 +10,8 @@ point (see `registry`) and run the contract tests on it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -115,6 +116,21 @@ class Capabilities:
     late_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Counts of what has happened; while a part is equal, nothing of it has happened.
+
+    Args:
+        arrivals: Jobs that were submitted or changed: one of them may be handed over.
+        others: All else that happened to jobs and nodes, such as starts and ends.
+        nodes: Nodes that reported, as they also do when nothing has happened.
+    """
+
+    arrivals: Hashable
+    others: Hashable = ()
+    nodes: Hashable = ()
+
+
 class Observe(Protocol):
     """What every adapter does: read the nodes and jobs.
 
@@ -194,6 +210,21 @@ class Observe(Protocol):
         return
 
 
+class Count(Protocol):
+    """What has happened, for much less than a snapshot costs, so that snapshots are read only when there is reason to.
+
+    It may miss something: a snapshot is read from time to time all the same.
+    """
+
+    def activity(self) -> Activity | None:
+        """Count what has happened, in one small request. Default: None, nothing is counted: each cycle reads all."""
+        return None
+
+    def next_change(self, now: float) -> float:
+        """Return when the last snapshot, of `now`, changes by time alone, epoch seconds. Default: inf, never."""
+        return math.inf
+
+
 class Launch(Protocol):
     """Jobs of our own. The resource manager keeps their keys, so that a job runs once, whatever is repeated."""
 
@@ -258,7 +289,7 @@ class PowerControl(Protocol):
         raise AdapterError(f"power off: {', '.join(action.nodes)} cannot be powered down", kind="refused")
 
 
-class Adapter(Observe, Launch, HandOver, Accounting, PowerControl, Protocol):
+class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protocol):
     """A resource manager. Derive from this class to inherit the defaults."""
 
     def apply(self, action: Action) -> None:

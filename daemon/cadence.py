@@ -1,49 +1,148 @@
-"""When the next cycle begins: at a fixed cadence, or earlier when something has happened.
+"""When the next cycle begins: when there is reason to look; without counts of what happens, at a fixed cadence.
 
-Rule: times are seconds of one monotonic clock. Whatever is heard, and however often, cycles that it causes take at most
-a share of LARGEST_SHARE of the time, so that a busy site is not asked without a pause.
+Rule: times are seconds of one monotonic clock. `every_s` is the fastest cadence. Where the resource manager counts what
+happens (`Activity`), only the counts are read at that cadence, half as often while they rest, and every IDLE_COUNT_S
+while nothing is handed over. A cycle follows as soon as
+
+- the counts have moved, and a few times after that (FOLLOW_S): Slurm frees nodes and dependencies a little later;
+- an event was heard (LOOKS_S), or the daemon itself has something new to plan;
+- a time comes at which something changes by itself, or an action is unsettled;
+- `longest_s` have passed, ten times as many while nothing is handed over: not everything is counted.
+
+Looking takes at most a share of the time: LARGEST_SHARE after events, POLL_SHARE at the cadence, unless LONGEST_REST_S
+have passed. While nothing is handed over it is IDLE_SHARE, unless `longest_s` have passed.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+
+from ..adapters.base import Activity
 
 #: Least seconds between the starts of two cycles.
 LEAST_GAP_S = 0.02
 #: Seconds from an event to the looks at what it was: Slurm reports the end of a job on one node 30 to 100 ms before the
 #: node is free (measured, 22.05), and that of a cancelled job on several nodes seconds before.
 LOOKS_S = (0.05, 0.3, 1.0, 3.0, 10.0)
-LARGEST_SHARE = 0.25
+#: Seconds from counts that moved to the looks after the first one.
+FOLLOW_S = (1.0, 3.0, 10.0)
+LARGEST_SHARE, POLL_SHARE, IDLE_SHARE = 0.25, 0.125, 0.01
+#: Longest pause, seconds, that a costly look makes necessary.
+LONGEST_REST_S = 10.0
+#: Seconds between two counts while nothing happens, and while nothing is handed over.
+QUIET_COUNT_S, IDLE_COUNT_S = 2.0, 12.0
+#: Seconds for which counts that moved, or a forecast end that is near, make the counts worth reading at the cadence.
+LIVELY_S, NEAR_S = 30.0, 10.0
+#: Least age of a look that nodes which reported make old, seconds: nodes also report when nothing has happened.
+NODES_S = 10.0
+#: While nothing is handed over, a whole look is so much rarer.
+IDLE_FACTOR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a cycle leaves to look for.
+
+    Args:
+        idle: nothing is handed over, and no job of ours waits or runs.
+        unsettled: the outcome of an action is open, or cannot be written.
+        change_s: seconds until something changes by itself; may be negative.
+        end_s: seconds until the next forecast end of a job.
+    """
+
+    idle: bool = False
+    unsettled: bool = False
+    change_s: float = math.inf
+    end_s: float = math.inf
 
 
 class Cadence:
-    """Says when the next cycle is due.
+    """Says when the next cycle is due, and when to read the counts.
 
     Args:
-        every_s: seconds between the starts of two cycles if nothing happens.
+        every_s: least seconds between two cycles that no event causes, and between two readings of the counts.
+        longest_s: most seconds between two cycles while jobs are handed over.
     """
 
-    def __init__(self, every_s: float) -> None:
-        self.every_s = every_s
-        self._began, self._gap_s = -math.inf, LEAST_GAP_S
+    def __init__(self, every_s: float, longest_s: float = 30.0) -> None:
+        self.every_s, self.longest_s = every_s, longest_s
+        self._began, self._gap_s, self._look_s = -math.inf, LEAST_GAP_S, 0.0
         self._looks: list[float] = []
+        self._follow: list[float] = []
+        self._need, self._change_at, self._end_at = Need(), math.inf, math.inf
+        self._counts: Activity | None = None  # the last ones, and those before the last look
+        self._looked_at: Activity | None = None
+        self._counted_at, self._moved_at = -math.inf, -math.inf
 
     def begin(self, now: float) -> None:
         """Note the start of a cycle."""
-        self._began = now
+        self._began, self._looked_at = now, self._counts
         self._looks = [look for look in self._looks if look > now]
+        self._follow = [look for look in self._follow if look > now]
 
-    def end(self, now: float) -> None:
-        """Note the end of a cycle."""
-        self._gap_s = max(LEAST_GAP_S, (now - self._began) / LARGEST_SHARE)
+    def end(self, now: float, need: Need = Need(), look_s: float = 0.0) -> None:
+        """Note the end of a cycle.
+
+        Args:
+            now: when it ended.
+            need: what it leaves to look for.
+            look_s: how long it looked, without planning and acting, seconds.
+        """
+        self._gap_s, self._look_s = max(LEAST_GAP_S, (now - self._began) / LARGEST_SHARE), look_s
+        self._need, self._change_at, self._end_at = need, now + need.change_s, now + need.end_s
 
     def hear(self, now: float) -> None:
         """Note that something has happened in the resource manager."""
         self._looks = [*self._looks[:1], *(now + after for after in LOOKS_S if after < self.every_s)]
+        self._follow = [now + after for after in LOOKS_S if after >= self.every_s]
+
+    def count(self, now: float, found: Activity | None) -> None:
+        """Note the counts that were read; None: they are not known, so that each cycle looks."""
+        before, self._counts, self._counted_at = self._counts, found, now
+        if before is None or found is None or (found.arrivals, found.others) == (before.arrivals, before.others):
+            return
+        self._moved_at = now
+        self._follow = [now + after for after in FOLLOW_S]
+
+    def counts_serve(self, now: float) -> bool:
+        """Return whether the counts are of just now, so that a cycle can begin without new ones."""
+        return self._counts is not None and now - self._counted_at < self.every_s / 2
+
+    def count_due(self) -> float:
+        """Return when to read the counts again; inf while they are not known."""
+        if self._counts is None:
+            return math.inf
+        fast = self._counted_at + self.every_s
+        slow = max(fast, self._counted_at + (IDLE_COUNT_S if self._need.idle else QUIET_COUNT_S))
+        if self._need.idle:
+            return slow
+        if self._counted_at - self._moved_at < LIVELY_S:
+            return fast
+        return min(slow, max(fast, self._end_at - NEAR_S)) if fast <= self._end_at + NEAR_S else slow
 
     def due(self, *, changed: bool) -> float:
         """Return when the next cycle is due; `changed`: the daemon itself has something new to plan."""
         if changed:
             return self._began + LEAST_GAP_S
         look = max(self._looks[0], self._began + self._gap_s) if self._looks else math.inf
-        return min(self._began + self.every_s, look)
+        return min(look, self._idle() if self._need.idle else self._busy())
+
+    def _busy(self) -> float:
+        soonest = self._began + max(self.every_s, min(self._look_s / POLL_SHARE, LONGEST_REST_S))
+        if self._counts is None or self._looked_at is None or self._need.unsettled:
+            return soonest
+        if (self._counts.arrivals, self._counts.others) != (self._looked_at.arrivals, self._looked_at.others):
+            return soonest
+        wanted = min([self._began + self.longest_s, self._change_at, *self._follow[:1]])
+        if self._counts.nodes != self._looked_at.nodes:
+            wanted = min(wanted, self._began + NODES_S)
+        return max(soonest, wanted)
+
+    def _idle(self) -> float:
+        soonest = self._began + max(self.every_s, min(self._look_s / IDLE_SHARE, self.longest_s))
+        if self._counts is None or self._looked_at is None:
+            return max(soonest, self._began + IDLE_COUNT_S)
+        if self._counts.arrivals != self._looked_at.arrivals:
+            return soonest
+        return max(soonest, self._began + IDLE_FACTOR * self.longest_s)

@@ -25,8 +25,8 @@ from . import paths
 
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
-    "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "guard", "relearn", "log",
-    "keep_days",
+    "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "longest_cycle_seconds",
+    "guard", "relearn", "log", "keep_days",
 ))  # fmt: skip
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
@@ -177,6 +177,7 @@ class DaemonConfig(_Section):
     time_limit: float | None = Field(default=10.0, gt=0)
     seed: int = Field(default=0, ge=0, lt=2**32)
     cycle_seconds: float = Field(default=1.0, ge=0.05, le=600)
+    longest_cycle_seconds: float = Field(default=30.0, ge=1, le=600)
     state_dir: FolderPath | None = None
     profiles: FilePath | None = None
     keep_days: float = Field(default=30.0, gt=0)

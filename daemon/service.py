@@ -1,8 +1,8 @@
 """The service: what is opened and closed, when a cycle runs, and what signals do.
 
-Rule: one thread; a cycle begins at a fixed cadence measured from the start of the one before, or earlier when
-something happened; a signal sets a flag and nothing else. READY=1 follows the first cycle, WATCHDOG=1 each completed
-cycle, also one that found the resource manager unreachable, because a restart of the daemon would not help.
+Rule: one thread; a cycle begins when there is reason to look (see `cadence`); a signal sets a flag and nothing else.
+READY=1 follows the first cycle, WATCHDOG=1 each completed cycle, also one that found the resource manager unreachable,
+because a restart of the daemon would not help. Counts that have not moved are as good as a cycle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..simulate.model.cluster import Cluster
 from .access import Access, uid_of
 from .apply import Applier, Live, Recording
 from .assembly import assemble
-from .cadence import Cadence
+from .cadence import IDLE_COUNT_S, Cadence
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -48,6 +48,7 @@ from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
+from .next_look import NextLook
 from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.problem import WINDOW, Options, Planner
 from .power_saving import PowerSaver
@@ -120,7 +121,7 @@ class Service:
         self._faults: set[str] = set()
         self._prune_at = time.monotonic() + PRUNE_FIRST_S
         self._age_clock = AgeClock()
-        self._cadence = Cadence(self.config.cycle_seconds)
+        self._cadence = Cadence(self.config.cycle_seconds, self.config.longest_cycle_seconds)
         self._events: EventSocket | None = None
 
     def run(self) -> int:
@@ -161,7 +162,6 @@ class Service:
             self._journal.keep_handed_over(self._adapter.name, time.time())
         preview = self._adapter.preview if self._show_commands else lambda action: ()
         applier: Applier = Recording(self._show, preview) if self._dry else Live(self._adapter)
-        power_saver = self._power_saver(applier)
         profiles = LearnedProfiles(self._profile_store(stack))
         self._drift = ProfileDrift(**self._drift_options())
         self._cycle = assemble(
@@ -177,7 +177,7 @@ class Service:
             recheck_s=max(1.0, config.cycle_seconds),
             profiles=profiles,
             drift=self._drift,
-            observers=lambda tracker: power_saver + ([] if self._dry else self._learners(stack, profiles, tracker)),
+            observers=lambda tracker: self._observers(stack, applier, profiles, tracker),
         )
         self._tracker = self._cycle.tracker
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
@@ -203,6 +203,14 @@ class Service:
             return None
         stack.callback(exporter.close)
         return exporter
+
+    def _observers(
+        self, stack: ExitStack, applier: Applier, profiles: LearnedProfiles, tracker: JobTracker
+    ) -> list[Observer]:
+        watch = self._adapter, tracker, self._cadence, time.monotonic, self._health.confirmed
+        self._next_look = NextLook(*watch, idle_nodes=self.config.power.save)
+        learners = [] if self._dry else self._learners(stack, profiles, tracker)
+        return [*self._power_saver(applier), *learners, self._next_look]
 
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""
@@ -307,40 +315,39 @@ class Service:
         enabled = relearn.enabled and not self._dry
         return {"bound": relearn.max_median_error, "window": relearn.window, "enabled": enabled}
 
-    def _patience_s(self) -> float:
-        """Return after how many seconds without a completed cycle the daemon counts as unhealthy."""
-        return max(10.0, 5 * self.config.cycle_seconds)
+    def _patience_s(self) -> float:  # without a completed cycle
+        return max(3 * IDLE_COUNT_S, 5 * self.config.cycle_seconds)
 
     def _loop(self) -> None:
         ready = False
         while not self._stop:
             if self._reload_wanted:
                 self._reload()
-            began = time.monotonic()
-            self._cadence.begin(began)
-            self._one_cycle()
-            self._cadence.end(time.monotonic())
+            began = self._next_look.begin()
+            self._next_look.end(self._cycle.trigger, completed=self._one_cycle())
             notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
             ready = True
             self._prune(began)
             self._pause()
 
-    def _one_cycle(self) -> None:
+    def _one_cycle(self) -> bool:
+        """Go through a cycle; return whether it was completed."""
         try:
             report = self._cycle.run()
         except AdapterError as error:
             if self._reachable:
                 log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
             self._reachable = False
-            return
+            return False
         except Exception as error:  # the daemon goes on; without a completed cycle its health turns bad
             self._report_fault(error)
-            return
+            return False
         if not self._reachable:
             log.warning("the cluster can be reached again")
         self._reachable = True
         self._faults.clear()
         self._health.completed(report.trouble)
+        return True
 
     def _report_fault(self, error: Exception) -> None:
         """Log an error that should not occur, once until a cycle is completed again."""
@@ -356,8 +363,7 @@ class Service:
         while not (self._stop or self._reload_wanted):
             self._server.serve()
             changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
-            left = self._cadence.due(changed=changed) - time.monotonic()
-            if left <= 0:
+            if (left := self._next_look.left_s(changed=changed)) <= 0:
                 return
             news = self._sleep(left) or news
 
@@ -418,6 +424,7 @@ class Service:
             self._drift.configure(**self._drift_options())
             self._health.patience_s = self._patience_s()
             self._cadence.every_s = self.config.cycle_seconds
+            self._cadence.longest_s = self.config.longest_cycle_seconds
             log.info("the configuration was reloaded: %s", ", ".join(sorted(changed & RELOADABLE)) or "nothing changed")
         notify("READY=1")
 

@@ -17,17 +17,21 @@ LONGEST_RECHECK_S = 60.0
 
 
 class Trigger:
-    """Says when to plan; `changed`: something the last plan does not know has happened.
+    """Says when to plan.
 
     Args:
         cache: the last plan, dropped when what it was made for has changed.
         recheck_s: seconds until a plan that has drifted is made again; doubles while nothing else happens.
+
+    Attributes:
+        changed: something that the last plan does not know has happened.
+        recheck_at: when to plan again if nothing happens, epoch seconds.
     """
 
     def __init__(self, cache: PlanCache, recheck_s: float = 1.0) -> None:
         self.cache, self.recheck_s, self._gap_s = cache, recheck_s, recheck_s
         self.changed = True
-        self._recheck_at = math.inf
+        self.recheck_at = math.inf
         self._node_states: tuple[NodeState, ...] = ()
         self._holding: Mapping[str, JobView] = {}
 
@@ -50,17 +54,17 @@ class Trigger:
         before, self._holding = self._holding, snapshot.jobs.holding
         freed = before is not self._holding and not before.keys() <= self._holding.keys()  # also by a neighbour
         news = self.changed or bool(events) or freed
-        if blocked or not (news or snapshot.time >= self._recheck_at):
+        if blocked or not (news or snapshot.time >= self.recheck_at):
             self.changed = news or blocked
             return False
         self.changed = False
         self._gap_s = self.recheck_s if news else min(2 * self._gap_s, LONGEST_RECHECK_S)
-        self._recheck_at = math.inf
+        self.recheck_at = math.inf
         return True
 
     def recheck(self, now: float, after_s: float) -> None:
         """Plan again `after_s` seconds after `now` (epoch seconds), but not before the present gap has passed."""
-        self._recheck_at = now + max(after_s, self._gap_s)
+        self.recheck_at = now + max(after_s, self._gap_s)
 
     def replan(self, now: float) -> None:
         """Plan again as soon as the present gap allows, and not from the last plan."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,13 @@ def test_a_benchmark_has_what_the_runner_calls(name: str) -> None:
     inspect.signature(module.measure).bind(True, **extra)
     assert ("traces" in inspect.signature(module.measure).parameters) == (name in runner.TRACED)
     assert module.__doc__
+
+
+@pytest.mark.parametrize("name", [name for name in runner.BENCHMARKS if name.startswith("slurm")])
+def test_it_finds_the_real_slurm_of_the_tests_by_itself(name: str, tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", f"import pilotfish.benchmarks.{name}"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-500:]
 
 
 def test_every_benchmark_is_in_the_list() -> None:

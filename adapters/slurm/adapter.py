@@ -22,7 +22,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
-from ..base import Adapter, AdapterError, Capabilities, Load
+from ..base import Activity, Adapter, AdapterError, Capabilities, Load
 from . import accounting_lookup, job_views, submission
 from .first_begins import FirstBegins
 from .job_update import LET_GO, OurChanges
@@ -165,6 +165,18 @@ class SlurmAdapter(Adapter):
         if missing or not ((timing and nodes_due) or self._resizes.look(self._jobs)):
             self._site_reader.refresh(self.transport, ours, self._cache.queue.pending.keys())
         return self._build_snapshot(now)
+
+    def activity(self) -> Activity:
+        """Count what has happened; one `sdiag`."""
+        return self.transport.activity()
+
+    def next_change(self, now: float) -> float:
+        """Return the next begin time of a job that its user or Slurm lets wait, or end or start of a reservation."""
+        standing = self._cache.standings.of
+        later = [job for job in self._jobs.values() if job.state is JobState.PENDING and (job.begin or 0.0) > now]
+        waits = [job.begin for job in later if standing(job, now)[0] is Ownership.WAITING]
+        reserved = [at for each in self._site_reader.site.reservations for at in (each.start, each.end)]
+        return min((at for at in (*waits, *reserved) if at is not None and at > now), default=math.inf)
 
     def _store_nodes(self, nodes: list[SlurmNode]) -> None:
         """Store nodes; node lists stay valid while the nodes have the same partitions and features."""

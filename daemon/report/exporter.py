@@ -37,6 +37,10 @@ class Health:
         """Note a completed cycle; `trouble` is what keeps jobs from being planned."""
         self._last, self._ready, self._trouble = self._clock(), True, trouble
 
+    def confirmed(self) -> None:
+        """Note that nothing has happened since the last completed cycle: it is as good as a new one."""
+        self._last = self._clock()
+
     @property
     def age_s(self) -> float:
         """Seconds since the last completed cycle (or since the start)."""

@@ -159,7 +159,9 @@ class Metrics:
         make(Gauge, "build_info", "Version of the running daemon.", ("version",)).labels(__version__).set(1)
         self.mode = make(Gauge, "mode", "1 for the mode the daemon is in, 0 for the others.", ("mode",))
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
-        self.snapshot_age = make(Gauge, "snapshot_age_seconds", "Age of the newest snapshot, as of the scrape.")
+        self.snapshot_age = make(
+            Gauge, "snapshot_age_seconds", "Seconds since a snapshot was read, or nothing had happened since."
+        )
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
         self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
         self.decisions = make(Counter, "decisions_total", "Decisions by outcome.", ("policy", "outcome"))

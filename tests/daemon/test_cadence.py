@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.cadence import LARGEST_SHARE, LEAST_GAP_S, LOOKS_S, Cadence
+from pilotfish.adapters.base import Activity
+from pilotfish.daemon.cadence import (
+    FOLLOW_S,
+    IDLE_COUNT_S,
+    IDLE_FACTOR,
+    IDLE_SHARE,
+    LARGEST_SHARE,
+    LEAST_GAP_S,
+    LONGEST_REST_S,
+    LOOKS_S,
+    NEAR_S,
+    NODES_S,
+    POLL_SHARE,
+    QUIET_COUNT_S,
+    Cadence,
+    Need,
+)
 
 
 def test_without_events_it_is_a_fixed_cadence() -> None:
@@ -69,3 +90,153 @@ def test_no_event_waits_longer_than_its_first_look(gaps: list[float]) -> None:
         now += gap
         cadence.hear(now)
         assert cadence.due(changed=False) <= max(first + LOOKS_S[0], 1000.0 + LEAST_GAP_S) + 1e-9
+
+
+Times = Sequence[float]
+
+
+class World:
+    """A resource manager that counts, and a daemon that goes by the cadence: `looks` and `counted` are when it did."""
+
+    def __init__(self, cadence: Cadence, arrivals: Times = (), others: Times = (), nodes: Times = ()) -> None:
+        self.cadence, self.moves = cadence, [sorted(times) for times in (arrivals, others, nodes)]
+        self.looks, self.counted = list[float](), list[float]()
+
+    def _count(self, now: float) -> None:
+        self.counted.append(now)
+        self.cadence.count(now, Activity(*(bisect_right(times, now) for times in self.moves)))
+
+    def run(self, until: float, need: Need = Need(), look_s: float = 0.05) -> None:
+        """Serve from 0; every look takes `look_s`."""
+        now = 0.0
+        while now < until:
+            if not self.cadence.counts_serve(now):
+                self._count(now)
+            self.cadence.begin(now)
+            self.looks.append(now)
+            now += look_s
+            self.cadence.end(now, need, look_s)
+            while now < (due := self.cadence.due(changed=False)) and now < until:
+                now = min(due, max(now, self.cadence.count_due()))
+                if now < due:
+                    self._count(now)
+
+    def seen_after(self, move: float) -> float:
+        """After how many seconds a look began that shows the move; inf if none did."""
+        return next((look - move for look in self.looks if look >= move), math.inf)
+
+
+moments = st.lists(st.floats(1.0, 900.0), max_size=40)
+EPS = 1e-6
+
+
+def test_while_nothing_happens_only_counts_are_read() -> None:
+    world = World(Cadence(1.0))
+    world.run(600.0)
+    assert len(world.looks) == 20 and 300 <= len(world.counted) <= 340
+    idle = World(Cadence(1.0))
+    idle.run(600.0, Need(idle=True))
+    assert len(idle.looks) == 2 and len(idle.counted) <= 60  # at 1 RPC and up to 5, less than 6 RPCs a minute
+
+
+@given(arrivals=moments, others=moments, look_s=st.floats(0.01, 3.0), every_s=st.sampled_from([0.2, 1.0, 5.0]))
+def test_what_is_counted_is_seen_in_time_and_at_its_share(
+    arrivals: list[float], others: list[float], look_s: float, every_s: float
+) -> None:
+    world = World(Cadence(every_s), arrivals, others)
+    world.run(1000.0, look_s=look_s)
+    pause = max(every_s, look_s, min(look_s / POLL_SHARE, LONGEST_REST_S))
+    for move in (*arrivals, *others):
+        assert world.seen_after(move) <= max(every_s, QUIET_COUNT_S) + pause + EPS
+    gaps = [late - early for early, late in zip(world.looks, world.looks[1:], strict=False)]
+    assert min(gaps) >= pause - EPS and max(gaps) <= max(30.0, pause) + max(every_s, QUIET_COUNT_S) + EPS
+
+
+@given(arrivals=moments, others=moments, nodes=moments, look_s=st.floats(0.01, 3.0))
+def test_idle_it_sees_arrivals_and_only_these_before_the_bound(
+    arrivals: list[float], others: list[float], nodes: list[float], look_s: float
+) -> None:
+    world = World(Cadence(1.0, 30.0), arrivals, others, nodes)
+    world.run(1000.0, Need(idle=True), look_s)
+    pause = max(1.0, min(look_s / IDLE_SHARE, 30.0))
+    for move in arrivals:
+        assert world.seen_after(move) <= IDLE_COUNT_S + pause + look_s + EPS
+    looks = len(world.looks)
+    assert looks <= 1 + len(arrivals) + 1000.0 / (IDLE_FACTOR * 30.0)
+    assert looks <= 2 + 1000.0 / pause
+
+
+def test_idle_on_a_busy_site_it_is_bound_by_its_share() -> None:
+    world = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
+    world.run(1000.0, Need(idle=True), 0.2)
+    assert 30 <= len(world.looks) <= 1 + 1000.0 / 20.0
+    costly = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
+    costly.run(1000.0, Need(idle=True), 0.5)
+    assert 1000.0 / 42.0 - 1 <= len(costly.looks) <= 1 + 1000.0 / 30.0
+
+
+def test_after_counts_moved_they_are_read_at_the_cadence_for_a_while() -> None:
+    world = World(Cadence(1.0), others=[100.0])
+    world.run(200.0)
+    lively = [time for time in world.counted if 102.0 < time < 130.0]
+    assert len(lively) >= 25 and len([time for time in world.counted if time > 140.0]) <= 35
+
+
+@given(nodes=moments)
+def test_nodes_that_report_are_looked_at_soon_but_seldom(nodes: list[float]) -> None:
+    world = World(Cadence(1.0), nodes=nodes)
+    world.run(1000.0)
+    assert all(world.seen_after(move) <= NODES_S + QUIET_COUNT_S + EPS for move in nodes)
+    gaps = [late - early for early, late in zip(world.looks, world.looks[1:], strict=False)]
+    assert min(gaps) >= NODES_S - EPS
+
+
+def test_it_looks_again_after_counts_that_moved_because_nodes_are_freed_later() -> None:
+    world = World(Cadence(1.0), others=[100.0])
+    world.run(125.0)
+    first = next(look for look in world.looks if look >= 100.0)
+    after = [look - first for look in world.looks if first < look < first + 11.0]
+    assert after == pytest.approx([max(each, 1.0) for each in FOLLOW_S], abs=0.1)
+
+
+@given(change_s=st.floats(-5.0, 100.0), end_s=st.floats(0.0, 100.0))
+def test_it_looks_when_something_changes_by_itself_and_counts_near_a_forecast_end(
+    change_s: float, end_s: float
+) -> None:
+    cadence = Cadence(1.0)
+    cadence.count(0.0, Activity(0))
+    cadence.begin(0.0)
+    cadence.end(0.0, Need(change_s=change_s, end_s=end_s))
+    assert cadence.due(changed=False) == min(max(1.0, change_s), 30.0)
+    now, counted = 0.0, []
+    while now < 60.0:
+        now = cadence.count_due()
+        counted.append(now)
+        cadence.count(now, Activity(0))
+    near = [time for time in counted if end_s - NEAR_S <= time <= end_s + NEAR_S]
+    assert all(late - early <= 1.0 + EPS for early, late in itertools.pairwise(near))
+    assert all(late - early <= QUIET_COUNT_S + EPS for early, late in itertools.pairwise(counted))
+
+
+@pytest.mark.parametrize("need", [Need(unsettled=True), Need()], ids=["unsettled", "no counts"])
+def test_it_looks_at_the_cadence_where_counts_do_not_serve(need: Need) -> None:
+    cadence = Cadence(1.0)
+    cadence.count(0.0, Activity(0) if need.unsettled else None)
+    cadence.begin(0.0)
+    cadence.end(0.02, need, 0.02)
+    assert cadence.due(changed=False) == 1.0
+    cadence.end(0.5, need, 0.5)  # a look of 500 ms is not made every second
+    assert cadence.due(changed=False) == pytest.approx(0.5 / POLL_SHARE)
+
+
+@given(st.lists(st.floats(0.001, 3.0), min_size=1, max_size=30), st.booleans())
+def test_it_is_never_later_than_the_bound(lengths: list[float], idle: bool) -> None:
+    """However costly a look is, and whatever the counts say."""
+    cadence, now = Cadence(1.0, 30.0), 0.0
+    for length in lengths:
+        cadence.count(now, Activity(0))
+        cadence.begin(now)
+        cadence.end(now + length, Need(idle=idle), length)
+        due = cadence.due(changed=False)
+        assert now + 1.0 <= due <= now + 30.0 * (IDLE_FACTOR if idle else 1.0)
+        now = due

@@ -6,20 +6,19 @@ jobs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 from time import time as machine_time
 from typing import Protocol
 
 from ....formats.hostlist import fold
-from ...base import AdapterError, ParseError
+from ...base import Activity, AdapterError, ParseError
 from .. import job_update, submission
 from ..placement import limits, partitions
 from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation
 from ..records import SlurmJob, SlurmNode
-from . import sacct, scontrol, squeue
+from . import sacct, scontrol, sdiag, squeue
 from .parsing import Record, Table
 from .rows import Unreadable
 from .runner import Runner
@@ -30,7 +29,6 @@ from .scontrol import Settings
 AHEAD_S = 5.0
 #: Time limit of a request for usage, seconds: it can be sent again at any time.
 USAGE_TIMEOUT_S = 5.0
-_TIME = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
 class Transport(Protocol):
@@ -52,6 +50,9 @@ class Transport(Protocol):
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds."""
+
+    def activity(self) -> Activity:
+        """Return counts of what has happened."""
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         """Change allowed fields of a job, all at once. Raises `NotDone` if Slurm was surely not asked to."""
@@ -168,12 +169,13 @@ class CommandTransport:
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds; one `sdiag`."""
-        printed = self._run(["sdiag"])
-        found = _TIME.search(printed)
-        if not found:
-            raise ParseError("sdiag: the answer has no time", argv=("sdiag",), stderr_tail=printed[:200])
-        self._offset = float(found[1]) - self._clock()
-        return float(found[1])
+        found = sdiag.time_of(self._run(["sdiag"]))
+        self._offset = found - self._clock()
+        return found
+
+    def activity(self) -> Activity:
+        """Return what has happened so far; one `sdiag`."""
+        return sdiag.activity(self._run(["sdiag"]))
 
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs; one `sacct`."""

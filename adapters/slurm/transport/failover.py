@@ -40,10 +40,11 @@ class FailoverTransport:
         self._whole: list[SlurmJob] = []
         self._hidden: dict[int, SlurmJob] = {}
         self.notes: Sequence[str] = (*rest.notes, *commands.notes)
-        # Only commands: slurmrestd shows limits as accounting has them, not as the controller applies them, and jobs of
-        # our own are submitted and cancelled as the user that runs us.
+        # Only commands: slurmrestd shows limits as accounting has them, not as the controller applies them, and not in
+        # every version counts of requests; jobs of our own are submitted and cancelled as the user that runs us.
         self.partitions, self.reservations = commands.partitions, commands.reservations
         self.limits, self.settings, self.resized = commands.limits, commands.settings, commands.resized
+        self.activity = commands.activity
         self.ended, self.usage = commands.ended, commands.usage
         self.submit, self.cancel, self.power_off = commands.submit, commands.cancel, commands.power_off
 

@@ -158,6 +158,7 @@ class GuardedTransport:
         self.reservations = _through(self._read, "reservations", inner.reservations)
         self.limits = _through(self._read, "limits", inner.limits)
         self.settings = _through(self._read, "settings", inner.settings)
+        self.activity = _through(self._read, "activity", inner.activity)
         self.time, self.close = _through(self._read, "time", inner.time), inner.close
         self.ended = _through(self._look_up, "ended", inner.ended)
         self.usage = _through(self._look_up_usage, "usage", inner.usage)

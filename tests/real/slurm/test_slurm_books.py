@@ -76,8 +76,9 @@ def metrics(daemon: SlurmDaemon) -> dict[str, float]:
 
 
 def sent(found: dict[str, float]) -> float:
-    """How many requests have gone out."""
-    return sum(number for name, number in found.items() if "adapter_request_seconds_count" in name)
+    """How many requests have gone out, without those for counters."""
+    requests = {name: number for name, number in found.items() if "adapter_request_seconds_count" in name}
+    return sum(number for name, number in requests.items() if 'call="activity"' not in name)
 
 
 def breaker(daemon: SlurmDaemon, service: str = "controller") -> str:
@@ -207,10 +208,9 @@ def test_a_cycle_costs_the_controller_what_the_guide_says(
     time.sleep(10.0)
     last, after = metrics(daemon), controller_reads(site)
     cycles = last["pilotfish_cycle_duration_seconds_count"] - first["pilotfish_cycle_duration_seconds_count"]
+    commands = sent(last) - sent(first)
     seen = {kind: after[kind] - before[kind] for kind in READS if after[kind] > before[kind]}
     each = sum(seen.values()) / cycles
-    record_property(
-        "measured", f"{cycles:.0f} cycles, {sent(last) - sent(first):.0f} commands, {each:.2f} RPCs: {seen}"
-    )
-    assert cycles >= 5 and sent(last) - sent(first) <= 3 * (cycles + 1)
+    record_property("measured", f"{cycles:.0f} cycles, {commands:.0f} commands, {each:.2f} RPCs: {seen}")
+    assert 0 < cycles <= 11 and commands <= 3 * (cycles + 1)
     assert int(stated[1]) * (1 - 1 / cycles) <= each <= int(stated[2]) * (1 + 1 / cycles)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.base import Activity, AdapterError, ParseError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.placement.limits import Limits
@@ -66,6 +66,10 @@ class Way:
     def time(self) -> float:
         self._called("time")
         return float(self.id)
+
+    def activity(self) -> Activity:
+        self._called("activity")
+        return Activity(self.id)
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self._called("update")

@@ -1,0 +1,54 @@
+"""What `sdiag` prints: the controller's clock, and how often each kind of request has reached it.
+
+Rule: a request that is not known to change nothing counts as a change, so that a newer Slurm is looked at too often
+rather than too seldom. Pure.
+Source: sdiag(1) of Slurm 22.05 to 25.05. Not counted: a node that stops answering, a begin time that is reached, and
+what follows from priorities alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...base import Activity, ParseError
+
+_TIME = re.compile(r"sdiag output at .*\((\d+)\)")
+_SINCE = re.compile(r"^Data since .*\((\d+)\)", re.MULTILINE)
+_JOBS = re.compile(r"^Jobs (submitted|started|completed|canceled|failed): *(\d+)", re.MULTILINE)
+_REQUEST = re.compile(r"^\s*([A-Z]\w+)\s*\( *\d+\)\s*count:(\d+)", re.MULTILINE)
+#: Frequent requests that change nothing of jobs and nodes, besides those named `..._INFO...`. Steps stay in their job.
+_READS = frozenset(
+    f"REQUEST_{name}" for name in (
+        "PING", "JOB_WILL_RUN", "JOB_READY", "JOB_END_TIME", "JOB_ID", "BATCH_SCRIPT", "PRIORITY_FACTORS", "AUTH_TOKEN",
+        "PERSIST_INIT", "JOB_SBCAST_CRED", "JOB_NOTIFY", "CONFIG", "CONTROL_STATUS", "BURST_BUFFER_STATUS", "CRONTAB",
+        "JOB_STEP_CREATE", "STEP_COMPLETE", "STEP_LAYOUT", "JOB_STEP_STAT", "JOB_STEP_PIDS", "UPDATE_JOB_STEP",
+    )
+)  # fmt: skip
+#: Requests by which a job may be handed over. `Jobs submitted` counts its submission.
+_ARRIVALS = frozenset(("REQUEST_UPDATE_JOB", "REQUEST_JOB_REQUEUE"))
+_NODES = frozenset(("MESSAGE_NODE_REGISTRATION_STATUS",))
+
+
+def time_of(text: str) -> float:
+    """Return the controller's clock, epoch seconds. Raises ParseError."""
+    if not (found := _TIME.search(text)):
+        raise ParseError("sdiag: the answer has no time", argv=("sdiag",), stderr_tail=text[:200])
+    return float(found[1])
+
+
+def activity(text: str) -> Activity:
+    """Return the counts. Raises ParseError if it has no counts."""
+    jobs = dict(_JOBS.findall(text))
+    requests = sorted(_REQUEST.findall(text.partition("by message type")[2].partition("by user")[0]))
+    since = _SINCE.search(text)
+    if not (jobs and requests and since):
+        raise ParseError("sdiag: the answer has no counts", argv=("sdiag",), stderr_tail=text[-200:])
+    submitted = ("submitted", jobs.pop("submitted", ""))
+    changes = [(name, many) for name, many in requests if name not in _NODES | _READS and "_INFO" not in name]
+    arrivals = [each for each in changes if each[0] in _ARRIVALS]
+    others = [each for each in changes if each[0] not in _ARRIVALS and "SUBMIT" not in each[0]]
+    return Activity(
+        (since[1], submitted, *arrivals),
+        (since[1], *sorted(jobs.items()), *others),
+        (since[1], *(each for each in requests if each[0] in _NODES)),
+    )

@@ -1,0 +1,133 @@
+"""When to look at the resource manager again: what a cycle leaves to look for, and the counts of what happens.
+
+Rule: whatever the daemon has to do at a certain time (let a job go, take a pin back, repeat a start, plan again), it
+sees in time; what others do is seen by counts and events. See `cadence`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..adapters.base import Adapter, AdapterError
+from ..simulate.model.snapshot import JobState, Snapshot
+from .cadence import NEAR_S, Cadence, Need
+from .report.cycle_report import CycleReport, Observer
+from .state.queue import Entry, Event
+from .systemd import notify
+from .tracker import PIN_S, JobTracker
+from .trigger import Trigger
+
+log = logging.getLogger("pilotfish.service")
+#: Seconds for which the daemon stays attentive after its last job: more are likely to follow.
+LINGER_S = 120.0
+#: Seconds for which a job that has left the queue is looked for at the cadence.
+MISSING_S = 60.0
+#: Seconds until counts that could not be read are read again.
+COUNT_AGAIN_S = 60.0
+
+
+class NextLook(Observer):
+    """Keeps `need`, what the last cycle leaves to look for, and `look_s`, how long it looked, seconds.
+
+    Args:
+        adapter: whose counts, pins and begin times matter.
+        tracker: whose jobs matter.
+        cadence: decides.
+        clock: seconds, monotonic.
+        confirm: called when the counts show that nothing has happened since the last cycle, as systemd's watchdog is.
+        idle_nodes: idle nodes are of interest, too: it is never idle.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        tracker: JobTracker,
+        cadence: Cadence,
+        clock: Callable[[], float],
+        confirm: Callable[[], None] = lambda: None,
+        *,
+        idle_nodes: bool = False,
+    ) -> None:
+        self._adapter, self._tracker, self._cadence, self._clock = adapter, tracker, cadence, clock
+        self._confirm, self._idle_nodes = confirm, idle_nodes
+        self._began = self._looked_at = self._needed_at = self._count_again_at = -math.inf
+        self.need, self.look_s = Need(), 0.0
+
+    def begin(self) -> float:
+        """Note the start of a cycle, with counts of just before; return when it is, monotonic seconds."""
+        if not self._cadence.counts_serve(self._clock()):
+            self._count()
+        self._began = self._clock()
+        self._cadence.begin(self._began)
+        return self._began
+
+    def end(self, trigger: Trigger, *, completed: bool) -> None:
+        """Note the end of the cycle; `trigger` says when to plan again."""
+        now, need, look_s = self._clock(), Need(unsettled=True), self._clock() - self._began
+        if completed:
+            need, look_s = self.need, self.look_s
+            plan_s = trigger.recheck_at - self._tracker.now - (now - self._began)
+            need = replace(need, change_s=min(need.change_s, plan_s if self._tracker.any_waiting else math.inf))
+        self._cadence.end(now, need, look_s)
+
+    def left_s(self, *, changed: bool) -> float:
+        """Return for how many seconds nothing is to be done, at most 0 if a cycle is due; read the counts if they are.
+
+        Args:
+            changed: the daemon itself has something new to plan.
+        """
+        now = self._clock()
+        if self._cadence.due(changed=changed) > now and self._cadence.count_due() <= now:
+            self._count()
+            if self._cadence.due(changed=False) > now:
+                self._confirm()
+                notify("WATCHDOG=1")
+        return min(self._cadence.due(changed=changed), self._cadence.count_due()) - self._clock()
+
+    def _count(self) -> None:
+        now, found = self._clock(), None
+        if now >= self._count_again_at:
+            try:
+                found = self._adapter.activity()
+            except AdapterError as error:
+                self._count_again_at = now + COUNT_AGAIN_S
+                log.debug("what has happened cannot be counted: %s", error)
+        self._cadence.count(self._clock(), found)
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """Note that the look is over."""
+        self._looked_at = self._clock()
+
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """Find out what is left. O(jobs)."""
+        if self._adapter.capabilities.events:
+            return  # it says itself when something happens
+        now, active = self._clock(), self._tracker.queue.active()
+        self.look_s = self._looked_at - report.began
+        if active or self._idle_nodes:
+            self._needed_at = now
+        elapsed_s = now - self._looked_at
+        ends = [e.expected - snapshot.time - elapsed_s for e in active if e.expected and e.state is JobState.RUNNING]
+        self.need = Need(
+            idle=now - self._needed_at > LINGER_S,
+            unsettled=bool(self._tracker.blocked) or any(_unsettled(e, snapshot.time) for e in active),
+            change_s=self._next_change(snapshot, dry=report.dry) - snapshot.time - elapsed_s,
+            end_s=min((end for end in ends if end > -NEAR_S), default=math.inf),
+        )
+
+    def _next_change(self, snapshot: Snapshot, *, dry: bool) -> float:
+        """Return when the next thing is to be done or seen, epoch seconds; a dry run does nothing about what is due."""
+        patience_s = max(PIN_S, self._adapter.capabilities.begins_within_s)
+        pinned = (view.pinned_since + patience_s for view in snapshot.jobs if view.pinned_since is not None)
+        due = (view.due for view in snapshot.jobs if view.offered and view.due is not None)
+        own = [at for at in (*pinned, *due) if at > snapshot.time or not dry]
+        retry_at = snapshot.time + self._tracker.retry_in(snapshot.time)
+        return min([self._adapter.next_change(snapshot.time), retry_at, *own])
+
+
+def _unsettled(entry: Entry, now: float) -> bool:
+    missing = entry.missed > 0 and now - entry.missed_since < MISSING_S
+    return entry.intent is not None or entry.cancel_wanted or missing
