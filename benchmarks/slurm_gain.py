@@ -86,20 +86,26 @@ LOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How jobs are handed over: held by a begin time or free to start, with or without profiles and events."""
+    """How jobs are handed over: held by a begin time or free to start, with or without profiles and events.
+
+    Args:
+        script: job_submit.lua decides which are held; the daemon has seen the same load before.
+    """
 
     held: bool = True
     profiles: bool = True
     events: bool = False
+    script: bool = False
 
     def __str__(self) -> str:
         return ", ".join((
-            "held" if self.held else "free", "profiles" if self.profiles else "no profiles",
+            "job_submit.lua" if self.script else "held" if self.held else "free",
+            "profiles" if self.profiles else "no profiles",
             "events" if self.events else "no events",
         ))  # fmt: skip
 
 
-WAYS = (Way(), Way(events=True), Way(profiles=False), Way(held=False, events=True))
+WAYS = (Way(), Way(events=True), Way(profiles=False), Way(held=False, events=True), Way(events=True, script=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +150,8 @@ def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]
                 runs[ours] = _run(slurm, core, drawn, None)
                 continue
             with served(slurm, prepare) as daemon:
+                if way.script:
+                    _run(slurm, core, load.drawn(seed + 1000), way)
                 runs[ours] = _run(slurm, core, drawn, way)
                 assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
     return runs[False], runs[True]
@@ -153,29 +161,43 @@ def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]
 def a_site(way: Way) -> Iterator[tuple[SlurmCluster, Callable[[SlurmDaemon], None]]]:
     """Run a Slurm that sends events if the way wants them; yield it with what prepares the daemon's files."""
     with tempfile.TemporaryDirectory(prefix="events-") as name:
-        folder, script = Path(name), REAL.parents[1] / "systemd" / "pilotfish-job-end.sh"
+        folder, job_end = Path(name), REAL.parents[1] / "systemd" / "pilotfish-job-end.sh"
         folder.chmod(0o755)
         socket, epilog = folder / "events.sock", folder / "epilog"
         epilog.write_text(f"#!/bin/sh\nPILOTFISH_EVENTS={socket} exec sh {folder / 'job-end.sh'}\n")
-        (folder / "job-end.sh").write_text(script.read_text())
+        (folder / "job-end.sh").write_text(job_end.read_text())
         epilog.chmod(0o755)
         extra = PLAIN + (f"EpilogSlurmctld={epilog}\n" if way.events else "")
-        with a_slurm(nodes=2, cpus=SLOTS, extra=extra) as slurm:
+        lua = _script(folder / "unheld") if way.script else ""
+        if way.script:
+            extra += "JobSubmitPlugins=lua\n"
+        with a_slurm(nodes=2, cpus=SLOTS, extra=extra, script=lua) as slurm:
 
             def prepare(daemon: SlurmDaemon) -> None:
-                _prepare(daemon, way, socket)
+                _prepare(daemon, way, folder)
 
             yield slurm, prepare
 
 
-def _prepare(daemon: SlurmDaemon, way: Way, socket: Path) -> None:
+def _script(unheld: Path) -> str:
+    """Return job_submit.lua with that file, which does not look for the socket."""
+    text = (REAL.parents[1] / "docs" / "slurm" / "job_submit.lua").read_text()
+    for old, new in (("/run/pilotfish/unheld", str(unheld)), ("/run/pilotfish/pilotfish.sock", "")):
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
     """Configure one core and some slots on each node, and profiles by name."""
     cluster = daemon.config.with_name("cluster.yaml")
     text = cluster.read_text().replace(f"cores: {SLOTS}", "cores: 1")
     cluster.write_text(text + f"oversubscription: {float(SLOTS)}\n")
     config = yaml.safe_load(daemon.config.read_text()) | {"without_gain": "release"}
     if way.events:
-        config["events"] = {"users": ["slurm"], "path": str(socket)}
+        config["events"] = {"users": ["slurm"], "path": str(folder / "events.sock")}
+    if way.script:
+        config["adapter"]["options"] = {"unheld_file": str(folder / "unheld")}
     daemon.config.write_text(yaml.safe_dump(config))
     if way.profiles:
         with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
@@ -203,7 +225,8 @@ def _run(slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]]
             line = CORES[core] if kind == "spin" else "sleep {seconds}"
             line = line.replace("{folder}", str(folder)).replace("{seconds}", str(seconds))
             line += f"; date +%s.%N >{ended}/$SLURM_JOB_ID"
-            job = work.add(line, "--cpus-per-task=1", "--mem=64M", *_handing(way, kind, seconds))
+            options = "--cpus-per-task=1", "--mem=64M", f"--job-name={kind}", *_handing(way, kind, seconds)
+            job = (work.add_plain if way and way.script else work.add)(line, *options)
             alone[job] = seconds
         while len(list(ended.iterdir())) < len(drawn):
             time.sleep(0.2)
@@ -225,6 +248,8 @@ def _handing(way: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
     if way is None:
         return "--begin=now", "--comment=none"
     tag = f";profile={kind}-{seconds}" if way.profiles else ""
+    if way.script:
+        return (f"--comment=pilotfish:{tag[1:]}",)
     return (f"--comment=pilotfish:hold=600{tag}",) if way.held else ("--begin=now", f"--comment=pilotfish:{tag[1:]}")
 
 

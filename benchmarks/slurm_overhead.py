@@ -33,10 +33,13 @@ _CALL = re.compile(r"(REQUEST_\w+)\s*\(\s*\d+\)\s*count:(\d+)\s*ave_time:\d+\s*t
 
 
 @contextmanager
-def a_slurm(nodes: int, cpus: int = 4, extra: str = PLAIN) -> Iterator[SlurmCluster]:
-    """Run a temporary Slurm; commands of this process use it."""
+def a_slurm(nodes: int, cpus: int = 4, extra: str = PLAIN, script: str = "") -> Iterator[SlurmCluster]:
+    """Run a temporary Slurm, with `script` as its job_submit.lua; commands of this process use it."""
     with tempfile.TemporaryDirectory(prefix="bench-slurm-", ignore_cleanup_errors=True) as name:
         slurm, before = SlurmCluster(Path(name) / "slurm", nodes=nodes, cpus=cpus, extra=extra), dict(os.environ)
+        if script:
+            slurm.config.parent.mkdir(parents=True)
+            slurm.config.with_name("job_submit.lua").write_text(script)
         try:
             slurm.up()
             os.environ |= slurm.environment

@@ -38,6 +38,7 @@ from .resize_watch import RESIZED, ResizeWatch
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
+from .unheld_kinds import UnheldKinds
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -92,6 +93,7 @@ class SlurmAdapter(Adapter):
         deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
+        unheld_file: Path | None = None,
     ) -> None:
         self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
@@ -102,6 +104,7 @@ class SlurmAdapter(Adapter):
         self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
+        self._unheld = UnheldKinds(unheld_file, clock)
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}
@@ -140,6 +143,7 @@ class SlurmAdapter(Adapter):
         record, begins = PinRecord(folder, read_only=read_only), FirstBegins(folder, read_only=read_only)
         self.changes = OurChanges(Marks(read_key(folder)), record, self.changes.takes, begins, self._time)
         self._writer.changes = self.changes
+        self._unheld.read_only = read_only
         self._look_again.update(self._jobs)
 
     @property
@@ -164,6 +168,7 @@ class SlurmAdapter(Adapter):
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.look(self._jobs)):
             self._site_reader.refresh(self.transport, ours, self._cache.queue.pending.keys())
+        self._unheld.write()
         return self._build_snapshot(now)
 
     def activity(self) -> Activity:
@@ -323,6 +328,7 @@ class SlurmAdapter(Adapter):
 
     def close(self) -> None:
         """Close connections; jobs go on."""
+        self._unheld.remove()
         self.transport.close()
 
     def place(self, action: Place) -> None:
@@ -346,6 +352,7 @@ class SlurmAdapter(Adapter):
         self._read_at[number] = -math.inf
         if (pin := self._writer.place(job, action.nodes)) is None:
             return
+        self._unheld.note_placed(job)
         # Until it is read again it counts as placed, so that no other job is put on its cores.
         self._look_again.add(number)
         judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
@@ -369,6 +376,8 @@ class SlurmAdapter(Adapter):
             return
         elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
             self._writer.change(job, LET_GO)
+            if action.no_gain:
+                self._unheld.note_released(job)
             if self._writer.recorder is None:
                 self.changes.note_let_go(job)
 

@@ -1,8 +1,9 @@
 -- Let jobs that are handed over to pilotfish wait for it for a few minutes, by a begin time that Slurm enforces.
 --
 -- Rule: the script sets a begin time and records it in the comment (`pilotfish:hold=SECONDS`, which shows pilotfish that
--- the begin time is not the user's), and nothing else. In doubt it leaves the job as the user wrote it. An error in this
--- script never refuses a job. It runs under the controller's locks, so it uses only its arguments.
+-- the begin time is not the user's), and nothing else. Kinds of jobs by which pilotfish gains nothing are not held. In
+-- doubt it leaves the job as the user wrote it. An error in this script never refuses a job. It runs under the
+-- controller's locks, so it uses only its arguments and a small file on a local disk.
 --
 -- Put it next to slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
 -- job_submit.lua of its own adds what is above `slurm_job_submit`, and calls `pilotfish_hold` at the end of its own.
@@ -15,6 +16,7 @@ local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true,
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
 local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of many jobs do not end in one moment
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
+local UNHELD = "/run/pilotfish/unheld"  -- kinds of jobs that pilotfish gains nothing by, which it writes; "": none
 local LONGEST = 1024      -- bytes: Slurm refuses a job whose comment has as many
 
 local turn = 0
@@ -41,6 +43,15 @@ local function with_hold(comment, hold)
    return (before .. "pilotfish" .. rest .. between .. "hold=" .. hold .. after):sub(2, -2)
 end
 
+-- Whether pilotfish has found that placing such jobs (of this user, with this name) gains nothing.
+local function is_unheld(job)
+   local file = UNHELD ~= "" and io.open(UNHELD)
+   if not file then return false end
+   local text = file:read(65536) or ""
+   file:close()
+   return ("\n" .. text):find(string.format("\n%d %s\n", job.user_id, job.name or ""), 1, true) ~= nil
+end
+
 local function is_set(text)
    return text ~= nil and text ~= ""
 end
@@ -63,6 +74,13 @@ end
 
 local function try_to_hold(job, partitions)
    if not (is_offered(job, partitions) and is_plain(job) and is_served()) then return end
+   if is_unheld(job) then -- it may be placed while it waits, but starts without that, too
+      local comment = job.comment or ""
+      if not comment:find("pilotfish", 1, true) and #comment < LONGEST - 10 then
+         job.comment = comment .. (comment == "" and "" or " ") .. "pilotfish"
+      end
+      return
+   end
    turn = (turn + 37) % 101 -- evenly spread, also over jobs that are submitted in one second
    local hold = math.floor(HOLD_S - SPREAD_S * turn / 101)
    local comment = with_hold(job.comment or "", hold)

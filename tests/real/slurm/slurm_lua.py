@@ -25,13 +25,13 @@ class LuaSlurm(SlurmCluster):
     def __init__(self, path: Path) -> None:
         super().__init__(path, nodes=2, extra=PLAIN + PLUGIN)
         self.script = self.config.with_name("job_submit.lua")
-        self.served = path / "shared" / "pilotfish.sock"
+        self.served, self.unheld = path / "shared" / "pilotfish.sock", path / "shared" / "unheld"
 
     def install(self, *changes: tuple[str, str]) -> None:
         """Put the script in place, with some of its text changed, such that the controller reads it again."""
         text = SCRIPT.read_text()
-        ours = [("PARTITIONS = {}", "PARTITIONS = {half = true}"), ("/run/pilotfish/pilotfish.sock", str(self.served))]
-        for old, new in (*ours, *changes):
+        paths = [("/run/pilotfish/pilotfish.sock", str(self.served)), ("/run/pilotfish/unheld", str(self.unheld))]
+        for old, new in (("PARTITIONS = {}", "PARTITIONS = {half = true}"), *paths, *changes):
             assert old in text, old
             text = text.replace(old, new, 1)
         if not self.script.exists() or self.script.read_text() != text:

@@ -59,9 +59,15 @@ class Work:
 
     def add(self, line: str, *options: str, grace_s: int = 600, tags: str = "") -> int:
         """Hand a job over."""
-        marked = f"echo $SLURM_JOB_ID $(date +%s.%N) $SLURMD_NODENAME >> {self.trail}; {line}"
+        return self._noted(line, lambda marked: hand_over(self.slurm, marked, *options, grace_s=grace_s, tags=tags))
+
+    def add_plain(self, line: str, *options: str) -> int:
+        """Submit a job without a begin time."""
+        return self._noted(line, lambda marked: self.slurm.submit(marked, *options))
+
+    def _noted(self, line: str, submit: Callable[[str], int]) -> int:
         now = time.time()
-        job = hand_over(self.slurm, marked, *options, grace_s=grace_s, tags=tags)
+        job = submit(f"echo $SLURM_JOB_ID $(date +%s.%N) $SLURMD_NODENAME >> {self.trail}; {line}")
         self.submitted[job] = now
         return job
 

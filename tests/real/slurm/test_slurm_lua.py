@@ -18,6 +18,7 @@ from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import profile_in
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.adapters.slurm.unheld_kinds import LOSSES
 from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
@@ -110,6 +111,45 @@ def test_a_daemon_places_them_and_without_one_no_job_is_held(lua: LuaSlurm, tmp_
         assert daemon.stop(signal.SIGTERM) == 0
     lua.served.unlink()
     assert seen(lua.submit("true", "--comment=pilotfish")).comment == "pilotfish"
+
+
+def test_kinds_by_which_nothing_is_gained_are_not_held_but_may_be_placed(lua: LuaSlurm) -> None:
+    uid = seen(lua.submit("true")).uid
+    lua.unheld.write_text(f"{uid}0 short\n{uid} short one\n")
+    try:
+        for options, comment in (
+            ((), "pilotfish"),
+            (("--comment=pilotfish:profile=a",), "pilotfish:profile=a"),
+            (("--comment=mine",), "mine pilotfish"),
+            ((f"--comment={'x' * 1014}",), "x" * 1014),
+        ):
+            job = seen(lua.submit("true", "--partition=half", "--job-name=short one", *options))
+            assert job.comment == comment and hold_seconds(job.comment) is None
+            assert job.begin is None or job.submit is None or job.begin <= job.submit + 2
+        for name in ("short", "one", "short one more", f"x\n{uid} short one"):
+            assert hold_seconds(seen(lua.submit("true", "--partition=half", f"--job-name={name}")).comment)
+        assert seen(lua.submit("true", "--partition=main", "--job-name=short one")).comment == ""
+    finally:
+        lua.unheld.unlink()
+
+
+def test_a_daemon_that_gains_nothing_by_a_kind_has_it_no_longer_held(lua: LuaSlurm, tmp_path: Path) -> None:
+    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus, unheld_file=str(lua.unheld))) as daemon:
+        daemon.config.write_text(daemon.config.read_text().replace("without_gain: place", "without_gain: release"))
+        daemon.start()
+        fillers = [lua.submit("sleep 60", "--cpus-per-task=4", f"--nodelist=n{node}") for node in (1, 2)]
+        lua.until(lambda: len(lua.run("squeue", "--noheader", "--states=running").split("\n")) >= 2, "full nodes")
+        jobs = [
+            lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4") for _ in range(LOSSES)
+        ]
+        eventually(lambda: lua.unheld.exists() and lua.unheld.read_text(), "the kind to be known")
+        assert lua.unheld.read_text() == f"{seen(jobs[0]).uid} tiny\n"
+        after = seen(lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4"))
+        other = seen(lua.submit("true", "--comment=pilotfish", "--job-name=another", "--cpus-per-task=4"))
+        assert after.comment == "pilotfish" and hold_seconds(other.comment)
+        assert daemon.stop(signal.SIGTERM) == 0
+        assert not lua.unheld.exists()
+        lua.run("scancel", *map(str, (*fillers, *jobs, after.id, other.id)))
 
 
 def test_an_error_in_the_script_refuses_no_job(lua: LuaSlurm) -> None:
