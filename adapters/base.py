@@ -264,6 +264,10 @@ class HandOver(Protocol):
         """
         raise AdapterError(f"{action.key}: no jobs can be placed through this adapter", kind="refused")
 
+    def note_gain(self, key: str, *, gained: bool) -> None:
+        """Learn whether it was worth holding a job to choose its nodes, for jobs like it. Default: not needed."""
+        return
+
     def release(self, action: Release) -> None:
         """Undo a pin that has not become a start, or end the hold of a job for good. Default: nothing is held."""
         return

@@ -15,6 +15,7 @@ from .planning.plan_cache import PlanCache
 from .planning.problem import Options, Planner
 from .report.cycle_report import CycleReporter, Observer
 from .report.forecast_errors import ForecastErrors
+from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
 from .state.journal import Journal, Unsaved
@@ -65,5 +66,5 @@ def assemble(
     guarded = GuardedPlanner(
         forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping
     )
-    watching = (latency, *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
+    watching = (latency, HoldAdvice(adapter), *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)

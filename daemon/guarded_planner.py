@@ -151,6 +151,7 @@ class GuardedPlanner:
             report.plan, report.policy = plan, policy
             gain = placement_gain(plan, problem, self.latency.cost_s)
             self.released = {} if self.options.place_all else gain.released
+            report.worth_holding = None if self.options.place_all else gain.worth_holding
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
             return plan, False
         return None, True

@@ -8,7 +8,6 @@ because a restart of the daemon would not help. Counts that have not moved are a
 from __future__ import annotations
 
 import logging
-import math
 import os
 import signal
 import sqlite3
@@ -29,6 +28,7 @@ from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .access import Access, uid_of
+from .age_clock import AgeClock
 from .apply import Applier, Live, Recording
 from .assembly import assemble
 from .cadence import IDLE_COUNT_S, Cadence
@@ -71,23 +71,6 @@ PRUNE_EVERY_S = 86400.0
 COMPILE_S = 900
 #: Seconds from the start of the daemon to the first pruning: time to correct a clock that is wrong after a boot.
 PRUNE_FIRST_S = 3600.0
-
-
-class AgeClock:
-    """A clock for the age of what ended: a wall clock that is set forward makes nothing older."""
-
-    def __init__(self) -> None:
-        self._least_offset_s = math.inf
-
-    def read(self, wall: float, now: float) -> float:
-        """Return the time, epoch seconds: never after `wall`, and it never advances faster than `now`.
-
-        Args:
-            wall: time of the wall clock, which may be set, epoch seconds.
-            now: monotonic seconds.
-        """
-        self._least_offset_s = min(self._least_offset_s, wall - now)
-        return now + self._least_offset_s
 
 
 class Service:
@@ -368,7 +351,7 @@ class Service:
             news = self._sleep(left) or news
 
     def _sleep(self, left: float) -> bool:
-        """Wait for a client, a signal, an event or the resource manager; return whether the latter had news."""
+        """Wait for a client, a signal, an event or the resource manager; return whether there is news for certain."""
         busy = self._reachable and self._tracker.any_running
         descriptor, events = self._adapter.fileno(), self._events.fileno() if self._events else None
         if busy and descriptor is None and self._adapter.capabilities.events:
@@ -378,9 +361,11 @@ class Service:
         with suppress(BlockingIOError):
             while os.read(self._wakeup, 4096):
                 pass
-        if self._events and events is not None and self._events.heard():
+        news, certain = descriptor is not None and self._adapter.wait(0.0), self._adapter.capabilities.events
+        heard = self._events is not None and self._events.heard()
+        if heard or (news and not certain):
             self._cadence.hear(time.monotonic())
-        return descriptor is not None and self._adapter.wait(0.0)
+        return news and certain
 
     def _prune(self, now: float) -> None:
         """Once a day, drop workflows that ended long ago, from the journal and from the adapter.

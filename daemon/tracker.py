@@ -206,8 +206,7 @@ class JobTracker:
                 if entry.plain_end is None and planned.id in plan.plain_finish_times:
                     entry.plain_end = snapshot.time + plan.plain_finish_times[planned.id]
                     self.queue.dirty[entry.key] = entry
-        held = ((key, why) for key, why in released.items() if problem.startable[key].held)
-        actions: list[Action] = [Release(key, why, no_gain=True) for key, why in held]
+        actions: list[Action] = [Release(key, why) for key, why in released.items() if problem.startable[key].held]
         for start, planned in starts(plan, problem):
             if start.key in released:
                 continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +38,7 @@ from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
 from .unheld_kinds import UnheldKinds
+from .unheld_watch import UnheldWatch
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -105,6 +105,7 @@ class SlurmAdapter(Adapter):
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_file, clock)
+        self._watch = UnheldWatch(unheld_file, clock) if unheld_file else None
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}
@@ -124,7 +125,6 @@ class SlurmAdapter(Adapter):
         self._changed_keys: set[str] = set()  # keys of jobs submitted or cancelled since the whole queue was read
         self._time, self._load = clock, load
         self._version = 0
-        self._awake = threading.Event()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -305,14 +305,15 @@ class SlurmAdapter(Adapter):
         return self._writer.recorder or self.transport
 
     def wait(self, timeout_s: float) -> bool:
-        """Sleep until `wake`: Slurm sends no events."""
-        woken = self._awake.wait(max(0.0, timeout_s))
-        self._awake.clear()
-        return woken
+        """Wait until job_submit.lua hands a job over; Slurm itself sends no events."""
+        if self._watch is not None:
+            return self._watch.read(timeout_s)
+        time.sleep(max(0.0, timeout_s))
+        return False
 
-    def wake(self) -> None:
-        """Make `wait` return."""
-        self._awake.set()
+    def fileno(self) -> int | None:
+        """Return a descriptor that is readable when job_submit.lua may have handed a job over."""
+        return None if self._watch is None or self._watch.descriptor < 0 else self._watch.descriptor
 
     def forget(self, key: str) -> None:
         """Drop what we know of a job; Slurm forgets by itself."""
@@ -329,6 +330,8 @@ class SlurmAdapter(Adapter):
     def close(self) -> None:
         """Close connections; jobs go on."""
         self._unheld.remove()
+        if self._watch is not None:
+            self._watch.close()
         self.transport.close()
 
     def place(self, action: Place) -> None:
@@ -352,11 +355,16 @@ class SlurmAdapter(Adapter):
         self._read_at[number] = -math.inf
         if (pin := self._writer.place(job, action.nodes)) is None:
             return
-        self._unheld.note_placed(job)
         # Until it is read again it counts as placed, so that no other job is put on its cores.
         self._look_again.add(number)
         judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
         self._last_snapshot = None
+
+    def note_gain(self, key: str, *, gained: bool) -> None:
+        """Note it for the kinds that job_submit.lua need not hold."""
+        number = job_views.id_in(key)
+        if number is not None and (job := self._jobs.get(number)) is not None:
+            self._unheld.note(job, gained=gained)
 
     def release(self, action: Release) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""
@@ -376,8 +384,6 @@ class SlurmAdapter(Adapter):
             return
         elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
             self._writer.change(job, LET_GO)
-            if action.no_gain:
-                self._unheld.note_released(job)
             if self._writer.recorder is None:
                 self.changes.note_let_go(job)
 

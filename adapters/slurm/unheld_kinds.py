@@ -1,8 +1,8 @@
 """Which kinds of jobs job_submit.lua need not hold back, because placing them has gained nothing for some time.
 
-Rule: a kind is a user with a name of job. After LOSSES releases in a row that say so it is written to a file that the
-script reads; its jobs are then handed over free to start. It is taken out when one of them is placed, and after a
-time, so that the next job of the kind is held and judged again: AGAIN_S, each time in vain twice as long, up to
+Rule: a kind is a user with a name of job. After LOSSES jobs in a row that were not worth holding it is written to a
+file that the script reads; its jobs are then handed over free to start. It is taken out when one was worth it, and
+after a time, so that the next job of the kind is held and judged again: AGAIN_S, each time in vain twice as long, up to
 LONGEST_S. Without the file all are held: whoever removes it loses time and nothing else.
 """
 
@@ -19,7 +19,7 @@ from ...trust import open_file
 from .records import SlurmJob
 
 log = logging.getLogger("pilotfish.adapters")
-#: Releases in a row, and seconds until a kind is tried again: first, and at most.
+#: Jobs in a row, and seconds until a kind is tried again: first, and at most.
 LOSSES, AGAIN_S, LONGEST_S = 5, 600.0, 4 * 3600.0
 #: Most kinds, and most bytes of a name: what the script reads under Slurm's locks stays small.
 MOST, LONGEST_NAME = 500, 100
@@ -51,12 +51,12 @@ class UnheldKinds:
         self._losses: dict[Kind, _Losses] = {}
         self._written: frozenset[Kind] | None = None
 
-    def note_released(self, job: SlurmJob) -> None:
-        """Note that placing a job would gain nothing. O(1)."""
+    def note(self, job: SlurmJob, *, gained: bool) -> None:
+        """Note whether it was worth holding a job. O(1)."""
         kind = job.uid, job.name
-        if self._path is None or not _fits(job.name):
-            return
         losses = self._losses.pop(kind, None) or _Losses()
+        if self._path is None or gained or not _fits(job.name):
+            return
         self._losses[kind] = losses  # the newest last
         losses.count += 1
         now = self._clock()
@@ -65,10 +65,6 @@ class UnheldKinds:
             losses.count = LOSSES - 1  # then one more is enough
         while len(self._losses) > 2 * MOST:
             del self._losses[next(iter(self._losses))]
-
-    def note_placed(self, job: SlurmJob) -> None:
-        """Note that a job was placed, since that gains: its kind is held. O(1)."""
-        self._losses.pop((job.uid, job.name), None)
 
     def write(self) -> None:
         """Write the file if the kinds have changed. O(kinds). A file that cannot be written is reported once."""

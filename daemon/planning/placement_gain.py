@@ -20,11 +20,20 @@ from .problem import NOW_S, Problem
 
 @dataclass(frozen=True, slots=True)
 class PlacementGain:
-    """What a plan gains, and what its placements cost, seconds; `released`: why jobs are not placed, by key."""
+    """What a plan gains, and what its placements cost.
+
+    Args:
+        gain_s: turnaround saved, seconds.
+        cost_s: cost of placing what waits, seconds.
+        released: why jobs are not placed, by key.
+        worth_holding: the gain is more than the cost of placing also what starts now, as if all jobs had been free to
+            start; None: not known.
+    """
 
     gain_s: float
     cost_s: float
     released: Mapping[str, str]
+    worth_holding: bool | None = None
 
 
 def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementGain:
@@ -51,18 +60,19 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
     offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
     waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
     cost = latency_s * sum(_ranks([offered[name] for name in waiting]))
+    worth = gain > latency_s * sum(_ranks(offered.values()))
     if gain > cost:
-        return PlacementGain(gain, cost, {})
+        return PlacementGain(gain, cost, {}, worth)
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
     why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
     own = {name for name in offered if not problem.startable[name].held}
-    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why))
+    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), worth)
 
 
-def _ranks(waiting: Iterable[PlannedJob]) -> Iterator[int]:
+def _ranks(jobs: Iterable[PlannedJob]) -> Iterator[int]:
     """Yield for each job the length of the longest chain of jobs that end before the next starts, up to this one."""
     ranks: dict[str, list[tuple[float, int]]] = {}  # node -> end and rank of each job so far
-    for job in sorted(waiting, key=lambda job: job.start_time):
+    for job in sorted(jobs, key=lambda job: job.start_time):
         before = [rank for name in job.nodes for end, rank in ranks.get(name, ()) if end <= job.start_time + NOW_S]
         rank = 1 + max(before, default=0)
         for name in job.nodes:

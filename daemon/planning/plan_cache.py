@@ -193,7 +193,8 @@ class PlanCache:
 
     def has_news(self) -> bool:
         """Return whether to end the running search for news; that happens once after each start from the cache."""
-        if self._served and not self.interrupted and self._adapter.fileno() is not None:
+        told = self._adapter.capabilities.events and self._adapter.fileno() is not None
+        if self._served and not self.interrupted and told:
             self.interrupted = self._adapter.wait(0.0)
             self._served = not self.interrupted
         return self.interrupted

@@ -43,7 +43,6 @@ class Release:
 
     key: str
     why: str = ""  # why the job is no longer held
-    no_gain: bool = False  # because placing it would gain nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,37 +33,37 @@ def kinds(file: Path, clock: Clock) -> UnheldKinds:
     return UnheldKinds(file, clock)
 
 
-def released(kinds: UnheldKinds, times: int, name: str = "spin", uid: int = 1000) -> None:
+def in_vain(kinds: UnheldKinds, times: int, name: str = "spin", uid: int = 1000) -> None:
     for _ in range(times):
-        kinds.note_released(SlurmJob(1, JobState.PENDING, name=name, uid=uid))
+        kinds.note(SlurmJob(1, JobState.PENDING, name=name, uid=uid), gained=False)
     kinds.write()
 
 
-def test_a_kind_is_written_after_some_releases_in_a_row(kinds: UnheldKinds, file: Path) -> None:
-    released(kinds, LOSSES - 1)
+def test_a_kind_is_written_after_some_in_a_row(kinds: UnheldKinds, file: Path) -> None:
+    in_vain(kinds, LOSSES - 1)
     assert file.read_text() == ""
-    released(kinds, 1)
+    in_vain(kinds, 1)
     assert file.read_text() == "1000 spin\n"
     assert file.stat().st_mode & 0o777 == 0o644
 
 
 def test_users_and_names_are_kinds_of_their_own(kinds: UnheldKinds, file: Path) -> None:
     for uid, name in ((1000, "spin"), (1001, "spin"), (1000, "nap")):
-        released(kinds, LOSSES - 1, name, uid)
+        in_vain(kinds, LOSSES - 1, name, uid)
     assert file.read_text() == ""
 
 
-def test_a_job_that_is_placed_ends_it_at_once(kinds: UnheldKinds, file: Path) -> None:
-    released(kinds, LOSSES)
-    kinds.note_placed(SlurmJob(2, JobState.PENDING, name="spin", uid=1000))
+def test_a_job_that_was_worth_it_ends_it_at_once(kinds: UnheldKinds, file: Path) -> None:
+    in_vain(kinds, LOSSES)
+    kinds.note(SlurmJob(2, JobState.PENDING, name="spin", uid=1000), gained=True)
     kinds.write()
     assert file.read_text() == ""
-    released(kinds, LOSSES - 1)
+    in_vain(kinds, LOSSES - 1)
     assert file.read_text() == ""
 
 
 def test_it_is_tried_again_and_then_rests_for_longer(kinds: UnheldKinds, file: Path, clock: Clock) -> None:
-    released(kinds, LOSSES)
+    in_vain(kinds, LOSSES)
     rests = []
     for _ in range(12):
         began = clock.now
@@ -71,19 +71,19 @@ def test_it_is_tried_again_and_then_rests_for_longer(kinds: UnheldKinds, file: P
             clock.now += AGAIN_S / 10
             kinds.write()
         rests.append(round((clock.now - began) / AGAIN_S))
-        released(kinds, 1)  # one job of the kind was held, in vain
+        in_vain(kinds, 1)  # one job of the kind was held, in vain
     assert rests[:4] == [1, 2, 4, 8] and max(rests) == LONGEST_S / AGAIN_S
 
 
 @pytest.mark.parametrize("name", ["", "a\n0 root", "é", "x" * (LONGEST_NAME + 1), "a\x00b"])
 def test_names_that_a_line_cannot_hold_are_left_out(kinds: UnheldKinds, file: Path, name: str) -> None:
-    released(kinds, 2 * LOSSES, name)
+    in_vain(kinds, 2 * LOSSES, name)
     assert file.read_text() == ""
 
 
 def test_the_file_stays_small(kinds: UnheldKinds, file: Path) -> None:
     for number in range(3 * MOST):
-        released(kinds, LOSSES, f"{number:0{LONGEST_NAME}}", 2**32 - 2)
+        in_vain(kinds, LOSSES, f"{number:0{LONGEST_NAME}}", 2**32 - 2)
     lines = file.read_text().splitlines()
     assert len(lines) == MOST and f"{3 * MOST - 1:0{LONGEST_NAME}}" in lines[-1]
     assert file.stat().st_size < 65536  # which is what the script reads
@@ -93,7 +93,7 @@ def test_without_a_file_or_read_only_nothing_is_written(tmp_path: Path, clock: C
     none, dry = UnheldKinds(None, clock), UnheldKinds(tmp_path / "unheld", clock)
     dry.read_only = True
     for kinds in (none, dry):
-        released(kinds, LOSSES)
+        in_vain(kinds, LOSSES)
         kinds.remove()
     assert not any(tmp_path.iterdir())
 
@@ -103,13 +103,13 @@ def test_a_file_that_cannot_be_written_is_reported_once(
 ) -> None:
     kinds = UnheldKinds(tmp_path / "missing" / "unheld", clock)
     for _ in range(3):
-        released(kinds, 0)
+        in_vain(kinds, 0)
     assert [record.getMessage() for record in caplog.records] == [
         f"{tmp_path}/missing/unheld cannot be written, so job_submit.lua holds every job: No such file or directory"
     ]
 
 
 def test_the_file_goes_with_the_daemon(kinds: UnheldKinds, file: Path) -> None:
-    released(kinds, LOSSES)
+    in_vain(kinds, LOSSES)
     kinds.remove()
     assert not file.exists()

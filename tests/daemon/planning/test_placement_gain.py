@@ -65,3 +65,20 @@ def test_what_is_not_known_gains_nothing_and_may_lose(unknown: str, gain: float)
 def test_a_plan_that_was_not_compared_is_carried_out() -> None:
     plan, problem = case({"a": (10.0, 10.0)})
     assert placement_gain(dataclasses.replace(plan, plain_finish_times={}), problem, latency_s=1.0).released == {}
+
+
+@pytest.mark.parametrize(
+    ("saved", "worth"),
+    [({"a": 0.0}, False), ({"a": 1.5}, True), ({"a": 2.5, "b": 0.0}, False), ({"a": 3.5, "b": 0.0}, True)],
+)
+def test_holding_is_worth_it_only_if_the_gain_pays_also_for_what_starts_now(
+    saved: dict[str, float], worth: bool
+) -> None:
+    ends = {name: 10.0 * rank for rank, name in enumerate(saved, 1)}
+    found = placement_gain(*case({name: (ends[name], ends[name] + saved[name]) for name in saved}), latency_s=1.0)
+    assert found.worth_holding is worth
+
+
+def test_a_plan_that_was_not_compared_says_nothing_of_holding() -> None:
+    plan, problem = case({"a": (10.0, 15.0)})
+    assert placement_gain(dataclasses.replace(plan, plain_finish_times={}), problem, 1.0).worth_holding is None

@@ -1,0 +1,22 @@
+"""A clock by which nothing gets older when the wall clock is set forward."""
+
+from __future__ import annotations
+
+import math
+
+
+class AgeClock:
+    """A clock for the age of what ended: a wall clock that is set forward makes nothing older."""
+
+    def __init__(self) -> None:
+        self._least_offset_s = math.inf
+
+    def read(self, wall: float, now: float) -> float:
+        """Return the time, epoch seconds: never after `wall`, and it never advances faster than `now`.
+
+        Args:
+            wall: time of the wall clock, which may be set, epoch seconds.
+            now: monotonic seconds.
+        """
+        self._least_offset_s = min(self._least_offset_s, wall - now)
+        return now + self._least_offset_s
