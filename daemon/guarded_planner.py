@@ -59,6 +59,8 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         available=problem.available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
         submitted=problem.submitted,
+        late={key for key, entry in problem.startable.items() if entry.offered},
+        latency_s=options.latency_s,
     )
 
 
@@ -137,7 +139,10 @@ class GuardedPlanner:
             objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
             limit = self._limit(began)
-            options = dataclasses.replace(self.options, policy=policy, objective=objective, should_stop=limit)
+            latency_s = self.latency.cost_s
+            options = dataclasses.replace(
+                self.options, policy=policy, objective=objective, should_stop=limit, latency_s=latency_s
+            )
             try:
                 plan = self._plan(problem, snapshot.cluster, options, report)
             except Exception as error:  # a policy must not take the daemon down
@@ -149,7 +154,7 @@ class GuardedPlanner:
                 return None, False
             self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
-            gain = placement_gain(plan, problem, self.latency.cost_s)
+            gain = placement_gain(plan, problem, latency_s)
             self.released = {} if self.options.place_all else gain.released
             report.worth_holding = None if self.options.place_all else gain.worth_holding
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))

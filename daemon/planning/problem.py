@@ -41,6 +41,7 @@ class Options:
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
         window: the most waiting jobs to consider, None = all.
+        latency_s: how much later than its nodes are free a job starts that was handed over, seconds.
         place_all: place every job that is handed over, also where that gains nothing (see `placement_gain`).
     """
 
@@ -52,6 +53,7 @@ class Options:
     should_stop: Callable[[], bool] | None = None
     window: int | None = None
     place_all: bool = False
+    latency_s: float = 0.0
 
 
 @dataclass(frozen=True)

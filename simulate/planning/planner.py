@@ -19,6 +19,7 @@ from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
 from .open_queue import OpenQueue
 from .simulation import Simulation
+from .start_latency import delayed
 from .uncertainty import within
 from .workflow_tables import scaling_notes
 
@@ -48,6 +49,8 @@ def plan(
     explanation_runs: int = EXPLANATION_RUNS,
     engine: str = "fluid",
     submitted: Sequence[Submitted] = (),
+    late: Collection[str] = (),
+    latency_s: float = 0.0,
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -69,6 +72,8 @@ def plan(
             with `seed` also for the jitter.
         submitted: what users submitted, for the objectives of a queue that goes on (see `open_queue`); empty: the
             workflow is all that there is.
+        late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
+        latency_s: by how much, seconds.
 
     Raises:
         ConfigError: unknown policy or engine, an energy objective on nodes of unknown power, or something that the
@@ -90,8 +95,15 @@ def plan(
     bound = lower_bound(simulation)
     queue = OpenQueue(simulation, submitted, objective) if submitted and objective.kind in QUEUE_KINDS else None
     request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs, queue)
-    mapped = POLICIES[policy](simulation, request)
+    searched = simulation
+    if late and latency_s > 0.0 and policy == "lookahead":
+        searched = Simulation(
+            delayed(workflow, late, latency_s), cluster, underway=underway, done=done, available=available
+        )
+    mapped = POLICIES[policy](searched, request)
     makespan, energy = mapped.makespan, mapped.energy_j
+    if searched is not simulation:
+        makespan, energy = mapped.mapping.follow(simulation)
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
     notes = tuple[str, ...]()
     if engine == "interval":
