@@ -264,8 +264,8 @@ class HandOver(Protocol):
         """
         raise AdapterError(f"{action.key}: no jobs can be placed through this adapter", kind="refused")
 
-    def note_gain(self, key: str, *, gained: bool) -> None:
-        """Learn whether it was worth holding a job to choose its nodes, for jobs like it. Default: not needed."""
+    def note_gain(self, key: str, gain_s: float) -> None:
+        """Learn what holding a job to choose its nodes has gained, seconds, for jobs like it. Default: not needed."""
         return
 
     def release(self, action: Release) -> None:

@@ -156,7 +156,7 @@ class GuardedPlanner:
             report.plan, report.policy = plan, policy
             gain = placement_gain(plan, problem, latency_s)
             self.released = {} if self.options.place_all else gain.released
-            report.worth_holding = None if self.options.place_all else gain.worth_holding
+            report.gain_of_holding_s = None if self.options.place_all else gain.of_holding_s
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
             return plan, False
         return None, True

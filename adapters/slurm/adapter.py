@@ -360,11 +360,11 @@ class SlurmAdapter(Adapter):
         judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
         self._last_snapshot = None
 
-    def note_gain(self, key: str, *, gained: bool) -> None:
+    def note_gain(self, key: str, gain_s: float) -> None:
         """Note it for the kinds that job_submit.lua need not hold."""
         number = job_views.id_in(key)
         if number is not None and (job := self._jobs.get(number)) is not None:
-            self._unheld.note(job, gained=gained)
+            self._unheld.note(job, gain_s)
 
     def release(self, action: Release) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""

@@ -1,9 +1,10 @@
-"""Which kinds of jobs job_submit.lua need not hold back, because placing them has gained nothing for some time.
+"""Which kinds of jobs job_submit.lua need not hold back, because holding them has gained nothing.
 
-Rule: a kind is a user with a name of job. After LOSSES jobs in a row that were not worth holding it is written to a
-file that the script reads; its jobs are then handed over free to start. It is taken out when one was worth it, and
-after a time, so that the next job of the kind is held and judged again: AGAIN_S, each time in vain twice as long, up to
-LONGEST_S. Without the file all are held: whoever removes it loses time and nothing else.
+Rule: a kind is a user with a name of job. Once FEWEST of its jobs were judged, and holding them lost time in the mean
+(the newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over free
+to start. It is taken out when the mean is a gain again, and after a time, so that one more job is held and judged:
+AGAIN_S, each time in vain twice as long, up to LONGEST_S. Without the file all are held: whoever removes it loses time
+and nothing else.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from ...trust import open_file
 from .records import SlurmJob
 
 log = logging.getLogger("pilotfish.adapters")
-#: Jobs in a row, and seconds until a kind is tried again: first, and at most.
-LOSSES, AGAIN_S, LONGEST_S = 5, 600.0, 4 * 3600.0
+#: Jobs until a kind is judged, and jobs that count.
+FEWEST, MEMORY = 5, 10
+#: Seconds until a kind is tried again: first, and at most.
+AGAIN_S, LONGEST_S = 600.0, 4 * 3600.0
 #: Most kinds, and most bytes of a name: what the script reads under Slurm's locks stays small.
 MOST, LONGEST_NAME = 500, 100
 
@@ -29,10 +32,11 @@ Kind = tuple[int, str]
 
 
 @dataclass(slots=True)
-class _Losses:
-    count: int = 0
+class _Gain:
+    jobs: int = 0
+    mean_s: float = 0.0
     until: float = 0.0  # it is not held until then, monotonic seconds
-    lasts_s: float = AGAIN_S
+    rest_s: float = AGAIN_S
 
 
 class UnheldKinds:
@@ -48,30 +52,31 @@ class UnheldKinds:
 
     def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
         self._path, self._clock, self.read_only = path, clock, False
-        self._losses: dict[Kind, _Losses] = {}
+        self._gains: dict[Kind, _Gain] = {}
         self._written: frozenset[Kind] | None = None
 
-    def note(self, job: SlurmJob, *, gained: bool) -> None:
-        """Note whether it was worth holding a job. O(1)."""
-        kind = job.uid, job.name
-        losses = self._losses.pop(kind, None) or _Losses()
-        if self._path is None or gained or not _fits(job.name):
+    def note(self, job: SlurmJob, gain_s: float) -> None:
+        """Note what holding a job has gained, seconds, negative if it has lost time. O(1)."""
+        if self._path is None or not _fits(job.name):
             return
-        self._losses[kind] = losses  # the newest last
-        losses.count += 1
+        kind = job.uid, job.name
+        self._gains[kind] = gain = self._gains.pop(kind, None) or _Gain()  # the newest last
+        gain.jobs += 1
+        gain.mean_s += (gain_s - gain.mean_s) / min(gain.jobs, MEMORY)
         now = self._clock()
-        if losses.count >= LOSSES and losses.until <= now:
-            losses.until, losses.lasts_s = now + losses.lasts_s, min(2 * losses.lasts_s, LONGEST_S)
-            losses.count = LOSSES - 1  # then one more is enough
-        while len(self._losses) > 2 * MOST:
-            del self._losses[next(iter(self._losses))]
+        if gain.mean_s > 0.0:
+            gain.until, gain.rest_s = now, AGAIN_S
+        elif gain.jobs >= FEWEST and gain.until <= now:
+            gain.until, gain.rest_s = now + gain.rest_s, min(2 * gain.rest_s, LONGEST_S)
+        while len(self._gains) > 2 * MOST:
+            del self._gains[next(iter(self._gains))]
 
     def write(self) -> None:
         """Write the file if the kinds have changed. O(kinds). A file that cannot be written is reported once."""
         if self._path is None or self.read_only:
             return
         now = self._clock()
-        kinds = frozenset([kind for kind, losses in self._losses.items() if losses.until > now][-MOST:])
+        kinds = frozenset([kind for kind, gain in self._gains.items() if gain.until > now][-MOST:])
         if kinds == self._written:
             return
         self._written = kinds

@@ -26,14 +26,14 @@ class PlacementGain:
         gain_s: turnaround saved, seconds.
         cost_s: cost of placing what waits, seconds.
         released: why jobs are not placed, by key.
-        worth_holding: the gain is more than the cost of placing also what starts now, as if all jobs had been free to
-            start; None: not known.
+        of_holding_s: the mean gain of the jobs that were handed over, less the cost of placing all of them, also those
+            that start now; None: not known.
     """
 
     gain_s: float
     cost_s: float
     released: Mapping[str, str]
-    worth_holding: bool | None = None
+    of_holding_s: float | None = None
 
 
 def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementGain:
@@ -60,13 +60,13 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
     offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
     waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
     cost = latency_s * sum(_ranks([offered[name] for name in waiting]))
-    worth = gain > latency_s * sum(_ranks(offered.values()))
+    each = (gain - latency_s * sum(_ranks(offered.values()))) / len(offered) if offered else None
     if gain > cost:
-        return PlacementGain(gain, cost, {}, worth)
+        return PlacementGain(gain, cost, {}, each)
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
     why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
     own = {name for name in offered if not problem.startable[name].held}
-    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), worth)
+    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), each)
 
 
 def _ranks(jobs: Iterable[PlannedJob]) -> Iterator[int]:

@@ -26,7 +26,7 @@ class CycleReport:
         began: when it began, seconds of the daemon's clock.
         dry: nothing is really done.
         policy: the one that made the plan, "" without a plan.
-        worth_holding: whether it was worth holding the jobs that the plan is for; None: not known.
+        gain_of_holding_s: what holding gains each job that the plan is for, seconds; None: not known.
         more: once its starts have happened there is more to plan.
         mode: of the daemon at the end of the cycle, one of `metrics.MODES`.
         trouble: what keeps jobs from being planned, or "".
@@ -39,7 +39,7 @@ class CycleReport:
     events: list[Event] = field(default_factory=list)
     plan: Plan | None = None
     policy: str = ""
-    worth_holding: bool | None = None
+    gain_of_holding_s: float | None = None
     applied: list[Applied] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
     more: bool = False

@@ -68,17 +68,15 @@ def test_a_plan_that_was_not_compared_is_carried_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("saved", "worth"),
-    [({"a": 0.0}, False), ({"a": 1.5}, True), ({"a": 2.5, "b": 0.0}, False), ({"a": 3.5, "b": 0.0}, True)],
+    ("saved", "each"),
+    [({"a": 0.0}, -1.0), ({"a": 1.5}, 0.5), ({"a": 2.0, "b": 0.0}, -0.5), ({"a": 4.0, "b": 0.0}, 0.5)],
 )
-def test_holding_is_worth_it_only_if_the_gain_pays_also_for_what_starts_now(
-    saved: dict[str, float], worth: bool
-) -> None:
+def test_holding_also_costs_what_starts_now(saved: dict[str, float], each: float) -> None:
     ends = {name: 10.0 * rank for rank, name in enumerate(saved, 1)}
     found = placement_gain(*case({name: (ends[name], ends[name] + saved[name]) for name in saved}), latency_s=1.0)
-    assert found.worth_holding is worth
+    assert found.of_holding_s == pytest.approx(each)
 
 
 def test_a_plan_that_was_not_compared_says_nothing_of_holding() -> None:
     plan, problem = case({"a": (10.0, 15.0)})
-    assert placement_gain(dataclasses.replace(plan, plain_finish_times={}), problem, 1.0).worth_holding is None
+    assert placement_gain(dataclasses.replace(plan, plain_finish_times={}), problem, 1.0).of_holding_s is None

@@ -23,25 +23,25 @@ class Told:
     """Only what is called of an adapter."""
 
     def __init__(self) -> None:
-        self.gains: dict[str, bool] = {}
+        self.gains: dict[str, float] = {}
 
-    def note_gain(self, key: str, *, gained: bool) -> None:
-        self.gains[key] = gained
+    def note_gain(self, key: str, gain_s: float) -> None:
+        self.gains[key] = gain_s
 
 
 @pytest.mark.parametrize(
-    ("worth", "dry", "expected"),
+    ("each", "dry", "expected"),
     [
-        (True, False, {"rm/1": True, "rm/2": True}),
-        (False, False, {"rm/1": False, "rm/2": False}),
+        (2.0, False, {"rm/1": 2.0, "rm/2": 2.0}),
+        (-1.0, False, {"rm/1": -1.0, "rm/2": -1.0}),
         (None, False, {}),
-        (True, True, {}),
+        (2.0, True, {}),
     ],
 )
-def test_what_was_done_is_passed_on_and_nothing_else(worth: bool | None, dry: bool, expected: dict[str, bool]) -> None:
+def test_what_was_done_is_passed_on_and_nothing_else(each: float | None, dry: bool, expected: dict[str, float]) -> None:
     adapter, job = Told(), Job("1", Profile((ThreadGroup(1, 1.0),)))
     done = [Place("rm/1", job, ("n1",)), Release("rm/2"), Cancel("rm/3")]
-    report = CycleReport(1, 0.0, dry=dry, worth_holding=worth, applied=[Applied(action) for action in done])
+    report = CycleReport(1, 0.0, dry=dry, gain_of_holding_s=each, applied=[Applied(action) for action in done])
     report.applied.append(Applied(Release("rm/4"), error="refused"))
     HoldAdvice(cast(Adapter, adapter)).on_cycle(report, SNAPSHOT)
     assert adapter.gains == expected

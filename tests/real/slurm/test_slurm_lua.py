@@ -18,7 +18,7 @@ from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import profile_in
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
-from pilotfish.adapters.slurm.unheld_kinds import LOSSES
+from pilotfish.adapters.slurm.unheld_kinds import FEWEST
 from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
@@ -140,7 +140,7 @@ def test_a_daemon_that_gains_nothing_by_a_kind_has_it_no_longer_held(lua: LuaSlu
         fillers = [lua.submit("sleep 60", "--cpus-per-task=4", f"--nodelist=n{node}") for node in (1, 2)]
         lua.until(lambda: len(lua.run("squeue", "--noheader", "--states=running").split("\n")) >= 2, "full nodes")
         jobs = [
-            lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4") for _ in range(LOSSES)
+            lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4") for _ in range(FEWEST)
         ]
         eventually(lambda: lua.unheld.exists() and lua.unheld.read_text(), "the kind to be known")
         assert lua.unheld.read_text() == f"{seen(jobs[0]).uid} tiny\n"
