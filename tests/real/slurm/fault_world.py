@@ -61,7 +61,9 @@ class World:
         self.site, self.folder = site, folder
         self.trail = site.shared() / f"trail-{time.time():.3f}"
         self.daemon = SlurmDaemon(folder, site.nodes, site.cpus, OPERATOR, timeout_s=5.0)
-        self.daemon.config.write_text(self.daemon.config.read_text().replace("cycle_seconds: 0.5", "cycle_seconds: 1"))
+        config = yaml.safe_load(self.daemon.config.read_text())
+        told = {"cycle_seconds": 1, "events": {"users": ["slurm"], "path": str(site.events)}}
+        self.daemon.config.write_text(yaml.safe_dump(config | told))
         self.shims = Shims(folder / "shims", OPERATOR, broken)
         self.daemon.environment |= self.shims.environment | site.environment
         self.jobs: dict[str, Job] = {}

@@ -22,6 +22,7 @@ from slurm_cluster import SlurmCluster, free_ports
 
 PROGRAMS = (*slurm_cluster.PROGRAMS, "slurmdbd", "slurmrestd", "sacctmgr", "sacct", "mariadbd", "mariadb-install-db")
 OPERATOR = "backup"
+JOB_END = Path(__file__).parents[3] / "systemd" / "pilotfish-job-end.sh"
 REST_USER = "nobody"
 SITE = """
 AuthAltTypes=auth/jwt
@@ -42,6 +43,7 @@ AccountingStoragePort={database}
 AccountingStoragePass={path}/munge/munged.sock
 AccountingStorageEnforce=associations,limits,qos
 AccountingStoreFlags=job_comment
+EpilogSlurmctld={path}/etc/job-end.sh
 SuspendProgram={path}/etc/suspend.sh
 ResumeProgram={path}/etc/resume.sh
 SuspendTime=86400
@@ -123,6 +125,7 @@ class SlurmSite(SlurmCluster):
     def __init__(self, path: Path, *, nodes: int = 8, cpus: int = 4, memory: int = 4096, extra: str = "") -> None:
         super().__init__(path, nodes=nodes, cpus=cpus, memory=memory, extra=extra)
         self.rest_socket = path / "rest" / "slurmrestd.sock"
+        self.events = path / "shared" / "events.sock"  #: slurmctld tells it of the end of each job
         self.ports: dict[str, int] = {}
 
     @property
@@ -227,6 +230,9 @@ class SlurmSite(SlurmCluster):
         super()._lay_out()
         for name, owner in (("mysql", "mysql"), ("rest", REST_USER), ("power", "slurm")):
             shutil.chown(self.path / name, owner)
+        script = self.path / "etc" / "job-end.sh"
+        script.write_text(JOB_END.read_text().replace("/run/pilotfish/events.sock", str(self.events)))
+        script.chmod(0o755)
         key = self.path / "etc" / "jwt_hs256.key"
         key.write_bytes(os.urandom(32))
         text = DATABASE.format(path=self.path, host=socket.gethostname().split(".")[0], **self.ports)
