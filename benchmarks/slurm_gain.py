@@ -8,13 +8,14 @@ hold in turns of 50 ms, so the figures do not depend on the machine's load.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ REAL = Path(__file__).parents[1] / "tests" / "real"
 sys.path[:0] = [str(REAL / "slurm"), str(REAL), str(REAL.parent)]
 from slurm_cluster import PLAIN, SlurmCluster, missing  # noqa: E402
 from slurm_daemon import SlurmDaemon  # noqa: E402
-from slurm_work import Work  # noqa: E402
+from slurm_work import Run, Work  # noqa: E402
 
 #: Turnaround over the run time alone, which counts as at least so many seconds (as in `simulate.replay.metrics`).
 TAU_S = 10.0
@@ -64,6 +65,7 @@ class Load:
     longest: int
     over_s: float
     computing: float = 2 / 3
+    slots: int = 1  # of a node, that each job takes
 
     def drawn(self, seed: int) -> list[tuple[float, str, int]]:
         """Return each job's arrival (seconds), kind and seconds."""
@@ -82,6 +84,8 @@ LOADS = {
     "jobs of 20 to 36 s at once": Load(15, 20, 36, 0.0),
     "jobs that only sleep": Load(15, 10, 20, 30.0, computing=0.0),
 }
+#: One job after the other on each node.
+CHAINS = Load(24, 2, 5, 0.0, computing=0.0, slots=SLOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,14 @@ class Way:
 
     Args:
         script: job_submit.lua decides which are held; the daemon has seen the same load before.
+        place: all jobs are placed, also where that gains nothing.
     """
 
     held: bool = True
     profiles: bool = True
     events: bool = False
     script: bool = False
+    place: bool = False
 
     def __str__(self) -> str:
         return ", ".join((
@@ -112,12 +118,17 @@ WAYS = (Way(), Way(events=True), Way(profiles=False), Way(held=False, events=Tru
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Makespan, means over jobs of turnaround and waiting, in seconds, and of the bounded slowdown."""
+    """Makespan, means over jobs of turnaround and waiting, in seconds, and of the bounded slowdown.
+
+    Args:
+        gap: median over jobs of the time from the end before it on its node to its first line, seconds.
+    """
 
     makespan: float
     turnaround: float
     waiting: float
     slowdown: float
+    gap: float
 
 
 NAMES = ("makespan", "turnaround", "waiting", "slowdown")
@@ -128,6 +139,13 @@ def measure(quick: bool) -> None:
     if why_not := missing():
         print(f"skipped: {why_not}")
         return
+    heading(f"{CHAINS.jobs} jobs, one after the other on two nodes, placed even where that gains nothing")
+    rows = []
+    for events in (False, True):
+        pairs = [compare("EMULATED", CHAINS, Way(events=events, place=True), seed) for seed in range(1 if quick else 3)]
+        gaps = ([result.gap for result in results] for results in zip(*pairs, strict=True))
+        rows.append(["events" if events else "no events", *map(_spread, gaps)])
+    table(("seconds from an end to the next first line", "Slurm alone", "with pilotfish"), rows)
     for core in CORES:
         if core == "REAL" and (quick or len(os.sched_getaffinity(0)) < 2):
             print("REAL cores are skipped: they need 2 CPUs and more than --quick")
@@ -149,11 +167,11 @@ def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]
         runs: dict[bool, Result] = {}
         for ours in (False, True) if seed % 2 else (True, False):
             if not ours:
-                runs[ours] = _run(slurm, core, drawn, None)
+                runs[ours] = _run(slurm, core, drawn, None, load.slots)
                 continue
             with served(slurm, prepare) as daemon:
                 _run(slurm, core, load.drawn(seed + 1000) if way.script else [(0.0, "nap", 1)], way)
-                runs[ours] = _run(slurm, core, drawn, way)
+                runs[ours] = _run(slurm, core, drawn, way, load.slots)
                 assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
     return runs[False], runs[True]
 
@@ -194,7 +212,7 @@ def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
     cluster = daemon.config.with_name("cluster.yaml")
     text = cluster.read_text().replace(f"cores: {SLOTS}", "cores: 1")
     cluster.write_text(text + f"oversubscription: {float(SLOTS)}\n")
-    config = yaml.safe_load(daemon.config.read_text()) | {"without_gain": "release"}
+    config = yaml.safe_load(daemon.config.read_text()) | {"without_gain": "place" if way.place else "release"}
     if way.events:
         config["events"] = {"users": ["slurm"], "path": str(folder / "events.sock")}
     if way.script:
@@ -212,7 +230,9 @@ def _profiles(seconds: float) -> tuple[Profile, Profile]:
     return Profile((spin,), name=f"spin-{seconds:g}"), Profile((nap,), name=f"nap-{seconds:g}")
 
 
-def _run(slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]], way: Way | None) -> Result:
+def _run(
+    slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]], way: Way | None, slots: int = 1
+) -> Result:
     """Submit the jobs at their times, wait for their end, and return the result; way None: Slurm alone."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
@@ -226,7 +246,7 @@ def _run(slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]]
             line = CORES[core] if kind == "spin" else "sleep {seconds}"
             line = line.replace("{folder}", str(folder)).replace("{seconds}", str(seconds))
             line += f"; date +%s.%N >{ended}/$SLURM_JOB_ID"
-            options = "--cpus-per-task=1", "--mem=64M", f"--job-name={kind}", *_handing(way, kind, seconds)
+            options = f"--cpus-per-task={slots}", "--mem=64M", f"--job-name={kind}", *_handing(way, kind, seconds)
             job = (work.add_plain if way and way.script else work.add)(line, *options)
             alone[job] = seconds
         while len(list(ended.iterdir())) < len(drawn):
@@ -234,14 +254,25 @@ def _run(slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]]
         time.sleep(0.5)
         ends = {int(path.name): float(path.read_text()) for path in ended.iterdir()}
     work.wait()
-    first, submitted = {job: runs[0].began for job, runs in work.runs().items()}, work.submitted
+    firsts, submitted = {job: runs[0] for job, runs in work.runs().items()}, work.submitted
+    first = {job: run.began for job, run in firsts.items()}
     turnaround = {job: ends[job] - submitted[job] for job in work.jobs}
     return Result(
         max(ends.values()) - min(submitted.values()),
         statistics.mean(turnaround.values()),
         statistics.mean(first[job] - submitted[job] for job in work.jobs),
         statistics.mean(max(1.0, turnaround[job] / max(alone[job], TAU_S)) for job in work.jobs),
+        statistics.median([*_gaps(firsts.values(), ends)] or [math.nan]),
     )
+
+
+def _gaps(firsts: Iterable[Run], ends: Mapping[int, float]) -> Iterator[float]:
+    """Yield the seconds from the last end on its node to the first line of each job but the first ones."""
+    runs = list(firsts)
+    for run in runs:
+        before = [ends[each.job] for each in runs if each.node == run.node and ends[each.job] <= run.began]
+        if before:
+            yield run.began - max(before)
 
 
 def _handing(way: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
