@@ -174,6 +174,7 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
         exit_code=job.exit_code if job.state.ended and job.state is not JobState.CANCELLED else None,
         signal=job.signal if job.state.ended else None,
         reason=job.reason if job.reason != "None" else "",
+        priority=None if begun or job.priority <= 0 else float(job.priority),
     )
 
 

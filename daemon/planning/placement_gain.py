@@ -1,10 +1,10 @@
 """Whether placing jobs gains more than it costs; where it does not, the resource manager starts them itself.
 
 Rule: the gain of a plan is what it saves against the resource manager's own order, in seconds of turnaround, summed
-over all submissions. Where a need is not known (a default profile), a saving would be a guess and counts as none; a
-loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource manager: a job that
-waits is later by that much, and once more for each job that waits ahead of it on its nodes. Without enough gain, a job
-that is held for us is released, and one that may start by itself is left alone.
+over all submissions, each by its weight. Where a need is not known (a default profile), a saving would be a guess and
+counts as none; a loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource
+manager: a job that waits is later by that much, and once more for each job that waits ahead of it on its nodes. Without
+enough gain, a job that is held for us is released, and one that may start by itself is left alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...formats.text import count, seconds
+from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Plan, PlannedJob
 from ..learning.job_profiles import has_default_profile
 from .problem import NOW_S, Problem
@@ -53,20 +54,21 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
     unknown = {job.id for job in problem.workflow.jobs if has_default_profile(job)}
     grouped = {name for each in problem.submitted for name in each.jobs}
     gain = 0.0
-    for names in (*(each.jobs for each in problem.submitted), *((name,) for name in ends.keys() - grouped)):
-        if here := [name for name in names if name in ends and name in plain]:
-            saved = max(plain[name] for name in here) - max(ends[name] for name in here)
+    alone = (Submitted((name,)) for name in ends.keys() - grouped)
+    for each in (*problem.submitted, *alone):
+        if here := [name for name in each.jobs if name in ends and name in plain]:
+            saved = each.weight * (max(plain[name] for name in here) - max(ends[name] for name in here))
             gain += saved if unknown.isdisjoint(here) else min(saved, 0.0)
     offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
     waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
     cost = latency_s * sum(_ranks([offered[name] for name in waiting]))
-    each = (gain - latency_s * sum(_ranks(offered.values()))) / len(offered) if offered else None
+    of_holding = (gain - latency_s * sum(_ranks(offered.values()))) / len(offered) if offered else None
     if gain > cost:
-        return PlacementGain(gain, cost, {}, each)
+        return PlacementGain(gain, cost, {}, of_holding)
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
     why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
     own = {name for name in offered if not problem.startable[name].held}
-    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), each)
+    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), of_holding)
 
 
 def _ranks(jobs: Iterable[PlannedJob]) -> Iterator[int]:

@@ -32,6 +32,8 @@ NOW_S = 1e-6
 ALMOST_DONE = 0.989
 #: More jobs make a search take seconds and improve nothing about the next hour.
 WINDOW = 256
+#: Least weight of a job among others; the site's priorities may differ by any factor.
+LIGHTEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +195,14 @@ def build_problem(
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, RunningJob] = {}
+    priorities: dict[str, float] = {}
     obstacles: dict[object, str | None] = {}
     active = queue.active()
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
     for entry in active:
         view = views.pop(entry.key, None)
+        if view is not None and view.priority is not None:
+            priorities[entry.key] = view.priority
         if busy(entry) or entry.intent is not None:
             if nodes := _known(entry.nodes, snapshot.cluster):
                 begun, expected = entry.start_time, entry.expected
@@ -229,11 +234,19 @@ def build_problem(
         done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
         running.append(RunningJob(other.job.id, other.nodes, done))
     available = _available(snapshot, [entry.job for entry in startable.values()])
-    submitted = tuple(_submitted(queue, {job.id for job in jobs}, snapshot.time))
+    names = {job.id for job in jobs}
+    weights = _weights({key: priority for key, priority in priorities.items() if key in names})
+    submitted = tuple(_submitted(queue, names, snapshot.time, weights))
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond, submitted)
 
 
-def _submitted(queue: Queue, planned: Collection[str], now: float) -> Iterator[Submitted]:
+def _weights(priorities: Mapping[str, float]) -> dict[str, float]:
+    """Return how much the wait of each job counts: its priority over their mean, from LIGHTEST to 1 / LIGHTEST."""
+    mean = sum(priorities.values()) / max(len(priorities), 1)
+    return {key: min(max(priority / mean, LIGHTEST), 1.0 / LIGHTEST) for key, priority in priorities.items()}
+
+
+def _submitted(queue: Queue, planned: Collection[str], now: float, weights: Mapping[str, float]) -> Iterator[Submitted]:
     """Yield what users submitted: a workflow is one, and so is each job that was handed over."""
     for submission in queue.submissions.values():
         together = [list(submission.entries.values())]
@@ -245,7 +258,8 @@ def _submitted(queue: Queue, planned: Collection[str], now: float) -> Iterator[S
             since = entries[0].since if submission.offered and keys else submission.submit_time
             if keys:
                 waited = 0.0 if since is None else max(0.0, now - since)
-                yield Submitted(keys, waited, max(ends) - now if ends else None)
+                weight = max(weights.get(key, 1.0) for key in keys)
+                yield Submitted(keys, waited, max(ends) - now if ends else None, weight)
 
 
 def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:

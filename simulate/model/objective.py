@@ -21,11 +21,13 @@ class Submitted:
         waited: seconds since the submission.
         plain_end: when the last would have ended in the resource manager's own order, as forecast at first; seconds
             from now. None: not forecast yet.
+        weight: how much its wait counts, above 0.
     """
 
     jobs: tuple[str, ...]
     waited: float = 0.0
     plain_end: float | None = None
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

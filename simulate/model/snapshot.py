@@ -84,6 +84,7 @@ class JobView:
     pid: int | None = None  # its first process, while it runs on this machine
     #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
     cores: tuple[tuple[int, ...], ...] = ()
+    priority: float | None = None  # of a waiting job, as the site weighs it; None = not known
 
 
 class JobViews(tuple[JobView, ...]):

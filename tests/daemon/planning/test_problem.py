@@ -7,6 +7,7 @@ import math
 import pytest
 
 from pilotfish.daemon.planning.problem import ALMOST_DONE, build_problem, next_due, starts
+from pilotfish.daemon.state.handed_over import HandedOver
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob
@@ -103,3 +104,28 @@ def test_starts_are_the_ready_jobs_planned_for_now(kit):
     assert next_due(plan, problem) == 3.0  # c waits for the end of a, which will be an event
     assert next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, jobs[:1]), problem) == pytest.approx(12.0)
     assert math.isinf(next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, ()), problem))
+
+
+@pytest.mark.parametrize(
+    ("priorities", "weights"),
+    [
+        ((1000.0, 2000.0, 3000.0), (0.5, 1.0, 1.5)),
+        ((7.0, 7.0, 7.0), (1.0, 1.0, 1.0)),
+        ((None, 10.0, 30.0), (1.0, 0.5, 1.5)),
+        ((None, None, None), (1.0, 1.0, 1.0)),
+        ((1.0, 1.0, 1e9), (0.1, 0.1, 3.0)),
+    ],
+)
+def test_jobs_count_by_their_priority(kit, priorities, weights):
+    jobs = [kit.job(name) for name in "abc"]
+    views = [
+        JobView(f"rm/{job.id}", job, JobState.PENDING, offered=True, priority=priority)
+        for job, priority in zip(jobs, priorities, strict=True)
+    ]
+    queue = Queue()
+    queue.add(HandedOver("rm", Workflow("rm", tuple(jobs)), 0.0))
+    cluster = kit.cluster()
+    problem = build_problem(queue, Snapshot(0.0, 1, cluster, (NodeState.UP,) * len(cluster.nodes), views))
+    assert {each.jobs: each.weight for each in problem.submitted} == {
+        (f"rm/{name}",): pytest.approx(weight) for name, weight in zip("abc", weights, strict=True)
+    }

@@ -118,3 +118,18 @@ def test_the_order_without_submissions_is_not_simulated() -> None:
         plan(Workflow("w", (spin("a", 1.0),)), cluster_of(1), objective=Objective("turnaround")).plain_finish_times
         == {}
     )
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_two_equal_jobs_the_one_that_counts_more_goes_first(first: str) -> None:
+    jobs = (spin("a", 100.0), spin("b", 100.0))
+    found = ends(planned(jobs, [Submitted((job.id,), weight=2.0 if job.id == first else 0.5) for job in jobs]))
+    assert found == pytest.approx({"a": 200.0, "b": 200.0} | {first: 100.0})
+
+
+def test_a_long_job_that_counts_enough_goes_before_a_short_one() -> None:
+    jobs = (spin("long", 100.0), spin("short", 60.0))
+    plain = ends(planned(jobs, each_alone(jobs)))
+    heavy = ends(planned(jobs, [Submitted(("long",), weight=5.0), Submitted(("short",), weight=0.5)]))
+    assert plain == pytest.approx({"short": 60.0, "long": 160.0})
+    assert heavy == pytest.approx({"long": 100.0, "short": 160.0})
