@@ -1,9 +1,9 @@
 """The same jobs under plain Slurm and with pilotfish, in pairs: turnaround, makespan and slowdown.
 
 Rule: each pair runs the same jobs at the same times, once under Slurm alone and once with pilotfish; which comes first
-alternates. Two nodes have one core each and some slots; jobs compute or sleep. REAL: the core is a CPU of this machine,
-to which the node's computing jobs are bound; Slurm and the daemon also use it. EMULATED: the core is a lock that jobs
-hold in turns of 50 ms, so the figures do not depend on the machine's load.
+alternates. Two nodes have one core each and some slots; jobs compute, stream memory or sleep. REAL: the core is a CPU
+of this machine, to which the node's busy jobs are bound; Slurm and the daemon also use it. EMULATED: the core is a lock
+that busy jobs hold in turns of 50 ms, so the figures do not depend on the machine's load; nothing stands for memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -36,6 +37,8 @@ from slurm_work import Run, Work  # noqa: E402
 #: Turnaround over the run time alone, which counts as at least so many seconds (as in `simulate.replay.metrics`).
 TAU_S = 10.0
 SLOTS = 3
+#: Of a node in the cluster file, bytes/s.
+MEMORY_BANDWIDTH = 1e10
 _SLICES = """/usr/bin/env python3 -S -c '
 import fcntl, sys, time
 core, left = open(sys.argv[1], "a"), {seconds}
@@ -52,26 +55,34 @@ import os, sys, time
 os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[int(sys.argv[1][1:]) - 1]])
 while time.process_time() < {seconds}:
     pass' $SLURMD_NODENAME"""
-#: Command of a job that computes, by what a core is.
-CORES = {"EMULATED": _SLICES, "REAL": _SPIN}
+_STREAM = """/usr/bin/env python3 -S -c '
+import os, sys
+os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[int(sys.argv[1][1:]) - 1]])
+source, target = bytes({block}), bytearray({block})
+for _ in range(int({seconds} * {rate})):
+    target[:] = source' $SLURMD_NODENAME"""
+#: Bytes that a streaming job copies at once: more than a core's caches hold.
+BLOCK = 24 * 2**20
+#: Command of each kind of busy job, by what a core is.
+CORES = {"EMULATED": {"spin": _SLICES, "stream": _SLICES}, "REAL": {"spin": _SPIN, "stream": _STREAM}}
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Jobs that arrive over a time: their number, least and most seconds alone, and the share that computes."""
+    """Jobs that arrive over a time: their number, least and most seconds alone, and the share that is busy."""
 
     jobs: int
     shortest: int
     longest: int
     over_s: float
-    computing: float = 2 / 3
+    busy: float = 2 / 3
     slots: int = 1  # of a node, that each job takes
 
     def drawn(self, seed: int) -> list[tuple[float, str, int]]:
         """Return each job's arrival (seconds), kind and seconds."""
         draw = random.Random(seed)
         times = sorted(draw.uniform(0.0, self.over_s) for _ in range(self.jobs))
-        kinds = ["spin"] * round(self.computing * self.jobs)
+        kinds = [("spin", "stream")[number % 2] for number in range(round(self.busy * self.jobs))]
         kinds += ["nap"] * (self.jobs - len(kinds))
         draw.shuffle(kinds)
         return [(at, kind, draw.randint(self.shortest, self.longest)) for at, kind in zip(times, kinds, strict=True)]
@@ -82,10 +93,10 @@ LOADS = {
     "jobs of 3 to 6 s": Load(24, 3, 6, 24.0),
     "jobs of 20 to 36 s": Load(15, 20, 36, 45.0),
     "jobs of 20 to 36 s at once": Load(15, 20, 36, 0.0),
-    "jobs that only sleep": Load(15, 10, 20, 30.0, computing=0.0),
+    "jobs that only sleep": Load(15, 10, 20, 30.0, busy=0.0),
 }
 #: One job after the other on each node.
-CHAINS = Load(24, 2, 5, 0.0, computing=0.0, slots=SLOTS)
+CHAINS = Load(24, 2, 5, 0.0, busy=0.0, slots=SLOTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +236,26 @@ def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
                     store.put(profile)
 
 
-def _profiles(seconds: float) -> tuple[Profile, Profile]:
-    spin, nap = ThreadGroup(1, seconds), ThreadGroup(1, seconds / 100, 0.01)
-    return Profile((spin,), name=f"spin-{seconds:g}"), Profile((nap,), name=f"nap-{seconds:g}")
+def _profiles(seconds: float) -> list[Profile]:
+    moved = 2 * BLOCK * _copies_per_second()  # read and written
+    groups = {
+        "spin": ThreadGroup(1, seconds),
+        "stream": ThreadGroup(1, seconds, bandwidth=min(moved, MEMORY_BANDWIDTH)),
+        "nap": ThreadGroup(1, seconds / 100, 0.01),
+    }
+    return [Profile((group,), name=f"{kind}-{seconds:g}") for kind, group in groups.items()]
+
+
+@cache
+def _copies_per_second() -> float:
+    """Return how often a job alone copies a block in a second on this machine."""
+    source, target = bytes(BLOCK), bytearray(BLOCK)
+    seconds = []
+    for _ in range(50):
+        began = time.perf_counter()
+        target[:] = source
+        seconds.append(time.perf_counter() - began)
+    return 1.0 / statistics.median(seconds)
 
 
 def _run(
@@ -243,8 +271,9 @@ def _run(
         began, alone = time.monotonic(), dict[int, int]()
         for at, kind, seconds in drawn:
             time.sleep(max(0.0, began + at - time.monotonic()))
-            line = CORES[core] if kind == "spin" else "sleep {seconds}"
+            line = CORES[core].get(kind, "sleep {seconds}")
             line = line.replace("{folder}", str(folder)).replace("{seconds}", str(seconds))
+            line = line.replace("{block}", str(BLOCK)).replace("{rate}", f"{_copies_per_second():.3f}")
             line += f"; date +%s.%N >{ended}/$SLURM_JOB_ID"
             options = f"--cpus-per-task={slots}", "--mem=64M", f"--job-name={kind}", *_handing(way, kind, seconds)
             job = (work.add_plain if way and way.script else work.add)(line, *options)

@@ -34,6 +34,8 @@ PAPER = ("loadavg", "slf", "let", "mom")
 HISTORY = 40
 #: Rounds of polishing to reserve evaluations for, and the largest share of the budget reserved.
 ROUNDS, SHARE = 2, 0.25
+#: Evaluations for each waiting job, and each other one or node, in a queue that goes on (12 waiting jobs get all).
+CHOICE = 32
 #: A value must be smaller by this factor to count as a gain over rounding.
 LESS = 1.0 - 1e-9
 
@@ -45,6 +47,11 @@ NextBest = tuple[float, int, tuple[float, float]]
 def default_budget(jobs: int) -> int:
     """Return the default number of evaluations: many for small workflows, a few rollouts for huge ones."""
     return max(24, min(3000, 400_000 // max(jobs, 1)))
+
+
+def queue_budget(jobs: int, waiting: int, nodes: int) -> int:
+    """Return the default for a queue that goes on: less where little waits, since its plan is needed now."""
+    return max(24, min(default_budget(jobs), CHOICE * waiting * max(waiting, nodes)))
 
 
 class Search:

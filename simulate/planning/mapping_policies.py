@@ -18,7 +18,7 @@ from ..model.job import Job
 from ..model.objective import Objective
 from ..model.plan import RunnerUp
 from .admission import fitting
-from .lookahead import LESS, Search, default_budget
+from .lookahead import LESS, Search, default_budget, queue_budget
 from .open_queue import OpenQueue
 from .search_moves import Candidate
 from .simulation import POLICY_CODES, Simulation
@@ -133,7 +133,12 @@ def _paper(name: str) -> MappingPolicy:
 
 def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     """Search; see the module `lookahead`."""
-    budget = default_budget(len(simulation.workflow.jobs)) if request.budget is None else request.budget
+    budget, jobs = request.budget, len(simulation.workflow.jobs)
+    if budget is None and request.queue is None:
+        budget = default_budget(jobs)
+    elif budget is None:
+        waiting = np.count_nonzero(simulation.world.jobs["state"] == layout.WAITING)
+        budget = queue_budget(jobs, int(waiting), len(simulation.cluster.nodes))
     stop, bound = request.should_stop, request.lower_bound
     search = Search(simulation, request.objective, request.seed, budget, stop, optimal=bound, queue=request.queue)
     search.run()

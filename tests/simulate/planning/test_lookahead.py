@@ -11,7 +11,7 @@ import pytest
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.objective import Objective
-from pilotfish.simulate.planning.lookahead import Search
+from pilotfish.simulate.planning.lookahead import Search, default_budget, queue_budget
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.search_moves import Candidate
 from pilotfish.simulate.planning.simulation import Simulation
@@ -102,3 +102,9 @@ def test_polishing_moves_jobs_while_the_plan_gains() -> None:
     assert {job: (node, value) for job, (node, value) in search.alternatives(0).items()} == {
         job: (1 - int(search.best.places[job]), pytest.approx(19.0 if job < 2 else 14.0)) for job in range(4)
     }
+
+
+def test_a_short_queue_is_searched_briefly_and_a_long_one_as_long_as_any_workflow() -> None:
+    assert queue_budget(1, 1, 2) == 64 and queue_budget(0, 0, 9) == 24
+    assert queue_budget(12, 12, 2) == default_budget(12)
+    assert queue_budget(500, 3, 4) <= default_budget(500)
