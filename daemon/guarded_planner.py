@@ -139,7 +139,7 @@ class GuardedPlanner:
             objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
             limit = self._limit(began)
-            latency_s = self.latency.cost_s
+            latency_s = self.latency.gap_s
             options = dataclasses.replace(
                 self.options, policy=policy, objective=objective, should_stop=limit, latency_s=latency_s
             )
@@ -154,7 +154,7 @@ class GuardedPlanner:
                 return None, False
             self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
-            gain = placement_gain(plan, problem, latency_s)
+            gain = placement_gain(plan, problem, self.latency.cost_s)
             self.released = {} if self.options.place_all else gain.released
             report.gain_of_holding_s = None if self.options.place_all else gain.of_holding_s
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))

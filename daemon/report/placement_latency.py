@@ -35,6 +35,7 @@ class PlacementLatency(Observer):
     def __init__(self, metrics: Metrics, queue: Queue, clock: Callable[[], float]) -> None:
         self._metrics, self._queue, self._clock = metrics, queue, clock
         self._costs = deque[float](maxlen=NEWEST)
+        self._starts = deque[float](maxlen=NEWEST)  # what the resource manager needed to start what was placed
         self._ended: dict[str, float] = {}  # node -> when its last job ended, epoch seconds
         self._sent: dict[str, float] = {}  # placed job -> when it was, by the resource manager's clock
         self._read_at = 0.0
@@ -43,6 +44,15 @@ class PlacementLatency(Observer):
     def cost_s(self) -> float:
         """Seconds that a placement costs beyond what the resource manager itself needs to start a job."""
         return statistics.median(self._costs) if len(self._costs) >= FEWEST else ASSUMED_S
+
+    @property
+    def gap_s(self) -> float:
+        """Seconds from an end to the start of the job that is placed after it.
+
+        Where times are stated in whole seconds, an end is seen too late by as much as a start is stated too early.
+        """
+        own = statistics.median(self._starts) if len(self._starts) >= FEWEST else 0.0
+        return max(0.0, self.cost_s + own)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Note when it was read."""
@@ -55,6 +65,7 @@ class PlacementLatency(Observer):
             if entry.state.ended and entry.finish_time is not None:
                 self._ended |= dict.fromkeys(entry.nodes, entry.finish_time)
             if entry.start_time is not None and (sent := self._sent.pop(entry.key, None)) is not None:
+                self._starts.append(entry.start_time - sent)
                 self._observe("started", entry.start_time - sent)
         if len(self._sent) > NEWEST:
             self._sent = {key: sent for key, sent in self._sent.items() if snapshot.time - sent < FOLLOWS_S}

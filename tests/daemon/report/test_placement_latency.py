@@ -1,0 +1,86 @@
+"""Where the time goes from an end to the next start, and what a placement is expected to cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pilotfish.daemon.apply import Applied
+from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, PlacementLatency
+from pilotfish.daemon.state.queue import Entry, Event, Queue
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.plan import Place
+from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
+
+CLUSTER = Cluster("c", (Node("n1", NodeType("t", 1, 2.0**30, 1e10)),))
+JOB = Job("a", Profile((ThreadGroup(1, 1.0),)))
+SEEN_S, DECIDED_S, SENT_S, STARTED_S = 0.5, 0.25, 0.125, 1.0
+
+
+class Played:
+    """Cycles in which a job has ended, and the next is placed on its node and starts."""
+
+    def __init__(self) -> None:
+        self.now, self.number = 100.0, 0
+        self.metrics = Metrics()
+        self.latency = PlacementLatency(self.metrics, Queue(), lambda: self.now)
+
+    def snapshot(self) -> Snapshot:
+        self.number += 1
+        return Snapshot(1e9 + self.now, self.number, CLUSTER, (NodeState.UP,), ())
+
+    def event(self, kind: str, name: str, **times: float) -> Event:
+        entry = Entry("rm", replace(JOB, id=name), 0)
+        entry.state = JobState.COMPLETED if "finish_time" in times else JobState.RUNNING
+        entry.nodes = ("n1",)
+        for field, value in times.items():
+            setattr(entry, field, value)
+        return Event(kind, entry, kind)
+
+    def turn(self, *, error: str = "", dry: bool = False) -> None:
+        """A job ends, and the next is placed; then it starts."""
+        name = f"j{self.number}"
+        seen = self.snapshot()
+        self.latency.on_snapshot(seen)
+        self.latency.on_events([self.event("ended", "before", finish_time=seen.time - SEEN_S)], seen)
+        began = self.now + DECIDED_S
+        self.now = began + SENT_S
+        done = Applied(Place(f"rm/{name}", JOB, ("n1",)), error=error, began=began, ended=self.now)
+        self.latency.on_cycle(CycleReport(self.number, 0.0, dry=dry, applied=[done]), seen)
+        sent = seen.time + DECIDED_S + SENT_S
+        self.now += 5.0
+        self.latency.on_events([self.event("started", name, start_time=sent + STARTED_S)], self.snapshot())
+
+    def count(self, phase: str) -> tuple[float, float]:
+        """How often a phase was measured, and the sum, seconds."""
+        get = self.metrics.registry.get_sample_value
+        name, labels = "pilotfish_placement_latency_seconds", {"phase": phase}
+        return get(f"{name}_count", labels) or 0.0, get(f"{name}_sum", labels) or 0.0
+
+
+def test_each_phase_is_measured() -> None:
+    played = Played()
+    played.turn()
+    for phase, seconds in (("seen", SEEN_S), ("decided", DECIDED_S), ("sent", SENT_S), ("started", STARTED_S)):
+        assert played.count(phase) == (1.0, pytest.approx(seconds))
+
+
+def test_what_a_placement_costs_is_assumed_until_it_was_measured() -> None:
+    played = Played()
+    for turn in range(FEWEST):
+        assert played.latency.cost_s == played.latency.gap_s == ASSUMED_S, turn
+        played.turn()
+    assert played.latency.cost_s == pytest.approx(SEEN_S + DECIDED_S + SENT_S)
+    assert played.latency.gap_s == pytest.approx(SEEN_S + DECIDED_S + SENT_S + STARTED_S)
+
+
+@pytest.mark.parametrize("what", [{"error": "refused"}, {"dry": True}])
+def test_what_did_not_happen_is_not_measured(what: dict[str, object]) -> None:
+    played = Played()
+    for _ in range(FEWEST):
+        played.turn(**what)  # type: ignore[arg-type]
+    assert played.count("sent") == (0.0, 0.0) and played.latency.cost_s == ASSUMED_S
