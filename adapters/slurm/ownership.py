@@ -34,6 +34,8 @@ EARLY_S, LATE_S = 15.0, 5.0
 #: Seconds for which a job is held back before it is bound to nodes, and seconds that must be left of them, or of our
 #: hold, when it is.
 HOLD_BACK_S, ENOUGH_S = 30.0, 20.0
+#: Seconds to which Slurm's times are exact: a begin time that we set to now may lie this far ahead.
+EXACT_S = 1.0
 #: Reasons with which Slurm would start the job if it had the nodes.
 _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "BeginTime", "Cleaning"))
 
@@ -142,6 +144,8 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
     if is_held(job, now):
         return Ownership.HELD, ""
     if job.begin is not None and job.begin > now:
+        if job.begin <= now + EXACT_S:
+            return Ownership.WAITING, "it may begin within a second"
         if job.restarts:
             return Ownership.WAITING, "Slurm lets it wait after a requeue"
         if begins_later(job) is None:

@@ -268,7 +268,7 @@ def node_watts(node: Node, threads: int) -> float | None:
 
 
 #: Methods that send requests. `apply` is counted by its action; the others send none.
-COUNTED = ("snapshot", "refresh", "recall", "usage", "preview", "forget")
+COUNTED = ("snapshot", "activity", "refresh", "recall", "usage", "preview", "forget")
 
 
 def metered(inner: Adapter, metrics: Metrics) -> Adapter:
@@ -297,5 +297,6 @@ class _MeteredAdapter:
             self._metrics.adapter_requests.labels(self._inner.name, call, "error").inc()
             self._metrics.adapter_errors.labels(error.kind).inc()
             raise
-        self._metrics.adapter_requests.labels(self._inner.name, call, "ok").inc()
+        if call != "activity" or result is not None:  # else nothing was asked
+            self._metrics.adapter_requests.labels(self._inner.name, call, "ok").inc()
         return result

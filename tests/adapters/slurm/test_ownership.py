@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm import create
-from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of
+from pilotfish.adapters.slurm.ownership import EXACT_S, Ownership, Selection, hold_seconds, is_held, ownership_of
 from pilotfish.adapters.slurm.placement.node_constraints import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -57,6 +57,14 @@ def test_ownership(changed: dict[str, object], expected: Ownership) -> None:
     what, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)  # type: ignore[arg-type]
     assert what is expected
     assert bool(why) is (expected is Ownership.WAITING or "part" in changed or "reservation" in changed)
+
+
+@given(st.integers(-40, 40).map(lambda eighths: eighths / 8))
+def test_no_user_is_said_to_have_moved_a_begin_time_that_is_now(ahead: float) -> None:
+    """We set begin times to now, and Slurm counts whole seconds."""
+    what, why = ownership_of(replace(OURS, begin=NOW + ahead), BY_COMMENT, NOW)
+    assert what is (Ownership.FREE if ahead <= 0 else Ownership.WAITING)
+    assert ("moved" in why) is (ahead > EXACT_S) and ("within a second" in why) is (0 < ahead <= EXACT_S)
 
 
 @given(st.text(), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))

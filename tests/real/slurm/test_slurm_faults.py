@@ -102,7 +102,8 @@ def test_a_service_that_was_stopped(slurm: SlurmCluster, daemon: Watched, who: s
     work.wait()
     work.each_ran_once()
     eventually(lambda: "the cluster can be reached again" in daemon.said(), "a word about its return")
-    assert errors > 0 and daemon.said().count("cannot be reached") == daemon.said().count("can be reached again") == 1
+    assert errors > 0, daemon.said()
+    assert daemon.said().count("cannot be reached") == daemon.said().count("can be reached again") == 1
     went_on(daemon)
 
 

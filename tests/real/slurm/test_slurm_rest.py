@@ -192,7 +192,8 @@ def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTran
     assert site.show(jobs[2])["ReqNodeList"] == "n7"
     adapter.apply(Release(f"slurm/{jobs[2]}"))
     assert site.show(jobs[2])["ReqNodeList"] == "(null)"
-    views = {view.key: view for view in adapter.snapshot().jobs}
+    begins = "it may begin within a second"  # Slurm's times are whole seconds
+    site.until(lambda: all(view.waits != begins for view in adapter.snapshot().jobs), "its begin time to pass")
     site.run("scancel", str(jobs[2]))
     adapter.apply(Place(f"slurm/{jobs[2]}", views[f"slurm/{jobs[2]}"].job, ("n6",)))  # ended meanwhile: nothing to do
     assert not [argv for argv in told if argv[:2] == ["scontrol", "update"]]
