@@ -175,11 +175,18 @@ def each(*columns: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.tuples(*map(st.sampled_from, columns))
 
 
+#: In the end only a job without work waits: of the work of the others, summed in thirds, nothing may be left behind.
+WORKLESS = [
+    (0.0, 2.0, 2.0, 1), (0.5, 1.0, 1.0, 1), (0.5, 3.0, 8.0, 2), (1 / 3, 1.0, 34 / 3, 4), (0.0, 0.0, 1 / 3, 1),
+    (0.0, 1.0, 8.0, 2), (0.0, 0.0, 0.0, 1),
+]  # fmt: skip
+DOUBLING = Saving(Strict("fcfs"), keeper=Inertial(2.0, 1.0, "double", "later", "event"))
 MIXED = st.one_of(each([0.0, 0.5], TIMES, WHOLE, range(1, 5)), each([0.0, 1 / 3, 0.5], THIRDS, THIRDS, range(1, 5)))
 
 
 @given(st.lists(MIXED, min_size=6, max_size=40), st.sampled_from([3, 4, 5, 8]),
        st.builds(Saving, BASES, SHUTDOWNS, st.one_of(st.none(), CAPS, BUDGETS), INERTIAL), POWERS)  # fmt: skip
+@example(WORKLESS, 8, DOUBLING, Powers(1.0, 2.0, 1.0, 2.0, 0.0, 2.0, 0.0, 0.5, 0.0))
 @settings(max_examples=400, deadline=None)
 def test_it_equals_the_reference_with_an_incremental_horizon(
     rows: list[Any], machine: int, policy: Saving, powers: Powers

@@ -77,7 +77,10 @@ def _begin(world, rank, now):
     if world.count[Count.LIMIT] >= BUDGET:
         remove_area(world, rank)
     world.count[WAITING] -= 1
-    world.clock[Clock.LOAD] = world.clock[Clock.LOAD] - _load(world, rank) if world.count[WAITING] > 0 else 0.0
+    area = _load(world, rank)
+    world.count[Count.LOADED] -= area > 0.0
+    left = world.clock[Clock.LOAD] - area
+    world.clock[Clock.LOAD] = left if world.count[Count.LOADED] > 0 else 0.0  # no rounding error is left behind
 
 
 @inner
@@ -185,6 +188,7 @@ def _submit(world, job, now, direct):
     if count[WAITING] > waiting:
         area = row.size * row.wall
         world.clock[Clock.LOAD] += area
+        count[Count.LOADED] += area > 0.0
         if count[Count.LIMIT] >= BUDGET and count[ORDER] == 0:
             insert_area(world, row.rank, area)
     return looked_at

@@ -94,6 +94,7 @@ class Count(IntEnum):
     BEHIND = auto()  #: rows of `ends` that end after that
     FLOWS = auto()  #: 1: rows were added or removed since
     PASSES = auto()  #: 1: jobs are also started at periods
+    LOADED = auto()  #: waiting jobs with work: whose size x walltime is not 0
     CELLS = auto()
 
 
