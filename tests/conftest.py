@@ -11,6 +11,7 @@ import gc
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", 
 LONGEST = ("site 1", "site 2", "slurm 1", "slurm 2", "machine", "installed docs/guides", "counters")
 AGAIN = 2
 QUICK = 20
+#: Seconds from which on a run shows what took longest.
+LONG_S = 60.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -152,3 +155,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("measured on this machine")
         for line in sorted(lines):
             terminalreporter.write_line(line)
+    _show_longest(terminalreporter)
+
+
+def _show_longest(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the groups and files whose tests take longest, and when their last test ended; the last one is waited for.
+
+    Tests of one group run one after the other in one worker, so no run is shorter than its longest group.
+    """
+    spent: Counter[str] = Counter()
+    ends: dict[str, float] = {}
+    reports = [one for kind in ("", "passed", "failed", "rerun") for one in terminalreporter.getreports(kind)]
+    for report in reports:
+        path, _, group = report.nodeid.partition("::")[0], *report.nodeid.partition("@")[1:]
+        for what in filter(None, (group, path)):
+            spent[what] += report.duration
+            ends[what] = max(ends.get(what, 0.0), getattr(report, "stop", 0.0))
+    if not ends or (began := min(report.start for report in reports)) + LONG_S > max(ends.values()):
+        return
+    terminalreporter.section("what took longest: seconds in all, and when it ended")
+    for what, seconds in spent.most_common(20):
+        terminalreporter.write_line(f"{what}: {seconds:.0f} s, ended at {ends[what] - began:.0f} s")
