@@ -10,7 +10,6 @@ import importlib
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,10 +21,9 @@ from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.replay import python_loop
 from ..simulate.replay.policies import FORMS, Contending, Own, Policy
 from ..simulate.replay.user_policy import QueuePolicy
-from .streams import note, print_diagnostic
 
 #: Files whose frames precede the user's code in a traceback.
-_OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
+OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +64,6 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
         policy: QueuePolicy = kind(**chosen)
     file = Path(getattr(module, "__file__", None) or "")
     return NamedPolicy(policy, str(own), file if file.is_file() else None)
-
-
-@contextmanager
-def print_policy_traceback() -> Iterator[None]:
-    """Print the traceback of an exception in the user's code; the PolicyError goes on."""
-    try:
-        yield
-    except PolicyError as error:
-        cause = error.__cause__
-        if cause is not None:
-            place = cause.__traceback__
-            while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_FRAMES):
-                place = place.tb_next
-            note(f"the user's code of policy {error.policy} raised an exception:")
-            print_diagnostic(*"".join(traceback.format_exception(type(cause), cause, place)).splitlines())
-        raise
 
 
 def _read(own: Own, source: bytes | None) -> ModuleType:
