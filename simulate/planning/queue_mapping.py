@@ -258,7 +258,7 @@ class _Run(PolicyCalls):
             if wake <= simulation.next_event <= wake + INSTANT * (1.0 + abs(wake)):
                 upcoming = simulation.next_event
             if stop is not None and stop():
-                raise self.error("", "the time limit ended the plan before all jobs were started")
+                raise self.error("", "a time limit or the end of the daemon came before all jobs were started")
             simulation.advance(upcoming)
 
     def _end_what_ended(self) -> None:

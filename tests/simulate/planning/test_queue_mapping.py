@@ -270,7 +270,9 @@ def test_what_is_rejected_is_left_out_with_what_waits_for_it_where_that_is_allow
 
 def test_a_policy_that_takes_too_long_is_cut() -> None:
     asked = iter([False, False, True])
-    with pytest.raises(PolicyError, match=r"at 2\.0 s: the time limit ended the plan before all jobs were started"):
+    with pytest.raises(
+        PolicyError, match=r"at 2\.0 s: a time limit or the end of the daemon came before all jobs were started"
+    ):
         planned(
             python_policies.Strict(), [job_of(f"j{i}", 1.0) for i in range(9)], cluster_of(1),
             should_stop=lambda: next(asked),
