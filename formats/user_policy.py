@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.planning.queue_mapping import QueueMapping
 from ..simulate.replay import policy_calls
 from ..simulate.replay.policies import FORMS, Contending, Own, Policy, parse_planned
-from ..simulate.replay.uncompiled import uncompiled
 from ..simulate.replay.user_policy import QueuePolicy
 from ..trust import open_file
+
+if TYPE_CHECKING:
+    from ..simulate.planning.queue_mapping import QueueMapping
 
 #: Files whose frames precede the user's code in a traceback.
 OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen importlib")
@@ -75,6 +76,9 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read, or it is not trusted.
     """
+    from ..simulate.planning.queue_mapping import QueueMapping
+    from ..simulate.replay.uncompiled import uncompiled
+
     policy = parse_planned(text)
     if not isinstance(policy, Own):
         return QueueMapping(text, partial(uncompiled, policy, arranged=True))

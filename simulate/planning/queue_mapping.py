@@ -281,8 +281,10 @@ class _Run(PolicyCalls):
             raise PolicyError(self.name, f"job {simulation.workflow.jobs[number].id!r}", f"it is never started: {why}")
         world = simulation.world
         energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count[layout.POWERED] else math.nan
-        makespan = float(np.nanmax(jobs["finish"], initial=0.0))
-        return Mapped(makespan, energy, Candidate.of(simulation), rejected=self.rejected, warnings=self._notes())
+        world.nodes["cap"][self.usable] = self.empty  # whoever runs the plan again does not oversubscribe either
+        found = Candidate.of(simulation, world.nodes["cap"])
+        makespan = float(np.fmax.reduce(jobs["finish"], initial=0.0))
+        return Mapped(makespan, energy, found, rejected=self.rejected, warnings=self._notes())
 
     def _notes(self) -> tuple[str, ...]:
         lacking = [job.id for job in self.simulation.workflow.jobs if job.walltime is None]

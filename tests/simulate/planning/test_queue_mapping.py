@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.objective import Objective, Submitted
 from pilotfish.simulate.model.plan import Plan, PlannedJob, RunningJob
 from pilotfish.simulate.model.workload import Workload
@@ -251,6 +251,22 @@ def test_a_queue_policy_does_not_oversubscribe() -> None:
     cluster = cluster_of(4, oversubscription=2.0)
     with pytest.raises(PolicyError, match=r"job 'a': it is never started: it needs 6 cores on each of 1 node, and"):
         planned(python_policies.Easy(), [job_of("a", 1.0, 6)], cluster)
+
+
+def test_a_plan_that_is_run_again_does_not_oversubscribe_either() -> None:
+    """The prediction interval of a plan on a cluster that allows three threads on each core."""
+    known = Provenance("measured", runs=9, interval=(0.999, 1.001), spread=1e-4)
+    profile = Profile((ThreadGroup(2, 10.0),), provenance=known)
+    jobs = [Job(f"j{i}", profile, walltime=12.0) for i in range(4)]
+    POLICIES["mine"] = QueueMapping("mine", lambda seed: python_policies.Strict())
+    made = plan(Workflow("w", tuple(jobs)), cluster_of(2, oversubscription=3.0), policy="mine")
+    assert made.makespan == 40.0 and made.makespan_within == pytest.approx((40.0, 40.0), rel=0.01)
+    assert [job.within.earliest for job in made.jobs if job.within] == pytest.approx([10, 20, 30, 40], rel=0.01)
+
+
+def test_everything_may_be_rejected() -> None:
+    made = planned(lambda now: [Reject(job) for job in now.waiting], [job_of("a", 1.0)], cluster_of(1), may_reject=True)
+    assert (made.jobs, made.makespan, list(made.rejected)) == ((), 0.0, ["a"])
 
 
 def test_what_is_rejected_is_left_out_with_what_waits_for_it_where_that_is_allowed() -> None:
