@@ -32,9 +32,6 @@ from .mapping_policies import Mapped, Request
 from .search_moves import Candidate
 from .simulation import Simulation
 
-#: Ends and wake-ups closer than this, relative and in seconds, are one instant.
-INSTANT = 1e-9
-
 
 class QueueMapping:
     """A mapping policy that asks a queue policy.
@@ -255,8 +252,6 @@ class _Run(PolicyCalls):
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
                 return self._result()
-            if wake <= simulation.next_event <= wake + INSTANT * (1.0 + abs(wake)):
-                upcoming = simulation.next_event
             if stop is not None and stop():
                 raise self.error("", "a time limit or the end of the daemon came before all jobs were started")
             simulation.advance(upcoming)

@@ -18,6 +18,10 @@ from pilotfish.simulate.replay.select import Select
 from pilotfish.simulate.replay.uncompiled import uncompiled
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
 
+#: Jobs that fill a small machine closely, so that several compete for what a reservation leaves.
+TIGHT = st.tuples(
+    st.sampled_from([0.0, 0.0, 1.0]), st.integers(1, 12).map(float), st.integers(1, 40).map(float), st.integers(1, 8)
+)
 DRAWN = "random"  # the one order that is drawn in another way
 TRACE = "curie_1w_50027000.swf.gz"
 
@@ -28,8 +32,12 @@ def assert_same(own: Replayed, compiled: Replayed) -> None:
 
 
 @given(
-    st.one_of(st.lists(JOB, max_size=40), st.lists(ENDLESS, max_size=40)),
-    *(st.integers(1, 130), st.sampled_from([name for name in ORDERS if name != DRAWN]), st.booleans()),
+    st.one_of(st.lists(TIGHT, min_size=8, max_size=30), st.lists(JOB, max_size=40), st.lists(ENDLESS, max_size=40)),
+    *(
+        st.one_of(st.integers(8, 12), st.integers(1, 130)),
+        st.sampled_from([name for name in ORDERS if name != DRAWN]),
+        st.booleans(),
+    ),
 )
 @settings(max_examples=300, deadline=None)
 def test_easy_and_strict_are_those_of_the_kernel(rows: list[Any], machine: int, order: str, fills: bool) -> None:
@@ -37,7 +45,11 @@ def test_easy_and_strict_are_those_of_the_kernel(rows: list[Any], machine: int, 
     assert_same(replay(jobs, machine, uncompiled(policy, 0)), replay(jobs, machine, policy))
 
 
-@given(st.lists(JOB, max_size=25), st.integers(1, 90), st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1")))
+@given(
+    st.one_of(st.lists(TIGHT, min_size=8, max_size=25), st.lists(JOB, max_size=25)),
+    st.one_of(st.integers(8, 12), st.integers(1, 90)),
+    st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1")),
+)
 @settings(max_examples=300, deadline=None)
 def test_conservative_is_that_of_the_kernel(rows: list[Any], machine: int, order: str) -> None:
     jobs, policy = workload([row for row in rows if row[3] <= machine]), Conservative(order)
