@@ -22,6 +22,11 @@ def mapping_policy_names() -> list[str]:
     return list(dict.fromkeys((*POLICIES, *plug_ins(MAPPING_POLICIES))))
 
 
+def planning_policy_names() -> list[str]:
+    """Return the names of all built-in and installed policies of `plan` and `run`: mapping and queue policies."""
+    return [*mapping_policy_names(), "easy", "conservative", "strict"]
+
+
 def queue_policy_names() -> list[str]:
     """Return the names of the queue policies (`simulate`, `sweep`)."""
     from ..simulate.replay.policies import POLICIES
@@ -135,8 +140,8 @@ ConfigFile = Annotated[
 ]  # fmt: skip
 MappingPolicy = Annotated[
     str,
-    option("POLICY", "Mapping policy: lookahead, mom, let, slf or loadavg.", "--policy", "-p",
-           words=mapping_policy_names),
+    option("POLICY", "Mapping policy (lookahead, mom, let, slf, loadavg), or queue policy as in `simulate`.",
+           "--policy", "-p", words=planning_policy_names),
 ]  # fmt: skip
 QueuePolicy = Annotated[
     str,

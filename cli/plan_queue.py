@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..adapters import registry
 from ..adapters.base import Adapter
+from ..daemon.config import load_policy_of
 from ..daemon.learning.job_profiles import classes_of, with_classes
 from ..daemon.one_off import QueuePreview, look
 from ..daemon.paths import profile_store_path, state_dir
@@ -60,6 +61,8 @@ def show_queue(
         given = {one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default}
         keys = ("policy", "objective", "seed", "budget", "time_limit")
         planning = Options(**({key: getattr(configured, key) for key in keys} | given))
+        if planning.policy == configured.policy:
+            load_policy_of(configured, str(config))
         nodes, store = nodes or Path(configured.cluster), store or configured.profile_store
     profiles = store or profile_store_path()
     with ExitStack() as stack:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
+from .streams import print_policy_traceback
 from .usage_errors import bad, check_positive, not_among, value_of
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class PlanRequest:
     """How to plan; the options are checked as it is made.
 
     Args:
-        policy: name of a mapping policy.
+        policy: name of a mapping policy, or SPEC of a queue policy.
         goal: what the search minimises, as it was written.
         seed: of all random choices.
         budget: simulations of the search; None = by the size of the workflow.
@@ -35,6 +37,7 @@ class PlanRequest:
 
     Raises:
         typer.BadParameter: an option has a wrong value.
+        ConfigError, PolicyError, OSError: a policy of the user's own cannot be loaded.
     """
 
     policy: str
@@ -50,11 +53,18 @@ class PlanRequest:
         from ..formats.entry_points import register_mapping_policy
         from ..simulate.model.objective import Objective
         from ..simulate.planning.planner import ENGINES, POLICIES
-        from .options import mapping_policy_names
+        from .options import planning_policy_names
 
-        register_mapping_policy(self.policy)
+        try:
+            with print_policy_traceback():
+                register_mapping_policy(self.policy, renew=True)
+        except ConfigError as error:
+            if error.source != "policy":
+                raise
+            problem = f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
+            raise bad("--policy", problem) from None
         if self.policy not in POLICIES:
-            raise _unknown_policy(self.policy, mapping_policy_names())
+            raise not_among("--policy", self.policy, "a policy", (*planning_policy_names(), "./mine.py:Class"))
         if self.engine not in ENGINES:
             raise not_among("--engine", self.engine, "an engine", ENGINES)
         check_positive("--time-limit", self.time_limit)
@@ -74,7 +84,8 @@ class PlanRequest:
         from ..simulate.planning.planner import plan
 
         began = time.perf_counter()
-        made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
+        with print_policy_traceback():
+            made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
         return replace(made, simulated_in=time.perf_counter() - began)
 
     def replicated(self, workflow: Workflow, cluster: Cluster) -> Replicated:
@@ -82,7 +93,8 @@ class PlanRequest:
         from ..simulate.planning.stochastic import replicate
 
         began = time.perf_counter()
-        made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
+        with print_policy_traceback():
+            made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
         return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
 
     def _options(self, policy: str | None) -> dict[str, Any]:
@@ -93,15 +105,6 @@ class PlanRequest:
             "should_stop": _deadline(self.time_limit),
             "engine": self.engine,
         }
-
-
-def _unknown_policy(policy: str, allowed: Sequence[str]) -> Exception:
-    from ..simulate.replay.policies import PARTS, POLICIES, is_python_policy
-
-    if policy.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS} or is_python_policy(policy):
-        problem = f"{policy!r} is a queue policy, for `pilotfish simulate` and `sweep`"
-        return bad("--policy", f"{problem} (allowed here, mapping policies: {', '.join(allowed)})")
-    return not_among("--policy", policy, "a mapping policy", allowed)
 
 
 def _deadline(limit: float | None) -> Callable[[], bool] | None:

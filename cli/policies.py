@@ -1,4 +1,4 @@
-"""`pilotfish policies`: the queue policies of replays and the mapping policies of plans."""
+"""`pilotfish policies`: the queue policies and the mapping policies, and what takes each."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def policies(
     name: Annotated[str | None, argument("NAME", "Show one policy, with its options.", words=_names)] = None,
     as_json: options.Json = False,
 ) -> None:
-    """List queue policies (`simulate`, `sweep`) and mapping policies (`plan`, `run`), with options and sources.
+    """List queue policies and mapping policies, with options, sources, and the commands that take them.
 
     \b
     Examples:
       pilotfish policies
       pilotfish policies easy
       pilotfish simulate trace.swf -p easy:order=sjf
+      pilotfish plan dag.yaml -c lab.yaml -p easy:order=sjf
     """
     if name is not None and name not in _names():
         raise not_among("NAME", name, "a policy", _names())

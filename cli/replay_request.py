@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..formats.user_policy import NamedPolicy, load_policy
 from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
@@ -21,8 +22,8 @@ from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .inputs import Profiles, check_files, read_machine
 from .kernel_loading import load_kernels, load_replay
+from .streams import print_policy_traceback
 from .usage_errors import bad, check_period, not_among
-from .user_policy import NamedPolicy, load_policy, print_policy_traceback
 
 RESOURCES = ("core", "node")
 

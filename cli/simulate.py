@@ -29,8 +29,7 @@ from .output.documents import print_json
 from .output.replay import Progress, show_replay
 from .output.text import Screen
 from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
-from .streams import note
-from .user_policy import print_policy_traceback
+from .streams import note, print_policy_traceback
 
 
 def simulate(

@@ -84,3 +84,25 @@ def discard(stream: IO[str]) -> None:
     os.close(null)
     with suppress(OSError):
         stream.flush()
+
+
+@contextmanager
+def print_policy_traceback() -> Iterator[None]:
+    """Print the traceback of an exception in the user's code; the PolicyError goes on."""
+    from ..simulate.errors import PolicyError
+
+    try:
+        yield
+    except PolicyError as error:
+        import traceback
+
+        from ..formats.user_policy import OWN_FRAMES
+
+        cause = error.__cause__
+        if cause is not None:
+            place = cause.__traceback__
+            while place is not None and place.tb_frame.f_code.co_filename.startswith(OWN_FRAMES):
+                place = place.tb_next
+            note(f"the user's code of policy {error.policy} raised an exception:")
+            print_diagnostic(*"".join(traceback.format_exception(type(cause), cause, place)).splitlines())
+        raise

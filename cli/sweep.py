@@ -15,7 +15,7 @@ from . import options
 from .kernel_loading import load_kernels, load_replay
 from .options import argument, flag, option
 from .output.documents import print_json
-from .streams import note, warn
+from .streams import note, print_policy_traceback, warn
 from .usage_errors import bad, value_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def sweep(
         demand_pyarrow()
     from .sweeps.prepare import check, prepare
     from .sweeps.results import read_journal
-    from .user_policy import print_policy_traceback
 
     with print_policy_traceback():
         made = prepare(file, execute=not dry_run)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..adapters import DEFAULT
-from ..formats.entry_points import MAPPING_POLICIES, plug_ins
+from ..formats.entry_points import MAPPING_POLICIES, plug_ins, register_mapping_policy
 from ..formats.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..profiles.measure.counters import KINDS
-from ..simulate.errors import ConfigError
+from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.model.cluster import Cluster
 from ..trust import check_file
 from . import paths
@@ -40,6 +41,21 @@ def _known_policy(name: str) -> str:
     return name
 
 
+def _any_policy(text: str, info: ValidationInfo) -> str:
+    """Return a mapping policy, or the SPEC of a queue policy with an absolute path. Raises ValueError."""
+    from ..simulate.replay.policies import Own, is_queue_policy, parse_planned
+
+    if not is_queue_policy(text) or text in plug_ins(MAPPING_POLICIES):
+        return _known_policy(text)
+    try:
+        policy = parse_planned(text)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    if isinstance(policy, Own) and policy.is_file:
+        return str(replace(policy, where=_resolved(policy.where, info)))
+    return text
+
+
 PolicyName = Annotated[str, AfterValidator(_known_policy), Field(json_schema_extra={"enum": [*BUILT_IN_POLICIES]})]
 
 
@@ -47,12 +63,17 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True, strict=True, frozen=True, allow_inf_nan=False)
 
 
+def _resolved(path: str, info: ValidationInfo) -> str:
+    """Return an absolute path; it is relative to the configuration's folder."""
+    return str((info.context["base"] if info.context else Path.cwd()) / Path(path).expanduser())
+
+
 def _path_of(kind: str) -> AfterValidator:
     """Return the check that makes a path absolute, relative to the configuration's folder; `kind` is file or folder."""
 
     def absolute(value: str, info: ValidationInfo) -> str:
         if value and "\0" not in value:
-            path = (info.context["base"] if info.context else Path.cwd()) / Path(value).expanduser()
+            path = Path(_resolved(value, info))
             if info.field_name != "cluster" or not path.is_dir():
                 return str(path)
         raise ValueError(f"the path of a {kind}")
@@ -170,7 +191,7 @@ class DaemonConfig(_Section):
 
     cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()
-    policy: PolicyName = "lookahead"
+    policy: Annotated[str, AfterValidator(_any_policy)] = "lookahead"
     objective: str = "turnaround"
     without_gain: Literal["release", "place"] = "release"
     budget: int | None = Field(default=None, ge=1)
@@ -316,6 +337,27 @@ def _refuse_untrusted(path: str | Path) -> None:
         check_file(path)
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+
+
+def load_policy_of(config: DaemonConfig, path: str | Path) -> None:
+    """Load the policy of a configuration, which is executed as the account of the service; read a user's file again.
+
+    Args:
+        config: the configuration.
+        path: where it was read from.
+
+    Raises:
+        ConfigError: it cannot be loaded, or somebody else can change its file.
+    """
+    try:
+        register_mapping_policy(config.policy, service=True, renew=True)
+    except PolicyError as error:
+        raise ConfigError(str(path), "policy", f"{error.policy}: {error.where}: {error.problem}") from error
+    except ConfigError as error:
+        where = error.key if error.source == "policy" else f"{error.source}: {error.key}"
+        raise ConfigError(str(path), "policy", f"{where}: {error.problem}".removeprefix(": "), error.allowed) from error
+    except OSError as error:
+        raise ConfigError(str(path), "policy", f"{config.policy} cannot be read: {error.strerror}") from error
 
 
 @contextmanager

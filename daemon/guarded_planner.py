@@ -1,8 +1,9 @@
 """Planning within limits: which policy, for how long, and what to do if it fails.
 
-Rule: the guard chooses between the configured policy and the fallback; a policy that fails is logged and the fallback
-decides; where both fail, the workflow that makes them fail is set aside (see `isolation`). A search ends at its time
-limit, when the daemon stops, or once for news (see `plan_cache`).
+Rule: the guard chooses between the configured policy and the fallback, but a queue policy, which decides by walltimes,
+is not overruled when forecasts miss. A policy that fails is logged and the fallback decides; where both fail, the
+workflow that makes them fail is set aside (see `isolation`). A search ends at its time limit, when the daemon stops, or
+once for news (see `plan_cache`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..formats.entry_points import register_mapping_policy
 from ..formats.text import clean, count
 from ..simulate.errors import PilotfishError
 from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Job
 from ..simulate.model.plan import Plan
 from ..simulate.model.snapshot import Snapshot
+from ..simulate.replay.policies import is_queue_policy
 from .planning.isolation import Isolation
 from .planning.node_shortlist import shortlist
 from .planning.placement_gain import placement_gain
@@ -45,7 +48,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     from ..simulate.model.objective import Objective
     from ..simulate.planning.planner import plan
 
-    register_mapping_policy(options.policy)
+    register_mapping_policy(options.policy, service=True)
     problem, cluster = shortlist(problem, cluster)
     return plan(
         problem.workflow,
@@ -61,6 +64,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         submitted=problem.submitted,
         late={key for key, entry in problem.startable.items() if entry.offered},
         latency_s=options.latency_s,
+        may_reject=True,
     )
 
 
@@ -134,7 +138,7 @@ class GuardedPlanner:
         if not problem.startable:
             self.trigger.recheck(now, retry_s)
             return None, False
-        wanted = guard.policy(self.options.policy, {source_of(job) for job in problem.workflow.jobs})
+        wanted = self._trusted_policy(problem.workflow.jobs)
         for policy in dict.fromkeys((wanted, guard.fallback)):
             objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
@@ -174,10 +178,16 @@ class GuardedPlanner:
 
     def policy_for(self, queue: Queue) -> str:
         """Return the policy that decides for the jobs in the queue."""
-        guard = self.forecasts.guard
-        if not guard.tripped:
+        if not self.forecasts.guard.tripped:
             return self.options.policy
-        return guard.policy(self.options.policy, {source_of(entry.job) for entry in queue.active()})
+        return self._trusted_policy(entry.job for entry in queue.active())
+
+    def _trusted_policy(self, jobs: Iterable[Job]) -> str:
+        """Return the configured policy, or the fallback if it would decide for these jobs by forecasts that miss."""
+        wanted = self.options.policy
+        if is_queue_policy(wanted):  # it decides by walltimes
+            return wanted
+        return self.forecasts.guard.policy(wanted, {source_of(job) for job in jobs})
 
     def mode(self, queue: Queue, *, dry: bool) -> str:
         """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""

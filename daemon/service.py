@@ -38,6 +38,7 @@ from .config import (
     changed_keys,
     check_counters,
     check_objective,
+    load_policy_of,
     load_service_config,
     naming_config,
 )
@@ -131,6 +132,7 @@ class Service:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
         check_objective(config, cluster)
+        load_policy_of(config, self._file)
         if os.geteuid() == 0 and not (config.access.root or self._dry):
             problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
@@ -393,6 +395,7 @@ class Service:
         try:
             new = load_service_config(self._file)
             check_objective(new, self._cluster)
+            load_policy_of(new, self._file)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)
         else:

@@ -88,6 +88,7 @@ class JobTracker:
         self._progress = Progress()
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
+        self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
         self.isolation = Isolation(self.queue)
 
     @property
@@ -102,7 +103,7 @@ class JobTracker:
 
     @property
     def stuck(self) -> dict[str, str]:
-        """Why jobs are not planned although they wait, by key: they fit nowhere now, or are set aside."""
+        """Why jobs are not planned although they wait, by key: they fit nowhere now, are rejected, or set aside."""
         if not self.isolation.reasons:
             return self._stuck
         return self._stuck | self.isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
@@ -181,9 +182,12 @@ class JobTracker:
         self._follow(snapshot, [])
         aside = self.isolation
         problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
-        self.log.warn_stuck(problem.stuck)
-        self._stuck = problem.stuck
+        self._note_stuck(problem)
         return aside.applied(problem)
+
+    def _note_stuck(self, problem: Problem) -> None:
+        self._stuck = {**self._rejected, **problem.stuck}
+        self.log.warn_stuck(self._stuck)
 
     def note_forecasts(
         self, plan: Plan, problem: Problem, snapshot: Snapshot, released: Mapping[str, str]
@@ -196,6 +200,8 @@ class JobTracker:
             snapshot: that the problem was made from.
             released: why jobs are not placed, by key: those held for us are released.
         """
+        self._rejected = plan.rejected
+        self._note_stuck(problem)
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)
             if entry and not entry.state.ended:

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages: mapping policies and formats, found by entry points.
+"""Plug-ins of other packages, found by entry points: mapping policies and formats. Queue policies as mapping policies.
 
 Rule: built-in names win and need no metadata; a plug-in is imported when its name is used, and an error names its
 package.
@@ -40,13 +40,25 @@ def load_plug_in(group: str, name: str) -> Any:
         raise ConfigError(package, f"{group}.{name}", problem) from error
 
 
-def register_mapping_policy(name: str) -> None:
-    """Make the mapping policy of a plug-in known to the planner; other names are left to the planner.
+def register_mapping_policy(name: str, *, service: bool = False, renew: bool = False) -> None:
+    """Make a policy known to the planner: a plug-in's, or a queue policy; other names are left to the planner.
+
+    Args:
+        name: name of a mapping policy, or SPEC of a queue policy.
+        service: code is executed as the account of a service, see `user_policy`.
+        renew: read the file of a queue policy again.
 
     Raises:
-        ConfigError: the plug-in cannot be imported.
+        ConfigError, PolicyError, OSError: it cannot be loaded; see `user_policy.queue_mapping`.
     """
     from ..simulate.planning.mapping_policies import POLICIES, register
 
-    if name not in POLICIES and name in plug_ins(MAPPING_POLICIES):
+    if name in plug_ins(MAPPING_POLICIES) and name not in POLICIES:
         register(name, load_plug_in(MAPPING_POLICIES, name))
+    elif name not in POLICIES or renew:
+        from ..simulate.replay.policies import is_queue_policy
+
+        if is_queue_policy(name):
+            from .user_policy import queue_mapping
+
+            POLICIES[name] = queue_mapping(name, service=service)

@@ -329,6 +329,9 @@ def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> Config
         return ConfigError(source, key, f"unknown key{did_you_mean(str(last), names)}", ", ".join(names))
     if one["type"] == "missing":
         return ConfigError(source, key, "missing", "it is required")
+    cause = getattr(one.get("ctx", {}).get("error"), "__cause__", None)
+    if isinstance(cause, ConfigError):
+        return ConfigError(source, key, f"{cause.key}: {cause.problem}".removeprefix(": "), cause.allowed)
     return ConfigError(source, key, found(one["input"]), _plainly(one["msg"]))
 
 

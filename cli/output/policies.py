@@ -1,4 +1,4 @@
-"""The list of policies: queue policies with their options, and mapping policies.
+"""The list of policies: queue policies with their options, and mapping policies, each with what takes it.
 
 Rule: what is listed of a queue policy comes from its dataclass; continuation lines are indented.
 """
@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ...simulate.replay.policies import PARTS, POLICIES
+from ...simulate.errors import ConfigError
+from ...simulate.replay.policies import PARTS, POLICIES, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
 
+REPLAYS, PLANS = ("simulate", "sweep"), ("plan", "run", "daemon")
 _MAPPING = {
     "lookahead": "Search over simulations of the whole workflow; never worse in simulation than the others.",
     "mom": "The node whose last job ends first (DESiDE, Chahal et al. 2019).",
@@ -31,7 +33,10 @@ def mapping_policies() -> dict[str, str]:
 
 def queue_policies() -> dict[str, dict[str, Any]]:
     """Return all queue policies, and the parts that are added with `+`, by name, as JSON objects."""
-    return {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
+    found = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
+    for name in POLICIES:
+        found[name]["for"] += PLANS if _decides_plans(name) else ()
+    return found
 
 
 def _described(kind: type[Any], is_part: bool) -> dict[str, Any]:
@@ -41,7 +46,16 @@ def _described(kind: type[Any], is_part: bool) -> dict[str, Any]:
         number = isinstance(value, float)
         default = "" if number and math.isinf(value) else format(value, "g" if number else "")
         options[each.name] = {"help": each.metadata["help"], "allowed": each.metadata["allowed"], "default": default}
-    return {"summary": (kind.__doc__ or "").splitlines()[0], "source": kind.source, "part": is_part, "options": options}
+    summary = (kind.__doc__ or "").splitlines()[0]
+    return {"summary": summary, "source": kind.source, "part": is_part, "options": options, "for": [*REPLAYS]}
+
+
+def _decides_plans(name: str) -> bool:
+    try:
+        parse_planned(name)
+    except ConfigError:
+        return False
+    return True
 
 
 def _words(name: str) -> dict[str, dict[str, str]]:
@@ -53,7 +67,7 @@ def show_policies() -> None:
     """Print all policies, and the meanings of their options' words."""
     every = queue_policies()
     titles = {
-        False: "Queue policies, for `simulate` and `sweep`",
+        False: "Queue policies, for `simulate` and `sweep`, and where it says so for `plan`, `run` and `daemon`",
         True: "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300",
     }
     for is_part, title in titles.items():
@@ -61,21 +75,21 @@ def show_policies() -> None:
         for name, policy in every.items():
             if policy["part"] is is_part:
                 _put_policy(name, policy)
-    _title("Your own queue policy, a class")
+    _title("Your own queue policy, a class, for all of these")
     show("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
     words: dict[str, dict[str, str]] = {}
     for name in every:
         for option, meanings in _words(name).items():
             words.setdefault(option, {}).update(meanings)
     _put_values(words)
-    _title("Mapping policies, for `plan` and `run`")
+    _title("Mapping policies, for `plan`, `run` and `daemon`")
     _put_words(mapping_policies())
 
 
 def show_policy(name: str) -> None:
     """Print one policy, and the command that takes it."""
     if name in mapping_policies():
-        _put(f"{name} (mapping policy, for `pilotfish plan` and `run`): {mapping_policies()[name]}")
+        _put(f"{name} (mapping policy, for `pilotfish plan`, `run` and `daemon`): {mapping_policies()[name]}")
         return
     policy = queue_policies()[name]
     what = "part of a queue policy, added with +" if policy["part"] else "queue policy, for `pilotfish simulate`"
@@ -90,7 +104,7 @@ def _title(text: str) -> None:
 
 def _put_policy(name: str, policy: Mapping[str, Any], kind: str = "") -> None:
     _put(f"{name}{kind}: {policy['summary']}")
-    _put(f"source: {policy['source']}", "  ")
+    _put(f"source: {policy['source']}; for: {', '.join(policy['for'])}", "  ")
     for option, about in policy["options"].items():
         default = f" (default: {about['default']})" if about["default"] else ""
         _put(f"{option}: {about['help']}; {about['allowed']}{default}", "  ")

@@ -16,6 +16,7 @@ from ... import __version__
 from ...formats.machines import read_machine
 from ...formats.side_files import files_of_machine, files_of_workload
 from ...formats.sweep import read_sweep
+from ...formats.user_policy import load_policy
 from ...formats.workloads import Format, format_of
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
@@ -25,7 +26,6 @@ from ...simulate.replay.metrics import Summary
 from ...simulate.replay.policies import Contending, Own, text_of
 from ...simulate.replay.replay import demanded, refuse_machine
 from ...simulate.sweep import Run, Site, Sweep, Trace, identity
-from ..user_policy import load_policy
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
 from .workers import WorkerPool
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ... import __version__
+from ...formats.user_policy import load_policy
 from ...formats.workloads import read_workload
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.cluster import Cluster
@@ -28,7 +29,6 @@ from ...simulate.replay.policies import Contending, Policy, parse, parse_python_
 from ...simulate.replay.replay import Replayed, refuse_jobs, replay
 from ...simulate.replay.select import Select
 from ...simulate.replay.user_policy import QueuePolicy
-from ..user_policy import load_policy
 
 _WORDS = {
     "--skip-invalid": "skip_invalid: true in the sweep's file",

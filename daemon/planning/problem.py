@@ -208,7 +208,7 @@ def build_problem(
                 begun, expected = entry.start_time, entry.expected
                 span = expected - begun if expected is not None and begun is not None else None
                 done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
-                placed[entry.key] = RunningJob(entry.key, nodes, done)
+                placed[entry.key] = RunningJob(entry.key, nodes, done, _elapsed(begun, snapshot.time))
             continue
         if entry.key in stuck or (entry.waits and not queue.unmet(entry)):
             continue
@@ -224,7 +224,7 @@ def build_problem(
     jobs = []
     for entry in active:
         if run := placed.get(entry.key):
-            jobs.append(dataclasses.replace(entry.job, id=entry.key, after=(), nodes=len(run.nodes)))
+            jobs.append(dataclasses.replace(queue.as_planned(entry), after=(), nodes=len(run.nodes)))
         elif entry.key in planned:
             jobs.append(queue.as_planned(entry))
     running = list(placed.values())
@@ -232,7 +232,7 @@ def build_problem(
         jobs.append(other.job)
         view, simulated = other.view, progress(other.job.id)
         done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
-        running.append(RunningJob(other.job.id, other.nodes, done))
+        running.append(RunningJob(other.job.id, other.nodes, done, _elapsed(view.start_time, snapshot.time)))
     available = _available(snapshot, [entry.job for entry in startable.values()])
     names = {job.id for job in jobs}
     weights = _weights({key: priority for key, priority in priorities.items() if key in names})
@@ -283,6 +283,10 @@ def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
 
 def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
     return tuple(name for name in nodes if name in cluster.index)
+
+
+def _elapsed(begun: float | None, now: float) -> float:
+    return 0.0 if begun is None else max(0.0, now - begun)
 
 
 def _progress(

@@ -232,9 +232,10 @@ class Queue:
         return [other for other in before if other is not None and other.state is not JobState.COMPLETED]
 
     def as_planned(self, entry: Entry) -> Job:
-        """Return the job for the planner: under its key, without dependencies that have completed."""
+        """Return the job for the planner: under its key, with its user, without dependencies that have completed."""
         after = tuple(before.key for before in self.unmet(entry))
-        return dataclasses.replace(entry.job, id=entry.key, after=after)
+        owner = self.submissions[entry.workflow].owner if entry.job.owner is None else entry.job.owner
+        return dataclasses.replace(entry.job, id=entry.key, after=after, owner=owner)
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:
         """Return our jobs that may have been started and are not in a snapshot, with their submission times.

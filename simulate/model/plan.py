@@ -94,11 +94,15 @@ class PredictionInterval:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that is already running when a plan begins; `progress` is the share of its work done, [0, 1]."""
+    """A job that is already running when a plan begins.
+
+    `progress` is the share of its work done, [0, 1]; `elapsed_s` the seconds since its start.
+    """
 
     id: str
     nodes: tuple[str, ...]
     progress: float = 0.0
+    elapsed_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ class Plan:
         objective: what the policy minimised, "" for a policy with a criterion of its own.
         plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
             queue that goes on.
+        rejected: why a job that a queue policy rejects, or that waits for one, is not planned, by id.
     """
 
     workflow: str
@@ -150,3 +155,4 @@ class Plan:
     makespan_within: tuple[float, float] | None = None
     objective: str = "makespan"
     plain_finish_times: Mapping[str, float] = field(default_factory=dict)
+    rejected: Mapping[str, str] = field(default_factory=dict)

@@ -15,8 +15,8 @@ import numpy as np
 from ..errors import ConfigError, PolicyError
 from ..kernels.mapping import layout
 from ..model.job import Job
-from ..model.objective import Objective
-from ..model.plan import RunnerUp
+from ..model.objective import Objective, Submitted
+from ..model.plan import RunnerUp, RunningJob
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget, queue_budget
 from .open_queue import OpenQueue
@@ -37,6 +37,9 @@ class Request:
     explain: bool = False  # whether to find runner-ups
     explanation_runs: int = 0  # the most simulations that runner-ups may take
     queue: OpenQueue | None = None  # what judges a run, for the objectives of a queue that goes on
+    underway: Sequence[RunningJob] = ()  # the running jobs
+    submitted: Sequence[Submitted] = ()  # what users submitted
+    may_reject: bool = False  # whether jobs may be left out of the plan, with the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Mapped:
     evaluations: int = 1  # simulated runs
     truncated: bool = False  # whether `should_stop` ended the policy early
     runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
+    rejected: Mapping[int, str] = field(default_factory=dict)  # position of a job that is never started -> why
+    warnings: tuple[str, ...] = ()
 
 
 MappingPolicy = Callable[[Simulation, Request], Mapped]

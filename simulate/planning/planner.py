@@ -18,6 +18,7 @@ from .bounds import lower_bound
 from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
 from .open_queue import OpenQueue
+from .queue_mapping import QueueMapping
 from .simulation import Simulation
 from .start_latency import delayed
 from .uncertainty import within
@@ -51,6 +52,7 @@ def plan(
     submitted: Sequence[Submitted] = (),
     late: Collection[str] = (),
     latency_s: float = 0.0,
+    may_reject: bool = False,
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -74,11 +76,13 @@ def plan(
             workflow is all that there is.
         late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
         latency_s: by how much, seconds.
+        may_reject: leave out jobs that a queue policy rejects; False: they are an error.
 
     Raises:
         ConfigError: unknown policy or engine, an energy objective on nodes of unknown power, or something that the
             interval engine does not model.
         InvalidJobError: a malformed workflow, or a job that can never start.
+        PolicyError: a policy of a user's own failed, or decided what cannot be done.
     """
     if policy not in POLICIES:
         raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))
@@ -93,8 +97,12 @@ def plan(
         refuse_unmodelled(workflow, cluster)
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation)
-    queue = OpenQueue(simulation, submitted, objective) if submitted and objective.kind in QUEUE_KINDS else None
-    request = Request(objective, seed, budget, should_stop, bound, explain, explanation_runs, queue)
+    ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain
+    judged = submitted and objective.kind in QUEUE_KINDS and not ordered
+    queue = OpenQueue(simulation, submitted, objective) if judged else None
+    request = Request(
+        objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject
+    )
     searched = simulation
     if late and latency_s > 0.0 and policy == "lookahead":
         searched = Simulation(
@@ -104,11 +112,13 @@ def plan(
     makespan, energy = mapped.makespan, mapped.energy_j
     if searched is not simulation:
         makespan, energy = mapped.mapping.follow(simulation)
+    asked = asked and not mapped.rejected
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
-    notes = tuple[str, ...]()
+    notes = mapped.warnings
     if engine == "interval":
         outcome = rerun(simulation, seed)
-        makespan, energy, notes = outcome.makespan, outcome.energy_j, (NOTE,)
+        makespan, energy, notes = outcome.makespan, outcome.energy_j, (*notes, NOTE)
+    rejected = {workflow.jobs[i].id: why for i, why in mapped.rejected.items()}
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -120,11 +130,12 @@ def plan(
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
-        jobs=_planned(simulation, mapped.runner_ups, intervals, set(done)),
+        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
         makespan_within=whole,
         objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
+        rejected=rejected,
     )
 
 

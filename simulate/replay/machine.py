@@ -107,12 +107,16 @@ class Machine:
         groups: first and last resource of each cluster; empty means one cluster.
         powers: power of each resource; None if not known.
         network: makes the network between the resources; None if not known.
+        nodes: first and last resource of each node, in a plan; empty in a replay, whose machine is one node.
+        names: name of each of these nodes.
     """
 
     processors: int
     groups: Sequence[Interval] = ()
     powers: Powers | MixedPowers | None = TAURUS_POWERS
     network: Callable[[], Network] | None = None
+    nodes: tuple[Interval, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:

@@ -45,9 +45,20 @@ CHANGING = {"wfp3": 1, "unicep": 2}
 SUBMITTED = {"f1": 3}
 
 
+def f1_keys(walltime: Array, size: Array, since: Array) -> Array:
+    """Return the keys of the order f1 [jobs]; the smallest comes first.
+
+    Args:
+        walltime: seconds [jobs].
+        size: resources [jobs].
+        since: submit times, seconds after the first of all jobs [jobs].
+    """
+    return np.log10(np.maximum(walltime, 1.0)) * size + 870.0 * np.log10(np.maximum(since, 1.0))
+
+
 def _f1(jobs: Workload, seed: int) -> Array:
     since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
-    return np.log10(np.maximum(jobs.walltime, 1.0)) * jobs.size + 870.0 * np.log10(np.maximum(since, 1.0))
+    return f1_keys(jobs.walltime, jobs.size, since)
 
 
 _KEYS: dict[str, Callable[[Workload, int], Array]] = {
@@ -100,6 +111,8 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
     return found
 
 
+#: Queue policies that decide for plans, in words.
+PLANNED = "easy, strict or conservative with an order, ./mine.py:Class, package.module:Class"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 
@@ -284,6 +297,27 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     if name not in kinds:
         raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds, str)}", ", ".join(kinds))
     return parse_options(kinds[name], name, rest)
+
+
+def is_queue_policy(text: str) -> bool:
+    """Return whether a text is meant as the SPEC of a queue policy."""
+    return is_python_policy(text) or text.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS}
+
+
+def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
+    """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it."""
+    if is_python_policy(text):
+        return parse_python_policy(text)
+    policy = parse(text)
+    if isinstance(policy, Contending):
+        problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
+    elif isinstance(policy, Saving):
+        problem = f"{text!r} switches machines or limits power, and the nodes of a plan are always on"
+    elif isinstance(policy, Conservative) and policy.allocation != "basic":
+        problem = f"{text!r} chooses among numbered resources, and a plan places jobs on nodes"
+    else:
+        return policy
+    raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
 
 
 def text_of(policy: Policy | Contending | Own) -> str:

@@ -1,4 +1,4 @@
-"""The interface of a queue policy written in Python: the snapshot that it sees, and the decisions that it returns.
+"""The interface of a queue policy: the snapshot that it sees, and the decisions that it returns.
 
 Rule: the snapshot shows only what a scheduler can know, never the true run time of a job. One snapshot object is
 updated in place and valid during a call only: a policy may keep numbers and jobs, but not the snapshot.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+
+import numpy as np
 
 from ..arrays import Array
 from .intervals import Interval
@@ -28,6 +30,9 @@ class Job:
         walltime: seconds after which the job is killed; inf means never.
         submit_time: seconds; for a job with dependencies, when they were met. Before that it is not shown.
         user: the user; None if the workload has none.
+
+    `nodes`: over how many nodes the resources are spread evenly; the machine of a replay is one node. `predicted`:
+    whether the user gave no walltime, so that it is a predicted run time, after which nothing is killed.
     """
 
     number: int
@@ -36,6 +41,16 @@ class Job:
     walltime: float
     submit_time: float
     user: Any = None
+    nodes: ClassVar[int] = 1
+    predicted: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeJob(Job):
+    """A job of a plan, which runs on whole nodes or parts of them; see `Job`."""
+
+    nodes: int = 1  # type: ignore[misc]
+    predicted: bool = False  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,11 +76,14 @@ class Start:
 
     Args:
         job: the job.
-        resources: first and last of each interval to allocate; None: the lowest free numbers.
+        resources: first and last of each interval to allocate; None: the lowest free numbers. In a plan these are cores
+            of the lowest nodes that have what the job needs; while too few have it, the job waits.
+        nodes: instead of resources, positions in the `nodes` of the machine; in a replay only (0,), the machine.
     """
 
     job: Job
     resources: Iterable[Interval] | None = None
+    nodes: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +125,84 @@ class View(Sequence[T], Generic[T]):
         return self._items[place]
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a job needs on each of its nodes.
+
+    Args:
+        cores: number of cores.
+        memory: bytes.
+        allowed: whether it may run on each node, bool [nodes]; None = on all.
+    """
+
+    cores: int
+    memory: float = 0.0
+    allowed: Array | None = None
+
+    def fits(self, cores: Array, memory: Array) -> Array:
+        """Return where the job fits, bool [..., nodes], with this many cores and bytes free, both [..., nodes]."""
+        fits: Array = (cores >= self.cores) & (memory >= self.memory)
+        return fits if self.allowed is None else fits & self.allowed
+
+
+@dataclass(slots=True)
+class FreeNodes:
+    """What is free on each node, now or at a later time: a copy that a policy fills and empties.
+
+    A job takes the same on each of its nodes. The machine of a replay is one node with all resources, so a policy over
+    this class decides for replays and for plans.
+
+    Args:
+        cores: free cores, int [nodes]; below 0 where a running job has more threads than cores.
+        memory: free bytes [nodes].
+        need: returns what a job needs.
+        held: returns the nodes of a running job.
+    """
+
+    cores: Array
+    memory: Array
+    need: Callable[[Job], Need]
+    held: Callable[[Running], tuple[int, ...]]
+
+    def copy(self) -> FreeNodes:
+        """Return an independent copy. O(nodes)."""
+        return FreeNodes(self.cores.copy(), self.memory.copy(), self.need, self.held)
+
+    def where(self, job: Job, also: FreeNodes | None = None, without: Collection[int] = ()) -> tuple[int, ...] | None:
+        """Return the lowest nodes on which a job fits; None if they are too few. O(nodes).
+
+        Args:
+            job: the job.
+            also: it must fit here, too, such as at a later time.
+            without: nodes to leave out.
+        """
+        need = self.need(job)
+        fits = need.fits(self.cores, self.memory)
+        if also is not None:
+            fits &= need.fits(also.cores, also.memory)
+        if without:
+            fits[list(without)] = False
+        found = np.flatnonzero(fits)[: job.nodes].tolist()
+        return tuple(found) if len(found) == job.nodes else None
+
+    def take(self, job: Job, nodes: tuple[int, ...]) -> None:
+        """Take what a job needs on these nodes."""
+        self._add(job, nodes, -1)
+
+    def give(self, job: Job, nodes: tuple[int, ...]) -> None:
+        """Give back what a job took on these nodes."""
+        self._add(job, nodes, 1)
+
+    def release(self, running: Running) -> None:
+        """Give back what a running job has."""
+        self.give(running.job, self.held(running))
+
+    def _add(self, job: Job, nodes: tuple[int, ...], sign: int) -> None:
+        need, rows = self.need(job), list(nodes)
+        self.cores[rows] += sign * need.cores
+        self.memory[rows] += sign * need.memory
+
+
 @dataclass(slots=True, eq=False)
 class Snapshot:
     """What a policy sees at a call.
@@ -118,7 +214,8 @@ class Snapshot:
         waiting: waiting jobs in the order of submission, without those that request more than the machine has.
         running: running jobs in the order of `until`.
         submitted, ended: jobs submitted and jobs ended since the last call.
-        machine: the machine: number of resources, and first and last resource of each cluster (`groups`).
+        machine: the machine: number of resources, first and last resource of each cluster (`groups`), and in a plan of
+            each node (`nodes`, with their `names`).
     """
 
     time: float
@@ -130,10 +227,15 @@ class Snapshot:
     ended: list[Running]
     machine: Machine
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
+    _free_nodes: Callable[[], FreeNodes] = field(repr=False)
 
     def columns(self) -> dict[str, Array]:
         """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
         return self._columns()
+
+    def free_nodes(self) -> FreeNodes:
+        """Return what is free on each node, as a copy to find out what fits where. O(nodes)."""
+        return self._free_nodes()
 
 
 class QueuePolicy(Protocol):

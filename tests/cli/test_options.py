@@ -124,7 +124,7 @@ def complete(line: str) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("pilotfish plan --policy ", {"lookahead", "mom", "let", "slf", "loadavg"}),
+        ("pilotfish plan --policy s", {"slf", "strict"}),
         ("pilotfish simulate --policy ", {"easy", "conservative", "strict", "pairs", "nodes"}),
         ("pilotfish plan --engine ", {"fluid", "interval"}),
         ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),

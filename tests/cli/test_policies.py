@@ -37,6 +37,8 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     found = json.loads(printed(capsys, "--json"))
     assert found["schema"] == "pilotfish/policies/v1"
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
+    assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
+    assert found["queue"]["pairs"]["for"] == found["queue"]["powercap"]["for"] == ["simulate", "sweep"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
 
 
@@ -44,8 +46,22 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     ("argv", "words"),
     [
         (["simulate", "t.swf", "-p", "lookahead"], "'lookahead' is a mapping policy, for `pilotfish plan` and `run`"),
-        (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy"], "'easy' is a queue policy, for `pilotfish simulate`"),
-        (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sjf"], "is a queue policy, for `pilotfish simulate`"),
+        (
+            ["plan", "d.yaml", "-c", "c.yaml", "-p", "pairs"],
+            "'pairs' places each task of a rigid job on a core of its own",
+        ),
+        (
+            ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+opportunistic"],
+            "switches machines or limits power, and the nodes",
+        ),
+        (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
+        (
+            ["plan", "d.yaml", "-c", "c.yaml", "-p", "conservative:allocation=local"],
+            "only a replay has that (allowed: easy,",
+        ),
+        (["plan", "d.yaml", "-c", "c.yaml", "-p", "stric"], "did you mean 'strict'?"),
+        (["run", "d.yaml", "-p", "./mine.py"], "'./mine.py' (allowed: ./file.py:Class or"),
+        (["run", "d.yaml", "-p", "no.such:Class"], "there is no module 'no'"),
         (["run", "d.yaml", "-p", "mon"], "did you mean 'mom'?"),
         (["simulate", "t.swf", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (["simulate", "t.swf", "-p", "easy:oder=sjf"], "did you mean order=...?"),

@@ -1,4 +1,4 @@
-"""`pilotfish simulate --policy ./mine.py:Class`: what is said to people, right or wrong."""
+"""`--policy ./mine.py:Class` of `simulate`, `plan` and `run`: what is said to people, right or wrong."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import main
+from pilotfish.simulate.planning.mapping_policies import POLICIES
 
 TRACE = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
@@ -64,12 +65,28 @@ class Nothing:
     pass
 """
 
+LAB = """
+schema: pilotfish/cluster/v1
+name: lab
+node_types: {small: {cores: 2, memory: 8GiB, memory_bandwidth: 20GB/s}}
+nodes: [{names: "n[1-2]", type: small}]
+"""
+DAG = """
+schema: pilotfish/workflow/v1
+name: dag
+jobs:
+  a: {profile: {threads: 2, service_demand: 9}, walltime: 20, command: "true"}
+  b: {profile: {threads: 1, service_demand: 5}, walltime: 8, command: "true"}
+  c: {profile: {threads: 2, service_demand: 7}, walltime: 8, command: "true"}
+  d: {profile: {threads: 1, service_demand: 1}, walltime: 2, after: [b], command: "true"}
+"""
+
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    known = set(sys.modules)
+    known, policies = set(sys.modules), dict(POLICIES)
     (tmp_path / "small.swf").write_text(TRACE)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "beside.py").write_text("WHEN = 5.5\n")
@@ -77,7 +94,12 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "policies.py").write_text(MINE.replace("import beside", "").replace("beside.WHEN", "1.0"))
     (tmp_path / "here" / "lacks.py").write_text("import something_that_is_nowhere\n")
+    (tmp_path / "lab.yaml").write_text(LAB)
+    (tmp_path / "dag.yaml").write_text(DAG)
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
     yield tmp_path
+    POLICIES.clear()
+    POLICIES.update(policies)
     for name in set(sys.modules) - known:
         if name.startswith(("./", "here", "beside")):
             del sys.modules[name]
@@ -176,3 +198,57 @@ def test_compiled_policies_take_seconds_or_none(room: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["decision_time"] == 2.0
     assert main(["policies"]) == 0
     assert "./mine.py:Class" in capsys.readouterr().out
+
+
+def plan(policy: str, *more: str) -> int:
+    return main(["plan", "dag.yaml", "-c", "lab.yaml", "-p", policy, *more])
+
+
+def test_a_plan_under_it_is_that_of_ours(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = {}
+    for policy in ("./mine.py:Strict", "strict", "easy:order=sjf"):
+        assert plan(policy, "--json") == 0
+        made[policy] = json.loads(capsys.readouterr().out)
+    assert made["./mine.py:Strict"]["policy"] == "./mine.py:Strict"
+    starts = {policy: {job["id"]: job["start_time"] for job in one["jobs"]} for policy, one in made.items()}
+    assert starts["./mine.py:Strict"] == starts["strict"] == {"a": 0.0, "b": 0.0, "c": 5.0, "d": 9.0}
+    assert starts["easy:order=sjf"] == {"a": 6.0, "b": 0.0, "c": 0.0, "d": 5.0}
+    assert plan("./mine.py:Strict", "--compare") == 0
+    assert "./mine.py:Strict" in capsys.readouterr().out
+
+
+def test_a_changed_file_is_read_again_by_the_next_plan(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan("./mine.py:Strict") == 0
+    (room / "mine.py").write_text("class Strict:\n    def decide(self, now):\n        return 7\n")
+    assert plan("./mine.py:Strict") == 1
+    assert "at 0.0 s: TypeError: 'int' object is not iterable" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "why"),
+    [
+        ("./mine.py:Asks", 64, "Asks: missing: depth (allowed: :depth=...)"),
+        ("./mine.py:Asks:depth=2", 1, "policy ./mine.py:Asks:depth=2: at 0.0 s: invalid decision 1 (allowed: Start,"),
+        (
+            "./mine.py:Strict:least=2",
+            1,
+            "least=2: job 'b': it is never started: policy ./mine.py:Strict:least=2 rejects it",
+        ),
+        ("./mine.py:Other", 1, "mine.py: Other: there is no such class"),
+        ("./nowhere.py:Strict", 1, "nowhere.py: No such file or directory"),
+        ("./mine.py:Breaks:when=-1", 1, "at 0.0 s: ZeroDivisionError: division by zero"),
+        ("./mine.py:Breaks:then=2", 1, "as it was made: ValueError: 2 is not for me"),
+    ],
+)
+@pytest.mark.parametrize("command", [["plan", "-c", "lab.yaml"], ["run", "--no-live"]], ids=lambda words: words[0])
+def test_what_is_wrong_in_a_plan_is_said(
+    room: Path, command: list[str], policy: str, code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "dag.yaml", "-p", policy]) == code
+    said = capsys.readouterr().err
+    assert why in " ".join(said.split()) and "policy_calls.py" not in said and "queue_mapping.py" not in said
+
+
+def test_a_workflow_is_run_in_the_order_of_a_queue_policy(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "dag.yaml", "-p", "./mine.py:Strict", "--no-live", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"]["policy"] == "./mine.py:Strict"

@@ -107,6 +107,9 @@ class Manager:
     def wait(self, timeout_s: float) -> bool:
         return False
 
+    def fileno(self) -> int | None:
+        return None
+
     def close(self) -> None:
         pass
 

@@ -1,4 +1,4 @@
-"""A daemon for test_service: the service on the local adapter, with the tests' planner."""
+"""A daemon for test_service: the service on the local adapter, with the tests' planner, or with --simulate the real one."""
 
 import importlib.util
 import sys
@@ -13,7 +13,8 @@ kit = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kit)
 
 if __name__ == "__main__":
+    chosen = {} if "--simulate" in sys.argv else {"planner": kit.first_fit}
     try:
-        sys.exit(Service(Path(sys.argv[1]), show=show, dry_run="--dry-run" in sys.argv, planner=kit.first_fit).run())
+        sys.exit(Service(Path(sys.argv[1]), show=show, dry_run="--dry-run" in sys.argv, **chosen).run())
     except PilotfishError as error:
         sys.exit(f"pilotfish: error: {error}")

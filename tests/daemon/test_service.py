@@ -170,6 +170,58 @@ def test_a_reload_applies_a_good_file_and_ignores_a_bad_one(daemon):
     assert daemon.stop(signal.SIGINT) == 0
 
 
+MINE = """
+from pilotfish.api import Start
+
+class Mine:
+    def decide(self, now):
+        free = now.free
+        for job in sorted(now.waiting, key=lambda job: job.walltime, reverse=LONGEST_FIRST):
+            if job.size <= free:
+                free -= job.size
+                yield Start(job)
+"""
+
+
+def trail_of(daemon, kit):
+    """Return the walltimes of five jobs in the order in which they ran."""
+    (daemon.folder / "trail").unlink(missing_ok=True)
+    jobs = [
+        dataclasses.replace(shell(kit, f"j{wall}", f"echo {wall} >> trail"), walltime=float(wall))
+        for wall in (30, 50, 10, 40, 20)
+    ]
+    assert daemon.ended(daemon.submit(*jobs))["exit_code"] == 0
+    return [int(wall) for wall in (daemon.folder / "trail").read_text().split()]
+
+
+def test_a_users_queue_policy_decides_and_a_reload_reads_it_again(daemon, kit):
+    mine = daemon.folder / "mine.py"
+    mine.write_text("LONGEST_FIRST = False\n" + MINE)
+    mine.chmod(0o644)
+    daemon.write("policy: ./mine.py:Mine\n")
+    daemon.start("--simulate")
+    assert trail_of(daemon, kit) == [10, 20, 30, 40, 50]
+    mine.write_text("LONGEST_FIRST = True\n" + MINE)
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "the configuration was reloaded" in daemon.said(), "the reload")
+    assert trail_of(daemon, kit) == [50, 40, 30, 20, 10]
+    mine.chmod(0o666)
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "others can write to it" in daemon.said(), "the refusal")
+    assert "the old one stays in force" in daemon.said()
+    assert trail_of(daemon, kit) == [50, 40, 30, 20, 10]
+    assert daemon.stop() == 0 and "Traceback" not in daemon.said()
+
+
+def test_a_users_queue_policy_that_others_can_write_keeps_the_daemon_from_starting(daemon, capsys):
+    (daemon.folder / "mine.py").write_text("LONGEST_FIRST = True\n" + MINE)
+    (daemon.folder / "mine.py").chmod(0o666)
+    daemon.write("policy: ./mine.py:Mine\n")
+    assert main(["daemon", "--config", str(daemon.config)]) == 1
+    said = capsys.readouterr().err
+    assert f"{daemon.config}: policy: " in said and "others can write to it" in said and "Traceback" not in said
+
+
 def test_after_kills_every_job_runs_once(daemon, kit):
     daemon.start()
     jobs = [shell(kit, f"j{i}", f"echo {i} >> trail; sleep 0.1", *(["j0"] if i else [])) for i in range(6)]

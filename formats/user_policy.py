@@ -1,7 +1,8 @@
-"""A user's own queue policy: loaded by its name, and made with its options.
+"""Queue policies by their SPEC: a user's own, loaded and made with its options, and any of them for plans.
 
 Rule: an option is a parameter of the class, read as its annotation or its default says. An exception in the user's code
-is reported by the traceback of that code and one line that names the policy.
+is reported by the traceback of that code and one line that names the policy. What a service executes as its own account
+is one file that only this account or root can change, or an installed module; it searches no other folder.
 """
 
 from __future__ import annotations
@@ -10,22 +11,25 @@ import importlib
 import inspect
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.replay import python_loop
-from ..simulate.replay.policies import FORMS, Contending, Own, Policy
+from ..simulate.replay import policy_calls
+from ..simulate.replay.policies import FORMS, Contending, Own, Policy, parse_planned
 from ..simulate.replay.user_policy import QueuePolicy
-from .streams import note, print_diagnostic
+from ..trust import open_file
+
+if TYPE_CHECKING:
+    from ..simulate.planning.queue_mapping import QueueMapping
 
 #: Files whose frames precede the user's code in a traceback.
-_OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
+OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen importlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +59,59 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read.
     """
-    module = _read(own, source) if own.is_file else _imported(own)
+    make, module = _load(own, source, service=False)
+    file = Path(getattr(module, "__file__", None) or "")
+    return NamedPolicy(make(seed), str(own), file if file.is_file() else None)
+
+
+def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
+    """Return the queue policy of a SPEC as a mapping policy.
+
+    Args:
+        text: the SPEC.
+        service: it is executed as the account of a service, see the rule.
+
+    Raises:
+        ConfigError: the SPEC is wrong, or it cannot decide for plans; the source is "policy", or the file or module.
+        PolicyError: the user's code raised an exception, which is the cause.
+        OSError: the file cannot be read, or it is not trusted.
+    """
+    from ..simulate.planning.queue_mapping import QueueMapping
+    from ..simulate.replay.uncompiled import uncompiled
+
+    policy = parse_planned(text)
+    if not isinstance(policy, Own):
+        return QueueMapping(text, partial(uncompiled, policy, arranged=True))
+    make, _ = _load(policy, None, service=service)
+    make(0)  # so that a wrong option is found now
+    return QueueMapping(text, make)
+
+
+def _load(own: Own, source: bytes | None, *, service: bool) -> tuple[Callable[[int], QueuePolicy], ModuleType]:
+    """Return what makes a policy from a seed, and its module."""
+    module = _read(own, source, service=service) if own.is_file else _imported(own, service=service)
     kind = getattr(module, own.name, None)
     if not isinstance(kind, type) or not callable(getattr(kind, "decide", None)):
         why = "it has no method decide(self, snapshot)" if isinstance(kind, type) else "there is no such class"
         others = [key for key, one in vars(module).items() if isinstance(one, type) and hasattr(one, "decide")]
         raise ConfigError(own.where, own.name, why, ", ".join(others) or "a class with such a method")
-    chosen = _options(kind, own, seed)
-    with _user_code(own, "as it was made"):
-        policy: QueuePolicy = kind(**chosen)
-    file = Path(getattr(module, "__file__", None) or "")
-    return NamedPolicy(policy, str(own), file if file.is_file() else None)
+
+    def make(seed: int) -> QueuePolicy:
+        chosen = _options(kind, own, seed)
+        with _user_code(own, "as it was made"):
+            policy: QueuePolicy = kind(**chosen)
+        return policy
+
+    return make, module
 
 
-@contextmanager
-def print_policy_traceback() -> Iterator[None]:
-    """Print the traceback of an exception in the user's code; the PolicyError goes on."""
-    try:
-        yield
-    except PolicyError as error:
-        cause = error.__cause__
-        if cause is not None:
-            place = cause.__traceback__
-            while place is not None and place.tb_frame.f_code.co_filename.startswith(_OWN_FRAMES):
-                place = place.tb_next
-            note(f"the user's code of policy {error.policy} raised an exception:")
-            print_diagnostic(*"".join(traceback.format_exception(type(cause), cause, place)).splitlines())
-        raise
-
-
-def _read(own: Own, source: bytes | None) -> ModuleType:
-    """Execute the file of a module; it may import modules in its folder."""
+def _read(own: Own, source: bytes | None, *, service: bool) -> ModuleType:
+    """Execute the file of a module; it may import modules in its folder, but not as a service."""
     where, module = own.where, ModuleType(own.where)
-    if source is None:
+    if service:
+        with open(open_file(where), "rb") as file:
+            source = file.read()
+    elif source is None:
         source = Path(where).read_bytes()
         sys.path.append(str(Path(where).resolve().parent))
     module.__file__ = where
@@ -97,9 +121,10 @@ def _read(own: Own, source: bytes | None) -> ModuleType:
     return module
 
 
-def _imported(own: Own) -> ModuleType:
-    """Import a module; the current directory is searched last."""
-    sys.path.append(os.getcwd())
+def _imported(own: Own, *, service: bool) -> ModuleType:
+    """Import a module; the current directory is searched last, but not by a service."""
+    if not service:
+        sys.path.append(os.getcwd())
     try:
         with _user_code(own, "as it was loaded"):
             return importlib.import_module(own.where)

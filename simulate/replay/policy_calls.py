@@ -1,0 +1,188 @@
+"""What every world has that calls a queue policy: the queue, the snapshot, and the carrying out of decisions.
+
+Rule: a decision is carried out or is an error that names the policy, the job and the time. A world says when jobs are
+submitted and end, and which resources a start gets; `begin` is its part of a start.
+Complexity: a call costs O(changes since the last call), independent of the number of waiting and running jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from heapq import heappush
+from numbers import Real
+from operator import index
+from typing import Any
+
+from ..arrays import Array
+from ..errors import PolicyError
+from .intervals import FreeResources, Interval, merge_intervals
+from .machine import Machine
+from .user_policy import FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
+
+#: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
+FEW = 64
+
+
+class PolicyCalls:
+    """The queue and the running jobs as a policy sees them.
+
+    Args:
+        policy: the policy to call.
+        name: its name, for messages.
+        machine: the machine.
+        columns: returns the columns of the waiting jobs, see `Snapshot.columns`.
+        free_nodes: returns what is free on each node, see `Snapshot.free_nodes`.
+    """
+
+    def __init__(
+        self, policy: QueuePolicy, name: str, machine: Machine, columns: Callable[[], dict[str, Array]],
+        free_nodes: Callable[[], FreeNodes],
+    ) -> None:  # fmt: skip
+        self.decide, self.name, self.processors = policy.decide, name, machine.processors
+        self.now = self.called_at = -math.inf
+        self.free = FreeResources(machine.processors)
+        self.waiting: dict[int, Job] = {}
+        self.gone = 0
+        self.untils: list[float] = []
+        self.running: list[Running] = []
+        self.wakes: list[float] = []
+        self.woken = False
+        self.snapshot = Snapshot(
+            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, columns,
+            free_nodes,
+        )  # fmt: skip
+
+    # --- what a world does in its own way ---
+    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+        """Take the resources of a start and return them; None: the job goes on waiting. Raises PolicyError."""
+        raise NotImplementedError
+
+    def begin(self, running: Running) -> None:
+        """Let a job run that has its resources."""
+        raise NotImplementedError
+
+    def reject(self, job: Job) -> None:
+        """Note that a job never runs."""
+        raise NotImplementedError
+
+    def why_not_waiting(self, number: int) -> str:
+        """Return why the job of this number, which was or will be shown, is not waiting."""
+        raise NotImplementedError
+
+    # --- what all have in common ---
+    def submit(self, job: Job) -> None:
+        """Put a job in the queue."""
+        self.waiting[job.number] = job
+        self.snapshot.submitted.append(job)
+
+    def end(self, ended: Running) -> None:
+        """Take a running job away and free its resources."""
+        self.free.release(ended.resources)
+        untils, running = self.untils, self.running
+        place = bisect_left(untils, ended.until)
+        while running[place] is not ended:
+            place += 1
+        del untils[place], running[place]
+        self.snapshot.ended.append(ended)
+
+    def add_running(self, running: Running) -> None:
+        """Show a running job."""
+        place = bisect_right(self.untils, running.until)
+        self.untils.insert(place, running.until)
+        self.running.insert(place, running)
+
+    def call_policy(self) -> list[Any]:
+        """Call the policy and return its decisions. Raises PolicyError."""
+        snapshot = self.snapshot
+        snapshot.free, self.called_at, self.woken = self.free.count, self.now, False
+        try:
+            decided = self.decide(snapshot)
+            found = [] if decided is None else list(decided)
+        except (Exception, SystemExit) as error:
+            raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
+        snapshot.submitted, snapshot.ended = [], []
+        return found
+
+    def apply(self, decisions: Iterable[Any], now: float) -> None:
+        """Apply the decisions of the last call at this time. Raises PolicyError."""
+        for decision in decisions:
+            if isinstance(decision, Start):
+                self._start(self._waiting_job(decision.job), decision, now)
+            elif isinstance(decision, Wake):
+                self._schedule_wake(decision.time, now)
+            elif isinstance(decision, Reject):
+                job = self._waiting_job(decision.job)
+                self.reject(job)
+                self._remove_from_queue(job)
+            else:
+                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake")
+
+    def _start(self, job: Job, decision: Start, now: float) -> None:
+        given = self.allocate(job, decision)
+        if given is None:
+            return
+        self._remove_from_queue(job)
+        running = Running(job, now, now + job.walltime, given)
+        self.begin(running)
+        self.add_running(running)
+
+    def _remove_from_queue(self, job: Job) -> None:
+        """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""
+        del self.waiting[job.number]
+        self.gone += 1
+        if self.gone > len(self.waiting) + FEW:
+            kept = [*self.waiting.items()]
+            self.waiting.clear()
+            self.waiting.update(kept)
+            self.gone = 0
+
+    def allocate_requested(self, job: Job, resources: Any) -> tuple[Interval, ...]:
+        """Allocate the resources that the policy chose for a job. Raises PolicyError."""
+        allowed = f"pairs of first and last, {job.size:,} resources in all, from 0 to {self.processors - 1:,}"
+        try:
+            wanted = [(index(first), index(last)) for first, last in resources]
+        except Exception:
+            raise self.error(job, f"its resources are {resources!r:.60}", allowed) from None
+        for first, last in wanted:
+            if not 0 <= first <= last < self.processors:
+                raise self.error(job, f"invalid resources {first} to {last}", allowed)
+        if isinstance(found := merge_intervals(wanted), int):
+            raise self.error(job, f"resource {found} is given twice", allowed)
+        count = sum(last - first + 1 for first, last in found)
+        if count != job.size:
+            raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
+        busy = self.free.allocate_these(found)
+        if busy is not None:
+            raise self.error(job, f"resource {busy} is not free")
+        return tuple(found)
+
+    def _schedule_wake(self, time: Any, now: float) -> None:
+        if not isinstance(time, Real) or not self.called_at < float(time) < math.inf:
+            raise self.error("", f"invalid Wake({time!r:.60})", f"a time later than now, {self.called_at} s")
+        if time <= now:
+            self.woken = True
+        else:
+            heappush(self.wakes, float(time))
+
+    def _waiting_job(self, job: Any) -> Job:
+        """Return the job if it waits. Raises PolicyError otherwise."""
+        if not isinstance(job, Job):
+            raise self.error("", f"a decision is about {job!r:.60}", "a job of `waiting`")
+        number = job.number
+        if self.waiting.get(number) is job:
+            return job
+        known = isinstance(number, int) and number not in self.waiting
+        raise self.error(job, self.why_not_waiting(number) if known else "no such job was shown", "a job of `waiting`")
+
+    def error(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
+        """Return an error of this policy at this time.
+
+        Args:
+            job: the job concerned, or "".
+            problem: what was found.
+            allowed: what is allowed; may be empty.
+        """
+        subject = f"job {job.id}, " if isinstance(job, Job) else ""
+        return PolicyError(self.name, f"{subject}at {self.now} s", problem, allowed)

@@ -1,0 +1,89 @@
+"""What a service executes: one file that only its account or root can change, or an installed module."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotfish.formats.entry_points import register_mapping_policy
+from pilotfish.formats.user_policy import queue_mapping
+from pilotfish.simulate.errors import ConfigError, PolicyError
+from pilotfish.simulate.planning.mapping_policies import POLICIES
+from pilotfish.trust import UntrustedError
+
+MINE = "class Fair:\n    def __init__(self, depth: int = 1):\n        self.depth = depth\n    def decide(self, now):\n        pass\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A trusted file with a policy, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before, known = dict(POLICIES), set(sys.modules)
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    path.chmod(0o644)
+    yield path
+    POLICIES.clear()
+    POLICIES.update(before)
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def test_a_service_loads_a_trusted_file(file: Path) -> None:
+    assert queue_mapping(f"{file}:Fair:depth=3", service=True).name == f"{file}:Fair:depth=3"
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
+def test_a_service_refuses_a_file_that_others_can_write(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    with pytest.raises(UntrustedError, match="others can write to it"):
+        queue_mapping(f"{file}:Fair", service=True)
+    assert queue_mapping(f"{file}:Fair").name  # what a user names on the command line is the user's own affair
+
+
+def test_a_service_refuses_a_link_and_a_folder_that_others_can_write(file: Path) -> None:
+    (file.parent / "link.py").symlink_to(file)
+    with pytest.raises(UntrustedError, match="symbolic link"):
+        queue_mapping(f"{file.parent}/link.py:Fair", service=True)
+    file.parent.chmod(0o777)
+    with pytest.raises(UntrustedError, match="others can write to it"):
+        queue_mapping(f"{file}:Fair", service=True)
+
+
+def test_a_service_imports_nothing_from_the_folder_of_the_file_or_the_current_one(file: Path) -> None:
+    (file.parent / "beside_it.py").write_text(MINE)
+    file.write_text("import beside_it\n" + MINE)
+    with pytest.raises(PolicyError, match="No module named 'beside_it'"):
+        queue_mapping(f"{file}:Fair", service=True)
+    (file.parent / "pack_here").mkdir()
+    (file.parent / "pack_here" / "mine.py").write_text(MINE)
+    with pytest.raises(ConfigError, match="there is no module 'pack_here'"):
+        queue_mapping("pack_here.mine:Fair", service=True)
+    assert queue_mapping("pack_here.mine:Fair").name == "pack_here.mine:Fair"
+    assert queue_mapping(f"{file}:Fair").name == f"{file}:Fair"
+
+
+def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
+    spec = f"{file}:Fair"
+    register_mapping_policy(spec, service=True)
+    first = POLICIES[spec]
+    file.write_text("x = 1\n")
+    register_mapping_policy(spec, service=True)
+    assert POLICIES[spec] is first
+    with pytest.raises(ConfigError, match=r"mine\.py: Fair: there is no such class"):
+        register_mapping_policy(spec, service=True, renew=True)
+    assert POLICIES[spec] is first  # what cannot be read replaces nothing
+
+
+@pytest.mark.parametrize(
+    "spec", ["pairs", "nodes:rule=biggest", "strict+powercap:cap=50%", "conservative:allocation=local"]
+)
+def test_what_only_a_replay_has_is_refused_with_the_reason(spec: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"only a replay has that \(allowed: easy, strict or conservative with an order"
+    ):
+        queue_mapping(spec)

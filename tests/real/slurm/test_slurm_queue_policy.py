@@ -1,0 +1,69 @@
+"""A user's queue policy, the same file in a replay, in a plan and next to a real Slurm: the same order of starts."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from real_world import eventually
+from slurm_cluster import SlurmCluster
+from slurm_daemon import SlurmDaemon
+from slurm_work import all_ended, hand_over
+
+from pilotfish.formats.user_policy import load_policy
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.policies import parse_python_policy
+from pilotfish.simulate.replay.replay import replay
+
+pytestmark = pytest.mark.xdist_group("slurm 2")
+RECIPE = Path(__file__).parents[3] / "docs" / "how-to" / "queue-policy.md"
+#: Cores, run time in seconds, walltime in minutes. The second waits for the first; the last must not pass it.
+JOBS = {"first": (3, 8, 5), "wide": (4, 2, 2), "short": (1, 2, 1), "second": (1, 2, 1), "long": (1, 2, 60)}
+
+
+@pytest.fixture
+def daemon(slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
+    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus, wide_nodes=slurm.nodes)) as made:
+        (tmp_path / "mine.py").write_text(RECIPE.read_text().partition("```python\n")[2].partition("```")[0])
+        (tmp_path / "mine.py").chmod(0o644)
+        yield made
+
+
+def configure(daemon: SlurmDaemon, **more: Any) -> None:
+    daemon.config.write_text(yaml.safe_dump(yaml.safe_load(daemon.config.read_text()) | more))
+
+
+def replayed(folder: Path) -> list[str]:
+    """Return the jobs in the order in which a replay on four processors starts them."""
+    cores, runs, walls = (np.array(column) for column in zip(*JOBS.values(), strict=True))
+    trace = Workload("w", np.arange(len(JOBS)), np.zeros(len(JOBS)), runs * 1.0, walls * 60.0, size=cores)
+    policy = load_policy(parse_python_policy(f"{folder}/mine.py:Easy"), 0).policy
+    start = replay(trace, 4, policy).start_time  # type: ignore[arg-type]
+    return [[*JOBS][i] for i in np.argsort(start, kind="stable")]
+
+
+@pytest.mark.parametrize("policy", ["./mine.py:Easy", "easy"])
+def test_jobs_that_are_handed_over_start_in_the_order_of_the_policy(
+    slurm: SlurmCluster, daemon: SlurmDaemon, policy: str
+) -> None:
+    slurm.run("scontrol", "update", "NodeName=n[2-4]", "State=DRAIN", "Reason=test")
+    configure(daemon, policy=policy, without_gain="release")
+    trail, jobs = slurm.shared() / "trail", list[int]()
+    trail.unlink(missing_ok=True)
+    for name, (cores, run, wall) in JOBS.items():
+        line = f"echo {name} >> {trail}; sleep {run}"
+        jobs.append(hand_over(slurm, line, f"--cpus-per-task={cores}", f"--time={wall}"))
+    daemon.start()
+    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
+    ran, wanted = trail.read_text().split(), replayed(daemon.folder)
+    assert wanted == ["first", "short", "second", "wide", "long"]
+    assert {*ran[:2]} == {*wanted[:2]} and ran[2:] == wanted[2:]
+    for job in jobs:  # pilotfish placed each, although nothing was gained by it
+        assert daemon.placed(job) == ("n1",)
+    assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in daemon.log.read_text()
