@@ -100,7 +100,8 @@ class Simulation:
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
         world.placed[:], world.bounds[:] = -1, -math.inf
         if available is not None:
-            world.nodes["limit"][[node.name not in available for node in cluster.nodes]] = -1.0
+            usable = frozenset(available)
+            world.nodes["limit"][[node.name not in usable for node in cluster.nodes]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = _NEW_JOB
