@@ -21,6 +21,9 @@ from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ...simulate.planning.simulation import Simulation
 from ..base import Adapter, AdapterError, Capabilities
 
+#: Share of its work from which a job at its walltime has run to its end: rounding may have delayed that.
+DONE = 1.0 - 1e-9
+
 
 class SimulatedAdapter(Adapter):
     """A simulated cluster.
@@ -149,7 +152,10 @@ class SimulatedAdapter(Adapter):
         ended = self._collect(self._engine)
         late = [key for key, limit in self._limits.items() if limit <= until]
         for key in late:
-            self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
+            if self._engine.progress(key) >= DONE:
+                self._complete(self._jobs[key], until)
+            else:
+                self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
         if late:
             self._rebuild()
         return ended or bool(late)
@@ -161,9 +167,13 @@ class SimulatedAdapter(Adapter):
             view = self._jobs.get(engine.workflow.jobs[i].id)
             if view is not None and view.state is JobState.RUNNING:
                 ended = True
-                code = self._exit_code(view.job)
-                self._end(view, JobState.FAILED if code else JobState.COMPLETED, float(finish[i]), code=code)
+                self._complete(view, float(finish[i]))
         return ended
+
+    def _complete(self, view: JobView, clock: float) -> None:
+        """Record that a job has run to its end."""
+        code = self._exit_code(view.job)
+        self._end(view, JobState.FAILED if code else JobState.COMPLETED, clock, code=code)
 
     def _end(self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None) -> None:
         """Record how a job ended: `code` is its own, `number` the signal that ended it instead."""
