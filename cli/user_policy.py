@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.replay import python_loop
@@ -24,15 +24,33 @@ from ..simulate.replay.policies import FORMS, Contending, Own, Policy
 from ..simulate.replay.user_policy import QueuePolicy
 from .streams import note, print_diagnostic
 
+if TYPE_CHECKING:
+    from ..daemon.config import DaemonConfig
+
 #: Files whose frames precede the user's code in a traceback.
 _OWN_FRAMES = (__file__, python_loop.__file__, importlib.__file__, "<frozen importlib")
 
 
 @dataclass(frozen=True, slots=True)
-class NamedPolicy:
-    """A queue policy, its SPEC, and the file that it was read from, if any."""
+class DaemonPolicy:
+    """The control loop of the service, which decides in place of a queue policy.
 
-    policy: Policy | Contending | QueuePolicy
+    Args:
+        file: of its configuration.
+        config: the configuration.
+        runtimes: what its planner may know of run times, `walltime` or `actual`.
+    """
+
+    file: Path
+    config: DaemonConfig
+    runtimes: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPolicy:
+    """What decides in a replay, its SPEC, and the file that it was read from, if any."""
+
+    policy: Policy | Contending | QueuePolicy | DaemonPolicy
     text: str
     file: Path | None = None
 
