@@ -53,6 +53,7 @@ class SimulatedAdapter(Adapter):
         self._exit_code = exit_code or (lambda job: 0)
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
+        self._true_jobs: dict[str, Job] = {}  # running jobs, with what they really need
         self._limits: dict[str, float] = {}  # key -> end of its walltime, by our clock
         self._engine: Simulation | None = None
         self._stale = False  # the engine still has cancelled jobs
@@ -120,10 +121,11 @@ class SimulatedAdapter(Adapter):
         if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
         self._jobs[key] = self._begun(action)
+        self._true_jobs[key] = replace(action.job, id=key, profile=self._truth(action.job), after=())
         try:
             self._rebuild()
         except PilotfishError as error:
-            del self._jobs[key]
+            del self._jobs[key], self._true_jobs[key]
             raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
         if action.job.walltime is not None:
             self._limits[key] = self._clock + action.job.walltime
@@ -179,12 +181,13 @@ class SimulatedAdapter(Adapter):
         """Record how a job ended: `code` is its own, `number` the signal that ended it instead."""
         usage: tuple[tuple[str, float], ...] = ()
         if number is None:
-            groups, nodes = self._truth(view.job).groups, view.job.nodes
+            groups, nodes = self._true_jobs[view.key].profile.groups, view.job.nodes
             usage = (
                 ("cpu_seconds", nodes * sum(group.count * group.demand for group in groups)),
                 ("threads", float(nodes * sum(group.count for group in groups))),
             )
         self._limits.pop(view.key, None)
+        del self._true_jobs[view.key]
         self._jobs[view.key] = replace(
             view,
             state=state,
@@ -206,7 +209,7 @@ class SimulatedAdapter(Adapter):
         if not running:
             self._engine = None
             return
-        jobs = (replace(view.job, id=view.key, profile=self._truth(view.job), after=()) for view in running)
+        jobs = (self._true_jobs[view.key] for view in running)
         underway = [RunningJob(view.key, view.nodes) for view in running]
         engine = Simulation(Workflow("running", tuple(jobs)), self.cluster, underway=underway)
         if self._engine is not None:
