@@ -11,7 +11,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ from .inputs import check_output, read_cluster
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, warn
-from .usage_errors import bad
+from .usage_errors import bad, given_options, refuse
 
 if TYPE_CHECKING:
     from ..profiles.calibration.calibration_records import KnownValue
@@ -101,7 +101,7 @@ def calibrate(
     if out is not None:
         check_output(out, (".yaml", ".yml"))
     picture_files.check(picture)
-    given = {key for key in context.params if str(context.get_parameter_source(key)).endswith("COMMANDLINE")}
+    given = given_options(context)
     if switching is not None:
         from ..profiles.calibration.node_switching import Commands, SwitchTiming
 
@@ -115,9 +115,9 @@ def calibrate(
         timing = SwitchTiming(switch_limit, settle, max(0.05, min(1.0, settle / 10)))
         _switch(switching, commands, timing, repeat, out, picture, references, bound, as_json)
         return
-    _refuse(_OF_SWITCHING, given, "only with --switching NODE")
+    refuse(_OF_SWITCHING, given, "only with --switching NODE")
     if other is not None:
-        _refuse(("out", "picture", "record", "grid"), given, "not with two files to compare: nothing is measured")
+        refuse(("out", "picture", "record", "grid"), given, "not with two files to compare: nothing is measured")
         _compare(compare, other, name, bound, as_json)
         return
     chosen = local_node_names(platform.node(), [()])[0] if name is None else name
@@ -127,13 +127,6 @@ def calibrate(
         _make(record)
     references = {} if compare is None else {str(compare): _known(compare, name)}
     _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json)
-
-
-def _refuse(parameters: Iterable[str], given: set[str], why: str) -> None:
-    """Raise typer.BadParameter if one of the parameters is given."""
-    for name in parameters:
-        if name in given:
-            raise bad({"other": "B", "picture": "--plot"}.get(name) or f"--{name.replace('_', '-')}", why)
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
@@ -233,7 +226,7 @@ def _check_switching(node: str, commands: Commands, given: set[str]) -> None:
     for key in ("off", "on", "up"):
         if not getattr(commands, key).strip():
             raise bad(f"--{key}-command", "missing (allowed: a command, for --switching)")
-    _refuse(_OF_THIS_NODE, given, "not with --switching: it is about a measurement on this node")
+    refuse(_OF_THIS_NODE, given, "not with --switching: it is about a measurement on this node")
     if "picture" in given and commands.power is None:
         raise bad("--plot", "there is nothing to draw without --power-command")
 

@@ -20,8 +20,9 @@ from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_o
 from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
+from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
-from .kernel_loading import load_kernels, load_replay
+from .kernel_loading import load_kernels, load_replay, load_simulator
 from .streams import print_policy_traceback
 from .usage_errors import bad, check_period, not_among
 
@@ -34,7 +35,7 @@ class ReplayRequest:
 
     Args:
         workloads: files, whose jobs are joined; at least one.
-        spec: SPEC of a queue policy.
+        spec: SPEC of a queue policy, or the daemon.
         select: which jobs, and how much faster they arrive.
         seed: of random choices.
         procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
@@ -51,7 +52,7 @@ class ReplayRequest:
     """
 
     workloads: list[Path]
-    spec: str
+    spec: str | DaemonPolicy
     select: Select
     seed: int
     procs: int | None
@@ -115,7 +116,9 @@ def _decision_seconds(text: str) -> float | None:
     return found
 
 
-def _policy(text: str, seed: int) -> NamedPolicy:
+def _policy(text: str | DaemonPolicy, seed: int) -> NamedPolicy | NamedDaemon:
+    if isinstance(text, DaemonPolicy):
+        return NamedDaemon(text)
     try:
         if is_python_policy(text):
             with print_policy_traceback():
@@ -145,7 +148,10 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
     rich = bool(request.decision_time) or jobs.dependencies is not None
-    load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
+    if isinstance(request.policy.policy, DaemonPolicy):
+        load_simulator()
+    else:
+        load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
@@ -161,6 +167,9 @@ def _machine(
     if request.procs is not None:
         return Machine(request.procs), "--procs"
     if cluster is not None:
+        if isinstance(request.policy.policy, DaemonPolicy) and cluster.oversubscription != 1.0:
+            found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
+            return found, f"the threads that the nodes of {Path(cluster.source).name} take"
         found = machine_of(cluster, whole_nodes=request.resource == "node")
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"

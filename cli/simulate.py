@@ -10,7 +10,9 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
 
 from .. import __version__
 from ..formats.results_write import write_results
@@ -23,6 +25,7 @@ from ..simulate.replay.policies import Contending
 from ..simulate.replay.replay import Replayed, replay
 from ..simulate.replay.select import Select
 from . import options
+from .daemon_policy import DaemonPolicy
 from .inputs import file_hash
 from .options import option
 from .output.documents import print_json
@@ -30,9 +33,18 @@ from .output.replay import Progress, show_replay
 from .output.text import Screen
 from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note, print_policy_traceback
+from .usage_errors import given_options, refuse
+
+if TYPE_CHECKING:
+    from ..daemon.trace_run import DaemonReplay
+
+
+#: Parameters that have no meaning with --daemon.
+_INSTEAD = ("policy", "decision_time", "procs", "resource", "seed")
 
 
 def simulate(
+    context: typer.Context,
     traces: options.Traces = None,
     workload: options.MoreTraces = None,
     procs: options.Procs = None,
@@ -42,6 +54,12 @@ def simulate(
     decision_time: Annotated[
         str, option("TIME", "Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).")
     ] = "ignore",
+    daemon: Annotated[
+        Path | None, option("FILE", "Configuration of the service (YAML), whose control loop decides instead.")
+    ] = None,
+    runtimes: Annotated[
+        str, option("KIND", "Run times that the daemon plans with: walltime or actual.", words=("walltime", "actual"))
+    ] = "walltime",
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
     begin: options.Begin = None,
@@ -62,29 +80,45 @@ def simulate(
     Examples:
       pilotfish simulate trace.swf.gz
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
+      pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
-    request = ReplayRequest(files, policy, select, seed, procs, cluster, resource, decision_time, skip_invalid)
+    given, decides = given_options(context), cast(str | DaemonPolicy, policy)
+    if daemon is None:
+        refuse(("runtimes",), given, "only with --daemon")
+    else:
+        refuse(_INSTEAD, given, "not together with --daemon")
+        from .daemon_replay import read_daemon
+
+        decides = service = read_daemon(daemon, runtimes)
+        seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
+    request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid)
     found = read_replay(request)
-    replayed = _replay(request, found)
-    _report(request, found, replayed, _power(request, found, replayed), out, as_json=as_json)
+    replayed, did = _replay(request, found)
+    _report(request, found, replayed, did, _power(request, found, replayed), out, as_json=as_json)
 
 
-def _replay(request: ReplayRequest, found: ReplayInput) -> Replayed:
-    """Replay the jobs and show the progress. Raises ConfigError, PolicyError."""
+def _replay(request: ReplayRequest, found: ReplayInput) -> tuple[Replayed, DaemonReplay | None]:
+    """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
     jobs, machine, policy = found.jobs, found.machine, request.policy.policy
     with print_policy_traceback(), Progress(jobs) as progress:
+        if isinstance(policy, DaemonPolicy):
+            from .daemon_replay import replay_daemon
+
+            assert found.cluster is not None
+            did = replay_daemon(policy, jobs, found.cluster, progress.at)
+            return did.replayed, did
         if isinstance(policy, Contending):
             assert found.cluster is not None
             return replay_contended(
                 jobs, found.cluster, policy, seed=request.seed, progress=progress.at, clock=time.perf_counter
-            )
+            ), None
         return replay(
             jobs, machine.processors, policy, seed=request.seed, groups=machine.groups, powers=machine.powers,
             network=machine.network, decision_time=request.decision_time, progress=progress.at,
             clock=time.perf_counter,
-        )  # fmt: skip
+        ), None  # fmt: skip
 
 
 #: Power of the machine over time, energy of each job, and use of the policy's energy or power limit, as far as known.
@@ -104,11 +138,14 @@ def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _P
 
 
 def _report(
-    request: ReplayRequest, found: ReplayInput, replayed: Replayed, power: _Power, out: Path | None, *, as_json: bool
-) -> None:
+    request: ReplayRequest, found: ReplayInput, replayed: Replayed, did: DaemonReplay | None, power: _Power,
+    out: Path | None, *, as_json: bool,
+) -> None:  # fmt: skip
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
     track, joules, limit = power
     summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
+    if did is not None:
+        about["daemon"] = did.counts()
     if out is not None:
         write_results(out, replayed, summary, about, track, joules)
     if as_json:
@@ -117,7 +154,7 @@ def _report(
     has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, found.cluster is None
     show_replay(
         Screen(), replayed, summary, request.policy.text, found.size_from, limit, has_limit=has_limit,
-        assumed=assumed,
+        assumed=assumed, daemon=did.lines() if did else (),
     )  # fmt: skip
     if out is not None:
         note(f"the results are in {out}")

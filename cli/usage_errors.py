@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -33,6 +33,27 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
     """
     words = list(allowed)
     return bad(option, f"{found!r} is not {what}{did_you_mean(found, words)} (allowed: {', '.join(words)})")
+
+
+def given_options(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that stand on the command line."""
+    return {key for key in context.params if str(context.get_parameter_source(key)).endswith("COMMANDLINE")}
+
+
+def refuse(parameters: Iterable[str], given: Collection[str], why: str) -> None:
+    """Refuse parameters that are given.
+
+    Args:
+        parameters: their names.
+        given: names of the parameters that are given.
+        why: they are not allowed.
+
+    Raises:
+        typer.BadParameter: for the first of them.
+    """
+    for name in parameters:
+        if name in given:
+            raise bad({"other": "B", "picture": "--plot"}.get(name) or f"--{name.replace('_', '-')}", why)
 
 
 def check_positive(option: str, seconds: float | None) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..adapters.base import Adapter
 from .apply import Applier
+from .config import DaemonConfig
 from .guarded_planner import GuardedPlanner, simulate_plan
 from .learning.job_profiles import GivenProfiles
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
-from .planning.guard_rail import Guard
+from .planning.guard_rail import Forecaster, Guard
 from .planning.plan_cache import PlanCache
-from .planning.problem import Options, Planner
+from .planning.problem import WINDOW, Options, Planner
 from .report.cycle_report import CycleReporter, Observer
 from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
@@ -68,3 +69,16 @@ def assemble(
     )
     watching = (latency, HoldAdvice(adapter), *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
+
+
+def options_of(config: DaemonConfig) -> Options:
+    """Return how to plan."""
+    chosen = config.model_dump(include={"policy", "objective", "seed", "budget", "time_limit"})
+    return Options(**chosen, window=WINDOW, place_all=config.without_gain == "place")
+
+
+def guard_of(config: DaemonConfig, errors: Iterable[tuple[Forecaster, float]] = ()) -> Guard:
+    """Return the guard; `errors` are those from before a restart."""
+    section = config.guard
+    bound, window = section.max_median_error, section.window
+    return Guard(bound=bound, window=window, fallback=section.policy, enabled=section.enabled, errors=errors)

@@ -212,6 +212,7 @@ class GuardedPlanner:
     def _note_failure(self, policy: str, error: Exception, report: CycleReport) -> None:
         self.trigger.cache.drop()
         what = f"policy {policy} failed: {_text(error)}"
+        report.failures.append(what)
         if what not in self._failures:  # the same failure repeats in each cycle
             self._failures.add(what)
             log.error("cycle %d: %s", report.number, what, exc_info=not isinstance(error, PilotfishError))

@@ -30,11 +30,10 @@ from ..simulate.model.cluster import Cluster
 from .access import Access, uid_of
 from .age_clock import AgeClock
 from .apply import Applier, Live, Recording
-from .assembly import assemble
+from .assembly import assemble, guard_of, options_of
 from .cadence import IDLE_COUNT_S, Cadence
 from .config import (
     RELOADABLE,
-    DaemonConfig,
     changed_keys,
     check_counters,
     check_objective,
@@ -51,7 +50,7 @@ from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
 from .next_look import NextLook
 from .planning.guard_rail import FORGOTTEN, Guard
-from .planning.problem import WINDOW, Options, Planner
+from .planning.problem import Planner
 from .power_saving import PowerSaver
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
@@ -155,7 +154,7 @@ class Service:
             self._journal,
             self._metrics,
             self._guard(),
-            _options(config),
+            options_of(config),
             time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
@@ -289,11 +288,7 @@ class Service:
         return adapter
 
     def _guard(self) -> Guard:
-        section = self.config.guard
-        bound, errors = section.max_median_error, self._journal.last_errors(FORGOTTEN * section.window)
-        return Guard(
-            bound=bound, window=section.window, fallback=section.policy, enabled=section.enabled, errors=errors
-        )
+        return guard_of(self.config, self._journal.last_errors(FORGOTTEN * self.config.guard.window))
 
     def _drift_options(self) -> dict[str, Any]:
         relearn = self.config.relearn
@@ -404,7 +399,7 @@ class Service:
                 log.warning("these keys need a restart: %s", ", ".join(later))
             self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
             set_up_logging(self.config.log.level, self.config.log.format)
-            self._cycle.planner.options = _options(self.config)
+            self._cycle.planner.options = options_of(self.config)
             with suppress(JournalError):  # it goes on with the guard that it has
                 self._tracker.forecasts.guard = self._guard()
             self._tracker.isolation.reasons.clear()
@@ -431,8 +426,3 @@ class Service:
             self._reload_wanted = True
         else:
             self._stop = True
-
-
-def _options(config: DaemonConfig) -> Options:
-    chosen = config.model_dump(include={"policy", "objective", "seed", "budget", "time_limit"})
-    return Options(**chosen, window=WINDOW, place_all=config.without_gain == "place")

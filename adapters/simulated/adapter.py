@@ -21,6 +21,9 @@ from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ...simulate.planning.simulation import Simulation
 from ..base import Adapter, AdapterError, Capabilities
 
+#: Share of its work from which a job at its walltime has run to its end: rounding may have delayed that.
+DONE = 1.0 - 1e-9
+
 
 class SimulatedAdapter(Adapter):
     """A simulated cluster.
@@ -50,6 +53,7 @@ class SimulatedAdapter(Adapter):
         self._exit_code = exit_code or (lambda job: 0)
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
+        self._true_jobs: dict[str, Job] = {}  # running jobs, with what they really need
         self._limits: dict[str, float] = {}  # key -> end of its walltime, by our clock
         self._engine: Simulation | None = None
         self._stale = False  # the engine still has cancelled jobs
@@ -117,10 +121,11 @@ class SimulatedAdapter(Adapter):
         if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
         self._jobs[key] = self._begun(action)
+        self._true_jobs[key] = replace(action.job, id=key, profile=self._truth(action.job), after=())
         try:
             self._rebuild()
         except PilotfishError as error:
-            del self._jobs[key]
+            del self._jobs[key], self._true_jobs[key]
             raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
         if action.job.walltime is not None:
             self._limits[key] = self._clock + action.job.walltime
@@ -149,7 +154,10 @@ class SimulatedAdapter(Adapter):
         ended = self._collect(self._engine)
         late = [key for key, limit in self._limits.items() if limit <= until]
         for key in late:
-            self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
+            if self._engine.progress(key) >= DONE:
+                self._complete(self._jobs[key], until)
+            else:
+                self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
         if late:
             self._rebuild()
         return ended or bool(late)
@@ -161,20 +169,25 @@ class SimulatedAdapter(Adapter):
             view = self._jobs.get(engine.workflow.jobs[i].id)
             if view is not None and view.state is JobState.RUNNING:
                 ended = True
-                code = self._exit_code(view.job)
-                self._end(view, JobState.FAILED if code else JobState.COMPLETED, float(finish[i]), code=code)
+                self._complete(view, float(finish[i]))
         return ended
+
+    def _complete(self, view: JobView, clock: float) -> None:
+        """Record that a job has run to its end."""
+        code = self._exit_code(view.job)
+        self._end(view, JobState.FAILED if code else JobState.COMPLETED, clock, code=code)
 
     def _end(self, view: JobView, state: JobState, clock: float, *, code: int = 0, number: int | None = None) -> None:
         """Record how a job ended: `code` is its own, `number` the signal that ended it instead."""
         usage: tuple[tuple[str, float], ...] = ()
         if number is None:
-            groups, nodes = self._truth(view.job).groups, view.job.nodes
+            groups, nodes = self._true_jobs[view.key].profile.groups, view.job.nodes
             usage = (
                 ("cpu_seconds", nodes * sum(group.count * group.demand for group in groups)),
                 ("threads", float(nodes * sum(group.count for group in groups))),
             )
         self._limits.pop(view.key, None)
+        del self._true_jobs[view.key]
         self._jobs[view.key] = replace(
             view,
             state=state,
@@ -196,7 +209,7 @@ class SimulatedAdapter(Adapter):
         if not running:
             self._engine = None
             return
-        jobs = (replace(view.job, id=view.key, profile=self._truth(view.job), after=()) for view in running)
+        jobs = (self._true_jobs[view.key] for view in running)
         underway = [RunningJob(view.key, view.nodes) for view in running]
         engine = Simulation(Workflow("running", tuple(jobs)), self.cluster, underway=underway)
         if self._engine is not None:

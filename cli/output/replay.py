@@ -32,7 +32,7 @@ PATIENCE_S = 2.0
 
 def show_replay(
     screen: Screen, replayed: Replayed, summary: Summary, policy: str, size_from: str, limit: LimitOutcome | None,
-    *, has_limit: bool, assumed: bool,
+    *, has_limit: bool, assumed: bool, daemon: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print the summary of a replay.
 
@@ -45,6 +45,7 @@ def show_replay(
         limit: use of an energy or power limit.
         has_limit: the policy has a limit.
         assumed: the power of the machine is an assumption.
+        daemon: what the daemon did, if it decided.
     """
     jobs = replayed.workload
     machine = f"{replayed.machine:,} processors ({size_from})"
@@ -70,6 +71,7 @@ def show_replay(
         lines.append(("network", f"the run time of {count(placed, 'job')} depends on placement and on other traffic"))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
+    lines += zip(("daemon", *[""] * len(daemon)), daemon, strict=False)
     spent = summary.simulation_time
     rate = f", {summary.nb_jobs / spent:,.0f} jobs/s" if spent > 0 else ""
     lines.append(("simulated", f"in {duration(spent)}{rate}"))
@@ -115,6 +117,8 @@ def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
     left, large = replayed.stranded, replayed.workload.size > replayed.machine
     stranded, too_large = int(left.sum()), int((large & ~left).sum())
     why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
+    if policy.startswith("daemon:"):
+        why = ": they never started, see below"
     ends = {
         "completed": summary.nb_jobs_success,
         "failed": summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed,

@@ -67,7 +67,7 @@ def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJo
     usable[[cluster.index[name] for name in problem.available]] = True
     order = np.argsort(last, kind="stable")
     order = order[usable[order]]
-    limit = np.array([cluster.thread_limit(node) for node in cluster.nodes])[order]
+    limit = np.array(cluster.thread_limits)[order]
     memory = np.array([node.type.memory for node in cluster.nodes])[order]
     threads, used = np.array(taken.threads)[order], np.array(taken.memory)[order]
     names = [cluster.nodes[i].name for i in order.tolist()]

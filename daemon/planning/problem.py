@@ -224,7 +224,9 @@ def build_problem(
     jobs = []
     for entry in active:
         if run := placed.get(entry.key):
-            jobs.append(dataclasses.replace(queue.as_planned(entry), after=(), nodes=len(run.nodes)))
+            job = queue.as_planned(entry)
+            as_it_is = not job.after and job.nodes == len(run.nodes)
+            jobs.append(job if as_it_is else dataclasses.replace(job, after=(), nodes=len(run.nodes)))
         elif entry.key in planned:
             jobs.append(queue.as_planned(entry))
     running = list(placed.values())

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Workflow
+from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import RunningJob
 from ...simulate.model.snapshot import JobView
 from ...simulate.planning.simulation import Simulation
@@ -24,6 +24,7 @@ class Progress:
         self._engine: Simulation | None = None
         self._epoch = self._now = 0.0  # start of the engine's clock, and now; epoch seconds
         self._followed: dict[str, JobView] = {}
+        self._jobs: dict[str, Job] = {}  # those in the engine
         self._gone = False  # jobs that have ended still run in the engine
 
     def follow(
@@ -79,11 +80,11 @@ class Progress:
         self._engine = None
         if not still and not coming:
             return
-        jobs = [
-            replace(view.job, id=view.key, nodes=len(view.nodes), walltime=None, after=()) for view in (*still, *coming)
-        ]
+        jobs = self._jobs = {view.key: self._jobs[view.key] for view in still} | {
+            view.key: replace(view.job, id=view.key, nodes=len(view.nodes), walltime=None, after=()) for view in coming
+        }
         self._engine = engine = Simulation(
-            Workflow("running", tuple(jobs)),
+            Workflow("running", tuple(jobs.values())),
             cluster,
             underway=[RunningJob(view.key, view.nodes) for view in still],
             by_hand=[view.key for view in coming],

@@ -31,6 +31,7 @@ class CycleReport:
         mode: of the daemon at the end of the cycle, one of `metrics.MODES`.
         trouble: what keeps jobs from being planned, or "".
         set_aside: workflows that are not planned, because planning fails with them.
+        failures: policies that could not make a plan, each with its error.
     """
 
     number: int
@@ -46,6 +47,7 @@ class CycleReport:
     mode: str = ""
     trouble: str = ""
     set_aside: int = 0
+    failures: list[str] = field(default_factory=list)
 
 
 class Observer:

@@ -75,7 +75,8 @@ def shape_of(job: Job) -> Shape:
 class Entry:
     """A job in the queue.
 
-    `key` is its name in the resource manager; `shape` decides where it fits.
+    `key` is its name in the resource manager; `shape` decides where it fits; `planned` is the job for the planner, as
+    it was made last.
 
     Args:
         position: in its workflow, from 0.
@@ -121,6 +122,7 @@ class Entry:
     suspended: bool = False
     key: str = field(init=False)
     shape: Shape = field(init=False)
+    planned: Job | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.key = f"{self.workflow}/{self.job.id}"
@@ -128,7 +130,7 @@ class Entry:
 
     def change(self, job: Job) -> None:
         """Replace what the job asks for."""
-        self.job = job
+        self.job, self.planned = job, None
         self.shape = shape_of(job)
 
     @property
@@ -234,8 +236,10 @@ class Queue:
     def as_planned(self, entry: Entry) -> Job:
         """Return the job for the planner: under its key, with its user, without dependencies that have completed."""
         after = tuple(before.key for before in self.unmet(entry))
-        owner = self.submissions[entry.workflow].owner if entry.job.owner is None else entry.job.owner
-        return dataclasses.replace(entry.job, id=entry.key, after=after, owner=owner)
+        if entry.planned is None or entry.planned.after != after:
+            owner = self.submissions[entry.workflow].owner if entry.job.owner is None else entry.job.owner
+            entry.planned = dataclasses.replace(entry.job, id=entry.key, after=after, owner=owner)
+        return entry.planned
 
     def missing(self, snapshot: Snapshot) -> dict[str, float]:
         """Return our jobs that may have been started and are not in a snapshot, with their submission times.

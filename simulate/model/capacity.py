@@ -69,7 +69,7 @@ class Occupancy:
         if job.apart and (others := self.apart.get(i, {}).keys() - {job.apart}):
             return f"{name} has jobs of another kind ({min(others)}, not {job.apart})"
         node = self.cluster.nodes[i]
-        limit = self.cluster.thread_limit(node)
+        limit = self.cluster.thread_limits[i]
         threads = self.threads[i] + job.profile.threads
         if threads > limit * (1 + SLACK):
             return f"{name} would hold {threads} threads, over its limit of {limit:g}"
@@ -87,12 +87,19 @@ def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = N
         cluster: the cluster.
         available: names of the nodes that may be used; None = all.
     """
-    empty = Occupancy(cluster)
+    empty, by_type = Occupancy(cluster), dict[int, str | None]()
     found, obstacles = 0, list[str]()
     for node in cluster.nodes:
         if available is not None and node.name not in available:
             continue
-        if (reason := empty.obstacle(job, node.name)) is not None:
+        kind = id(node.type)
+        if job.allowed is not None:
+            reason = empty.obstacle(job, node.name)
+        elif kind in by_type:
+            reason = by_type[kind]
+        else:
+            reason = by_type[kind] = empty.obstacle(job, node.name)
+        if reason is not None:
             obstacles.append(reason)
         elif (found := found + 1) >= job.nodes:
             return None

@@ -203,13 +203,19 @@ class Cluster:
     @cached_property
     def types(self) -> tuple[NodeType, ...]:
         """Distinct node types in order of first use."""
-        return tuple(dict.fromkeys(node.type for node in self.nodes))
+        by_identity = {id(node.type): node.type for node in self.nodes}  # few are hashed: that takes long
+        return tuple(dict.fromkeys(by_identity.values()))
 
     @property
     def shared_memory(self) -> str | None:
         """The first memory domain with several nodes, or None."""
         domains = Counter(node.memory_domain for node in self.nodes if node.memory_domain is not None)
         return next((domain for domain, nodes in domains.items() if nodes > 1), None)
+
+    @cached_property
+    def thread_limits(self) -> tuple[float, ...]:
+        """The `thread_limit` of each node."""
+        return tuple(map(self.thread_limit, self.nodes))
 
     def thread_limit(self, node: Node) -> float:
         """Return the threads that may be placed on `node`: a whole number, or math.inf."""

@@ -100,7 +100,8 @@ class Simulation:
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
         world.placed[:], world.bounds[:] = -1, -math.inf
         if available is not None:
-            world.nodes["limit"][[node.name not in available for node in cluster.nodes]] = -1.0
+            usable = frozenset(available)
+            world.nodes["limit"][[node.name not in usable for node in cluster.nodes]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = _NEW_JOB
@@ -121,20 +122,22 @@ class Simulation:
         self._isolated = False
 
     def _note_underway(self, underway: Sequence[RunningJob]) -> None:
+        rows, placed, index = self.world.jobs, self.world.placed, self.cluster.index
+        state, progress, first = (rows[name].tolist() for name in ("state", "progress", "place0"))
         for u in underway:
             job = self._position(u.id, "running")
-            row = self.world.jobs[job]
-            if row["state"] != layout.WAITING:
+            if state[job] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
             wanted, nodes = self.workflow.jobs[job].nodes, ", ".join(map(repr, u.nodes)) or "no node"
-            places = [self.cluster.index[name] for name in u.nodes if name in self.cluster.index]
+            places = [index[name] for name in u.nodes if name in index]
             if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
                 raise InvalidJobError(
                     f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
                     f"{u.progress:g}: it needs {wanted} distinct nodes; progress is from 0 to 1"
                 )
-            self.world.placed[self.slots(job)] = places
-            row["state"], row["progress"] = layout.RUNNING, u.progress
+            placed[first[job] : first[job] + wanted] = places
+            state[job], progress[job] = int(layout.RUNNING), u.progress
+        rows["state"], rows["progress"] = state, progress
 
     def _position(self, job_id: str, what: str) -> int:
         if (job := self.workflow.index.get(job_id)) is None:
@@ -289,19 +292,19 @@ class Simulation:
         """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""
         self.world.clock[0] = now = float(other.world.clock[0])
         self.settle()
-        for job_id, i in self.workflow.index.items():
-            k = other.workflow.index.get(job_id)
-            if k is None or other.world.jobs[k]["state"] != layout.RUNNING:
-                continue
-            mine, theirs = self.world.jobs[i], other.world.jobs[k]
-            rows = int(self.world.classes[mine["cls"]]["group_count"]) * int(self.world.count[layout.SPLIT])
-            to, source = int(mine["strand0"]), int(theirs["strand0"])
-            old = other.world.strands[source : source + rows]
-            ended = np.isinf(old["finish"])
-            left = np.maximum(0.0, old["rem"] - old["rate"] * (now - old["last"]))
-            self.world.strands["rem"][to : to + rows] = np.where(ended, 0.0, left)
-            self.world.strands["phase"][to : to + rows] = old["phase"]
-            mine["start"], mine["energy"] = theirs["start"], theirs["energy"]
+        theirs, index = other.world.jobs, other.workflow.index
+        running = (theirs["state"] == layout.RUNNING).tolist()
+        both = [(i, index[name]) for name, i in self.workflow.index.items() if name in index and running[index[name]]]
+        here, there = np.array(both, np.int64).reshape(-1, 2).T
+        jobs, strands = self.world.jobs, self.world.strands
+        rows = self.world.classes["group_count"][jobs["cls"][here]] * int(self.world.count[layout.SPLIT])
+        place = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)  # of each strand in its job
+        to, source = (np.repeat(first, rows) + place for first in (jobs["strand0"][here], theirs["strand0"][there]))
+        old = other.world.strands[source]
+        left = np.maximum(0.0, old["rem"] - old["rate"] * (now - old["last"]))
+        strands["rem"][to] = np.where(np.isinf(old["finish"]), 0.0, left)
+        strands["phase"][to] = old["phase"]
+        jobs["start"][here], jobs["energy"][here] = theirs["start"][there], theirs["energy"][there]
         self._ask(layout.RERATE)
         self.advance(now)  # ends the thread groups that had ended there
 

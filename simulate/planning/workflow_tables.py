@@ -99,8 +99,10 @@ def template_of(cluster: Cluster) -> Template:
         _type_row(kind, row)
     nodes = np.zeros(len(cluster.nodes), layout.NODE)
     type_index = {kind: i for i, kind in enumerate(cluster.types)}
-    nodes["type"] = [type_index[node.type] for node in cluster.nodes]
-    nodes["limit"] = [cluster.thread_limit(node) for node in cluster.nodes]
+    by_identity = {id(node.type): node.type for node in cluster.nodes}
+    index = {identity: type_index[kind] for identity, kind in by_identity.items()}
+    nodes["type"] = [index[id(node.type)] for node in cluster.nodes]
+    nodes["limit"] = cluster.thread_limits
     nodes["memory"] = [node.type.memory for node in cluster.nodes]
     nodes["cap"] = nodes["next"] = math.inf
     nodes["head"] = nodes["tail"] = -1

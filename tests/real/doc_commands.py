@@ -146,10 +146,12 @@ def first_uses() -> dict[str, list[Line]]:
     return {document: lines for document, lines in found.items() if lines}
 
 
-#: Files whose content is the first YAML block with that schema, in the document or else in the first that has one.
+#: Files whose content is the first YAML block that has those lines after `schema: `, in the document or else in the first that has one.
 SCHEMAS = {
     "dag.yaml": "pilotfish/workflow/v1",
     "lab.yaml": "pilotfish/cluster/v1",
+    "small.yaml": "pilotfish/cluster/v1\nname: small",
+    "service.yaml": "pilotfish/daemon/v1\ncluster: small.yaml",
     "study.yaml": "pilotfish/sweep/v1",
 }
 

@@ -1,0 +1,43 @@
+"""The daemon as what decides in a replay, named as a queue policy is; nothing of the daemon is imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..daemon.config import DaemonConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonPolicy:
+    """The control loop of the service, which decides in place of a queue policy.
+
+    Args:
+        file: of its configuration.
+        config: the configuration.
+        runtimes: what its planner may know of run times, `walltime` or `actual`.
+    """
+
+    file: Path
+    config: DaemonConfig
+    runtimes: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDaemon:
+    """The daemon with its name in summaries, as `NamedPolicy` is for a queue policy."""
+
+    policy: DaemonPolicy
+    compiled: bool = False
+
+    @property
+    def text(self) -> str:
+        """The name."""
+        return f"daemon:{self.policy.config.policy}"
+
+    @property
+    def file(self) -> Path:
+        """The file of its configuration."""
+        return self.policy.file

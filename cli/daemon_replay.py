@@ -1,0 +1,88 @@
+"""A replay under the control loop of the service, whose configuration takes the place of a queue policy.
+
+Rule: of the configuration, what decides is used; what reads, watches or stores is not. The guide on replays has a list.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..adapters.simulated import SimulatedAdapter
+from ..daemon.assembly import guard_of, options_of
+from ..daemon.config import check_objective, load_config
+from ..daemon.trace_run import RUNTIMES, DaemonReplay, TraceJobs, TraceRun
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.workload import Workload
+from .daemon_policy import DaemonPolicy
+from .streams import note, print_diagnostic
+from .usage_errors import not_among
+
+#: Errors of the daemon that are shown when they happen; the summary counts all of them.
+SHOWN_ERRORS = 3
+
+
+def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
+    """Read the configuration of a replay.
+
+    Args:
+        file: of the configuration.
+        runtimes: what the planner may know of run times, one of RUNTIMES.
+
+    Raises:
+        typer.BadParameter: `runtimes` is wrong.
+        ConfigError: the configuration is wrong.
+    """
+    if runtimes not in RUNTIMES:
+        raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
+    return DaemonPolicy(file, load_config(file), runtimes)
+
+
+def replay_daemon(
+    policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None]
+) -> DaemonReplay:
+    """Replay a workload under the daemon. Raises ConfigError.
+
+    Args:
+        policy: the daemon.
+        workload: the jobs.
+        cluster: the nodes.
+        progress: called with the simulated time.
+    """
+    config = policy.config
+    check_objective(config, cluster)
+    jobs = TraceJobs(workload, cluster, policy.runtimes)
+    adapter = SimulatedAdapter(cluster, truth=jobs.truth)
+    run = TraceRun(jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds))
+    with _errors_shown():
+        return run.run(progress=progress, clock=time.perf_counter)
+
+
+class _FirstErrors(logging.Handler):
+    """Prints the first errors of the daemon, with their tracebacks."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._left = SHOWN_ERRORS
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._left > 0:
+            self._left -= 1
+            note(record.getMessage())
+            if record.exc_info:
+                print_diagnostic(*"".join(traceback.format_exception(record.exc_info[1])).splitlines())
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    """Print the first errors in the daemon's log, and nothing else of it."""
+    log, handler = logging.getLogger("pilotfish"), _FirstErrors()
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

@@ -1,0 +1,397 @@
+"""The daemon in a trace: the cycle of the service on a virtual clock, fed with the jobs of a trace.
+
+Rule: no real time enters a decision. At each instant all ends come first, then all submissions, then cycles until there
+is nothing more to plan; a cycle takes no time. The next instant is the next submission, the next end, or the time at
+which the trigger wants to plan again. So the same trace and configuration give the same schedule. A job that waits for
+others is submitted after the cycle that saw the last of them end.
+
+A job of a trace is a workflow of one job, on as few nodes as possible, with equally many threads on each. If its size
+cannot be divided equally, its threads are rounded up: a job of 13 processors on nodes of 12 cores holds 7 cores on each
+of two nodes, and the core too many stays idle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..adapters.base import Adapter
+from ..formats.text import count
+from ..simulate.errors import ConfigError
+from ..simulate.model.cluster import Cluster
+from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
+from ..simulate.model.plan import Submit
+from ..simulate.model.snapshot import JobState
+from ..simulate.model.workload import Workload
+from ..simulate.replay.intervals import FreeResources, Interval
+from ..simulate.replay.queue_tables import DependencyTracker, stranded
+from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
+from .apply import Live
+from .assembly import assemble
+from .planning.guard_rail import Guard
+from .planning.problem import Options
+from .report.cycle_report import CycleReport
+from .report.metrics import Metrics
+from .state.journal import Journal
+from .state.queue import Entry, Submission
+
+#: What the planner may know of run times: the walltime that a user asks for, or the time that a job will take.
+RUNTIMES = ("walltime", "actual")
+#: A walltime says nothing about a model, so the guard does not judge forecasts made from it.
+_LIMIT = Provenance("default", note="the walltime")
+#: Shortest run time that is simulated, seconds.
+SHORTEST_S = 1e-6
+#: Virtual seconds without a start, an end or a submission after which the jobs that still wait are given up.
+PATIENCE_S = 3600.0
+#: Ended jobs that the journal may hold before they are dropped.
+PRUNE_EVERY = 1000
+
+
+class TraceJobs:
+    """The jobs of a workload as the daemon knows them, and as they really run.
+
+    Args:
+        workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs.
+        cluster: the nodes. A run time is that on the slowest node type.
+        runtimes: what the planner may know, one of RUNTIMES.
+
+    Raises:
+        ConfigError: a job has no walltime and the planner needs it, or its run time depends on a network; or the
+            cluster takes any number of threads.
+    """
+
+    def __init__(self, workload: Workload, cluster: Cluster, runtimes: str) -> None:
+        self.workload, self.cluster, self.runtimes = workload, cluster, runtimes
+        _check(workload, cluster, runtimes)
+        names = [str(name) for name in workload.more.get("name", workload.id).tolist()]
+        if len(set(names)) < len(names):  # several traces
+            names = [f"{name}.{row}" for row, name in enumerate(names)]
+        self.names, self._rows = names, {name: row for row, name in enumerate(names)}
+        self._rooms = [(min(node.type.cores, cluster.thread_limit(node)), node.type.memory) for node in cluster.nodes]
+        self._shapes: dict[tuple[int, float], tuple[int, int] | None] = {}
+        slowest = min(cluster.types, key=lambda kind: kind.relative_speed)
+        self._measured_on = slowest.name if len(cluster.types) > 1 else None
+        self._truth: dict[int, Profile] = {}
+
+    def row(self, job: Job) -> int:
+        """Return the row of a job in the workload."""
+        return self._rows[job.id]
+
+    def job(self, row: int) -> Job | None:
+        """Return a job as the planner knows it; None if its processors fit on no set of nodes."""
+        memory = float(self.workload.more["memory"][row]) if "memory" in self.workload.more else 0.0
+        size, walltime = int(self.workload.size[row]), float(self.workload.walltime[row])
+        if (size, memory) not in self._shapes:
+            self._shapes[size, memory] = spread(size, [_room(*each, memory) for each in self._rooms])
+        if (shape := self._shapes[size, memory]) is None:
+            return None
+        nodes, threads = shape
+        told = self._truth[row] = self._profile(row, threads, float(self.workload.run_time[row]), Provenance())
+        if self.runtimes == "walltime":
+            told = self._profile(row, threads, walltime, _LIMIT)
+        limit = None if math.isinf(walltime) else walltime
+        return Job(self.names[row], told, nodes=nodes, memory=memory * threads, walltime=limit)
+
+    def truth(self, job: Job) -> Profile:
+        """Return what a job really needs, for the adapter that runs it."""
+        return self._truth[self._rows[job.id]]
+
+    def forget(self, row: int) -> None:
+        """Drop what is kept of a job that has ended."""
+        self._truth.pop(row, None)
+
+    def _profile(self, row: int, threads: int, seconds: float, provenance: Provenance) -> Profile:
+        moved, run_time = self.workload.more.get("volume"), float(self.workload.run_time[row])
+        rate = 0.0 if moved is None or run_time <= 0.0 else float(moved[row]) / run_time
+        group = ThreadGroup(threads, max(seconds, SHORTEST_S), bandwidth=rate)
+        return Profile((group,), measured_on=self._measured_on, provenance=provenance)
+
+
+def spread(size: int, rooms: list[int]) -> tuple[int, int] | None:
+    """Return on how many nodes a job runs, and with how many threads on each; None if it fits on no set of nodes.
+
+    Args:
+        size: processors of the job, >= 1.
+        rooms: threads of one job that each node takes.
+    """
+    rooms = sorted(rooms, reverse=True)
+    for nodes, room in enumerate(rooms[:size], 1):
+        if room >= (threads := -(-size // nodes)):
+            return nodes, threads
+    return None
+
+
+def _room(threads: float, memory: float, each: float) -> int:
+    """Return how many threads of a job a node takes, by its cores and its bytes, if each thread needs `each` bytes."""
+    return int(threads if each <= 0.0 else min(threads, memory // each))
+
+
+def _check(workload: Workload, cluster: Cluster, runtimes: str) -> None:
+    if math.isinf(cluster.oversubscription):
+        problem = "a node takes any number of threads, so a job has no processors of its own"
+        raise ConfigError(cluster.source, "oversubscription", problem, "a number")
+    names = workload.more.get("name", workload.id)
+    if len(rows := np.flatnonzero(np.isnan(workload.run_time))):
+        problem = f"its run time depends on a network ({len(rows):,} of {len(workload):,} jobs)"
+        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time, for the daemon")
+    if runtimes == "walltime" and len(rows := np.flatnonzero(np.isinf(workload.walltime))):
+        problem = f"it has no walltime to plan with ({len(rows):,} of {len(workload):,} jobs)"
+        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "walltimes, or --runtimes actual")
+
+
+class Places:
+    """The numbered cores of a cluster's nodes; with oversubscription, each is counted once for each thread.
+
+    Rule: the lowest free numbers of a node first.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        limits = [int(cluster.thread_limit(node)) for node in cluster.nodes]
+        self._first = np.cumsum([0, *limits]).tolist()
+        self._free = [FreeResources(limit) for limit in limits]
+        self._taken: dict[str, list[tuple[int, tuple[Interval, ...]]]] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of places."""
+        return int(self._first[-1])
+
+    def allocate(self, key: str, nodes: tuple[str, ...], threads: int, size: int) -> list[Interval]:
+        """Take places of a job on each of its nodes, and return those of its processors.
+
+        Args:
+            key: of the job.
+            nodes: names of its nodes.
+            threads: places on each of them.
+            size: processors of the job; places beyond stay idle, the last ones.
+        """
+        here = sorted(self._cluster.index[name] for name in nodes)
+        taken = self._taken[key] = [(node, self._free[node].allocate(threads)) for node in here]
+        found, left = list[Interval](), size
+        for node, intervals in taken:
+            for first, last in intervals:
+                if (width := min(last - first + 1, left)) > 0:
+                    found.append((self._first[node] + first, self._first[node] + first + width - 1))
+                    left -= width
+        return found
+
+    def release(self, key: str) -> None:
+        """Free the places of a job."""
+        for node, intervals in self._taken.pop(key):
+            self._free[node].release(intervals)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonReplay:
+    """A trace under the daemon.
+
+    Args:
+        replayed: the schedule, as that of any other replay.
+        runtimes: what the planner knew of run times.
+        cycles: how often the loop was run.
+        plans: number of plans by policy.
+        failures: how often a policy failed, by policy and error.
+        rejections: actions that the check dropped.
+        not_started: why jobs never started, and how many, without those that are too large for the machine.
+    """
+
+    replayed: Replayed
+    runtimes: str
+    cycles: int
+    plans: dict[str, int]
+    failures: dict[str, int]
+    rejections: int
+    not_started: dict[str, int]
+
+    def counts(self) -> dict[str, Any]:
+        """Return all but the schedule, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "replayed"}
+
+    def lines(self) -> list[str]:
+        """Return what the daemon did, in words."""
+        plans = ", ".join(f"{number:,} by {policy}" for policy, number in self.plans.items()) or "none"
+        lines = [f"{count(self.cycles, 'cycle')}, plans: {plans}"]
+        lines += [f"{what}: {count(number, 'time')}" for what, number in self.failures.items()]
+        if self.rejections:
+            lines.append(f"{count(self.rejections, 'action')} dropped by the check")
+        return lines + [f"{count(number, 'job')} never started: {why}" for why, number in self.not_started.items()]
+
+
+@dataclass(slots=True)
+class _Counts:
+    cycles: int = 0
+    instants: int = 0
+    rejections: int = 0
+    plans: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+class TraceRun:
+    """A trace that runs under the daemon; used once.
+
+    Args:
+        jobs: of the trace.
+        adapter: a simulated one of virtual time, whose clock begins at 0 and whose truth is that of `jobs`.
+        options: how to plan; a limit in seconds has no effect.
+        guard: overrules the policy while forecasts keep missing.
+        recheck_s: virtual seconds until a plan that has drifted is made again.
+    """
+
+    def __init__(
+        self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0
+    ) -> None:
+        self._jobs, self._workload, self._adapter = jobs, jobs.workload, adapter
+        self._now = float(self._workload.submit_time[0]) if len(self._workload) else 0.0
+        adapter.wait(self._now)
+        self._journal = Journal(Path(":memory:"), in_memory=True)
+        self._cycle = assemble(
+            adapter, Live(adapter), self._journal, Metrics(), guard, options, lambda: self._now, recheck_s=recheck_s
+        )
+        size = len(self._workload)
+        self._submitted = self._workload.submit_time.astype(np.float64)
+        self._start, self._finish = np.full(size, math.nan), np.full(size, math.nan)
+        self._overran = np.zeros(size, bool)
+        self._reasons: dict[int, str] = {}
+        self._dependencies = DependencyTracker(self._workload)
+        self._next, self._ended, self._running = 0, 0, set[int]()
+        self._last_event = self._now
+        self._places, self._pieces = Places(jobs.cluster), list[tuple[int, int, int]]()
+        self._counts = _Counts()
+
+    def run(self, *, progress: Callable[[float], None], clock: Callable[[], float]) -> DaemonReplay:
+        """Run the trace to its end.
+
+        Args:
+            progress: called with the simulated time at each instant.
+            clock: returns seconds, for `simulation_time` only.
+        """
+        began = clock()
+        try:
+            while (until := self._next_instant()) is not None:
+                self._pass(until)
+                self._counts.instants += 1
+                self._submit_due()
+                self._run_cycles()
+                progress(self._now)
+        finally:
+            self._journal.close()
+        return self._result(clock() - began)
+
+    def _next_instant(self) -> float | None:
+        """Return until when time may pass, inf: until a job ends; None if nothing more can happen."""
+        if self._counts.instants == 0:
+            return self._now if len(self._workload) else None
+        coming = self._next < len(self._workload)
+        until = float(self._workload.submit_time[self._next]) if coming else math.inf
+        if self._cycle.tracker.any_waiting:
+            until = min(until, self._cycle.trigger.recheck_at)
+        if self._running or coming:
+            return until
+        return until if until < self._last_event + PATIENCE_S else None
+
+    def _pass(self, until: float) -> None:
+        """Let time pass until then, or until a job ends."""
+        while self._now < until:
+            ended = self._adapter.wait(until - self._now)
+            self._now = self._adapter.snapshot().time
+            if ended or until == math.inf:
+                return
+
+    def _submit_due(self) -> None:
+        """Submit the jobs whose time has come, and those whose last predecessor has ended."""
+        for row in self._dependencies.pop_released():
+            self._submitted[row] = self._now
+            self._submit(row)
+        while self._next < len(self._workload) and self._workload.submit_time[self._next] <= self._now:
+            row, self._next = self._next, self._next + 1
+            if not self._dependencies.is_blocked(row):
+                self._submit(row)
+
+    def _submit(self, row: int) -> None:
+        self._last_event = self._now
+        if (job := self._jobs.job(row)) is None:
+            if self._workload.size[row] <= self._places.count:
+                self._reasons[row] = "its processors fit on no set of nodes"
+            return
+        users = self._workload.more.get("user")
+        owner = int(users[row]) if users is not None and users[row] >= 0 else None
+        submission = Submission(str(row), Workflow(job.id, (job,)), self._now, owner=owner)
+        self._journal.submit(submission, None)
+        self._cycle.tracker.add(submission)
+
+    def _run_cycles(self) -> None:
+        """Run cycles until there is nothing more to plan at this instant."""
+        while True:
+            self._note(self._cycle.run())
+            self._submit_due()
+            if not self._cycle.trigger.changed or self._cycle.tracker.blocked:
+                return
+
+    def _note(self, report: CycleReport) -> None:
+        """Note what a cycle did."""
+        counts = self._counts
+        counts.cycles += 1
+        counts.rejections += len(report.rejected)
+        counts.plans.update([report.policy] if report.policy else [])
+        counts.failures.update(report.failures)
+        for event in report.events:
+            if event.entry.state.ended:
+                self._note_end(event.entry)
+        for applied in report.applied:
+            if isinstance(applied.action, Submit) and not applied.error:
+                self._note_start(applied.action)
+
+    def _note_start(self, action: Submit) -> None:
+        row, job = self._jobs.row(action.job), action.job
+        self._start[row], self._last_event = self._now, self._now
+        self._running.add(row)
+        size = int(self._workload.size[row])
+        taken = self._places.allocate(action.key, action.nodes, job.profile.threads, size)
+        self._pieces += [(row, first, last) for first, last in taken]
+
+    def _note_end(self, entry: Entry) -> None:
+        row, self._last_event = self._jobs.row(entry.job), self._now
+        if row not in self._running:
+            self._reasons[row] = entry.reason
+            return
+        self._running.remove(row)
+        self._finish[row] = entry.finish_time
+        self._overran[row] = entry.state is JobState.TIMEOUT
+        self._places.release(entry.key)
+        if entry.state is JobState.COMPLETED:
+            self._dependencies.job_ended(row, self._next)
+        self._adapter.forget(entry.key)
+        self._jobs.forget(row)
+        self._ended += 1
+        if self._ended % PRUNE_EVERY == 0:
+            self._journal.prune(self._now)
+
+    def _result(self, seconds: float) -> DaemonReplay:
+        size, counts = len(self._workload), self._counts
+        for entry in self._cycle.tracker.queue.active():
+            why = self._cycle.tracker.stuck.get(entry.key) or "the daemon did not start it, although nothing ran"
+            self._reasons[self._jobs.row(entry.job)] = why
+        left = stranded(np.array(self._dependencies.unmet, np.int64), size)
+        owner, first, last = np.array(self._pieces, np.int64).reshape(-1, 3).T
+        pieces = merge_pieces(owner, first, last, size)
+        replayed = Replayed(
+            self._workload, self._places.count, self._submitted, self._start, self._finish, np.isnan(self._start), left,
+            self._overran, *pieces, simulation_time=seconds, instants=counts.instants, **without_switches(self._start),
+        )  # fmt: skip
+        not_started = dict(Counter(self._reasons.values()))
+        return DaemonReplay(
+            replayed,
+            self._jobs.runtimes,
+            counts.cycles,
+            dict(counts.plans),
+            dict(counts.failures),
+            counts.rejections,
+            not_started,
+        )

@@ -1,0 +1,129 @@
+"""`pilotfish simulate --daemon`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pilotfish.cli.__main__ import main
+from pilotfish.formats.results_read import read_run
+
+SCRIPT = Path(sys.executable).with_name("pilotfish")
+TRACE = "".join(
+    f"{i} {i} -1 {30 + i % 50} {1 + i % 9} -1 -1 -1 100 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(60)
+)
+CLUSTER = """
+schema: pilotfish/cluster/v1
+name: lab
+node_types: {t: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s, power: {idle: 50, computing: 100}}}
+nodes: [{names: "n[1-%d]", type: t}]
+"""
+CONFIG = "schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: %s\nadapter: {name: slurm}\nbudget: 50\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.swf").write_text(TRACE)
+    (tmp_path / "lab.yaml").write_text(CLUSTER % 2)
+    (tmp_path / "large.yaml").write_text(CLUSTER % 3)
+    for policy in ("slf", "lookahead"):
+        (tmp_path / f"{policy}.yaml").write_text(CONFIG % policy)
+    return tmp_path
+
+
+def typed(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, "simulate", *argv], env=os.environ | environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_the_installed_command_gives_the_same_files_each_time(folder: Path) -> None:
+    runs = [
+        typed("trace.swf", "--daemon", "lookahead.yaml", "--out", f"run{seed}", PYTHONHASHSEED=seed) for seed in "12"
+    ]
+    assert [run.returncode for run in runs] == [0, 0], runs
+    assert "60 jobs on 8 processors (the cores of lab.yaml), policy daemon:lookahead" in runs[0].stdout
+    assert "6 rejected: too large for the machine" in runs[0].stdout and "by lookahead" in runs[0].stdout
+    for name in ("jobs.csv", "machine_states.csv", "consumed_energy.csv"):
+        assert (folder / "run1" / name).read_bytes() == (folder / "run2" / name).read_bytes()
+    assert len(read_run(folder / "run1").jobs) == 60
+
+
+def test_json_says_what_the_daemon_did(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["simulate", "trace.swf", "--daemon", "slf.yaml", "-c", "large.yaml", "--runtimes", "actual", "--json"])
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (12, "daemon:slf", 0)
+    assert found["daemon"]["runtimes"] == "actual" and found["daemon"]["plans"].keys() == {"slf"}
+    assert found["daemon"]["failures"] == {} and set(found["inputs"]) == {"trace.swf", "large.yaml", "slf.yaml"}
+
+
+BUG = "def decide(simulation, request):\n    raise LookupError('a bug of production')\n"
+LOUD = """from pilotfish.simulate.planning.mapping_policies import POLICIES
+def decide(simulation, request):
+    print("plans", flush=True)
+    return POLICIES["slf"](simulation, request)
+"""
+
+
+def install(folder: Path, code: str) -> dict[str, str]:
+    """Write a package with the mapping policy `mine`, and its configuration; return the environment that has it."""
+    info = folder / "site" / "mine-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "site" / "mine.py").write_text(code)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pilotfish.mapping_policies]\nmine = mine:decide\n")
+    (folder / "mine.yaml").write_text(CONFIG % "mine")
+    return {"PYTHONPATH": str(folder / "site")}
+
+
+def test_a_bug_of_production_is_replayed(folder: Path) -> None:
+    run = typed("trace.swf", "--daemon", "mine.yaml", **install(folder, BUG))
+    said = " ".join(run.stdout.split())
+    assert run.returncode == 0 and "by slf policy mine failed: LookupError: a bug of production:" in said, run
+    assert 'mine.py", line 2, in decide' in run.stderr and run.stderr.count("Traceback") <= 3
+
+
+def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
+    jobs = (f"{i} {i} -1 900 1 -1 -1 -1 1000 -1 1 1 -1 -1 -1 -1 -1 -1\n" for i in range(5000))
+    (folder / "trace.swf").write_text("".join(jobs))
+    process = subprocess.Popen(
+        [SCRIPT, "simulate", "trace.swf", "--daemon", "mine.yaml"], env=os.environ | install(folder, LOUD),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdout.readline() == "plans\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and said == ""
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["--daemon", "slf.yaml", "-p", "easy"], 64, "'--policy': not together with --daemon"),
+        (["--daemon", "slf.yaml", "--decision-time", "1"], 64, "'--decision-time': not together with --daemon"),
+        (["--daemon", "slf.yaml", "--procs", "8"], 64, "'--procs': not together with --daemon"),
+        (["--daemon", "slf.yaml", "--resource", "node"], 64, "'--resource': not together with --daemon"),
+        (["--daemon", "slf.yaml", "--seed", "1"], 64, "'--seed': not together with --daemon"),
+        (["--daemon", "slf.yaml", "--runtimes", "guess"], 64, "allowed: walltime, actual"),
+        (["--runtimes", "actual"], 64, "'--runtimes': only with --daemon"),
+        (["--daemon", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
+        (["--daemon", "wrong.yaml"], 1, "wrong.yaml: policy: found 'fastest' (allowed: 'lookahead', 'mom'"),
+        (["--daemon", "slf.yaml", "-c", "nowhere.yaml"], 1, "nowhere.yaml"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    folder: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wrong.yaml").write_text(CONFIG % "fastest")
+    assert main(["simulate", "trace.swf", *argv]) == code
+    assert why in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,224 @@
+"""The daemon in a trace: the same schedule each time, the one that is right, and laws that hold for any."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.adapters.simulated import SimulatedAdapter
+from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.planning.problem import WINDOW, Options
+from pilotfish.daemon.trace_run import DaemonReplay, Places, TraceJobs, TraceRun, spread
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.planning.mapping_policies import POLICIES
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.replay_result import pieces_by_job
+from tests.reference.plain_first_fit import first_fit
+
+Row = tuple[float, float, float, int]
+
+
+def cluster_of(nodes: int, cores: int = 4, **changes) -> Cluster:
+    kind = NodeType("t", cores, 8e9, 1e10, contention=Contention.MAX_MIN)
+    return Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(nodes)), **changes)
+
+
+def workload_of(rows: list[Row], **more) -> Workload:
+    submit, run, wall, size = (np.array(column) for column in zip(*rows, strict=True))
+    return Workload(
+        "trace", np.arange(len(rows)), submit.astype(float), run.astype(float), wall.astype(float), size, **more
+    )
+
+
+def played(
+    jobs: Workload, cluster: Cluster, policy: str = "slf", runtimes: str = "walltime", **changes
+) -> DaemonReplay:
+    told = TraceJobs(jobs, cluster, runtimes)
+    options = Options(policy=policy, objective="turnaround", window=changes.pop("window", WINDOW), **changes)
+    guard = Guard(bound=0.5, window=20, fallback="slf")
+    run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard)
+    return run.run(progress=lambda now: None, clock=lambda: 0.0)
+
+
+def rows_of(times: st.SearchStrategy[float]) -> st.SearchStrategy[list[Row]]:
+    limit = times.filter(lambda time: time > 0)
+    free = st.tuples(times, times, limit, st.integers(1, 9))
+    exact = st.tuples(times, limit, st.integers(1, 9)).map(lambda job: (job[0], job[1], job[1], job[2]))
+    return st.lists(free | exact, min_size=1, max_size=12).map(sorted)
+
+
+WHOLE, ANY = st.integers(0, 40), st.floats(0, 40).map(lambda time: round(time, 3))
+
+
+@given(rows_of(WHOLE), st.integers(1, 9))
+def test_one_node_without_foresight_is_first_fit(rows: list[Row], cores: int) -> None:
+    done = played(workload_of(rows), cluster_of(1, cores)).replayed
+    expected = np.array(first_fit(rows, cores))
+    assert np.allclose(done.start_time, expected[:, 0], rtol=0, atol=1e-4, equal_nan=True)
+    assert np.allclose(done.finish_time, expected[:, 1], rtol=0, atol=1e-4, equal_nan=True)
+
+
+def test_a_job_that_ends_at_its_walltime_has_ended_by_itself() -> None:
+    """Zero run times are simulated as 1e-6 s, so that the last job's times are rounded."""
+    rows = [(0.0, 0.0, 1.0, 1)] * 5 + [(0.0, 9.0, 9.0, 1)]
+    assert not played(workload_of(rows), cluster_of(1), "lookahead", budget=20).replayed.overran.any()
+
+
+def law_no_core_twice(done: DaemonReplay) -> None:
+    replayed = done.replayed
+    owner, pieces = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
+    held = [
+        (int(job), set(range(first, last + 1)))
+        for job, (first, last) in zip(owner, pieces[["first", "last"]].tolist(), strict=True)
+    ]
+    for (a, mine), (b, theirs) in itertools.combinations(held, 2):
+        apart = replayed.finish_time[a] <= replayed.start_time[b] or replayed.finish_time[b] <= replayed.start_time[a]
+        assert apart or mine.isdisjoint(theirs), (a, b)
+    sizes = np.zeros(len(replayed.workload), int)
+    np.add.at(sizes, owner, pieces["last"] - pieces["first"] + 1)
+    assert (sizes == np.where(replayed.rejected, 0, replayed.workload.size)).all()
+
+
+@pytest.mark.parametrize("policy", ["slf", "mom", "lookahead"])
+@pytest.mark.parametrize("runtimes", ["walltime", "actual"])
+def test_the_laws_of_any_schedule(policy: str, runtimes: str) -> None:
+    @settings(max_examples=30)
+    @given(rows_of(ANY), st.integers(1, 3))
+    def hold(rows: list[Row], nodes: int) -> None:
+        jobs = workload_of(rows)
+        done = played(jobs, cluster_of(nodes), policy, runtimes, budget=20)
+        replayed, ran = done.replayed, ~done.replayed.rejected
+        assert (ran == [spread(row[3], [4] * nodes) is not None for row in rows]).all()
+        assert sum(done.not_started.values()) == (~ran & (jobs.size <= 4 * nodes)).sum()
+        assert (replayed.start_time[ran] >= jobs.submit_time[ran]).all()
+        run = np.minimum(jobs.run_time, jobs.walltime)[ran]
+        assert np.allclose((replayed.finish_time - replayed.start_time)[ran], run, rtol=0, atol=1e-5)
+        assert (replayed.overran == ((jobs.run_time > jobs.walltime) & ran)).all()
+        law_no_core_twice(done)
+        again = played(jobs, cluster_of(nodes), policy, runtimes, budget=20).replayed
+        assert np.array_equal(replayed.start_time, again.start_time, equal_nan=True)
+        assert (replayed.pieces == again.pieces).all()
+
+    hold()
+
+
+@pytest.mark.parametrize("policy", ["slf", "mom", "lookahead"])
+def test_a_trace_has_one_schedule(policy: str) -> None:
+    jobs = lublin(60, 16, load=1.1, seed=3)
+    first, second = (played(jobs, cluster_of(4), policy, window=8) for _ in range(2))
+    assert first.replayed.start_time.tobytes() == second.replayed.start_time.tobytes()
+    assert first.replayed.pieces.tobytes() == second.replayed.pieces.tobytes()
+    assert first.counts() == second.counts() and summarise(first.replayed).mean_waiting_time > 0
+    assert first.plans.keys() == {policy}
+
+
+def test_a_planner_that_knows_the_run_times_uses_them() -> None:
+    """A short job may pass one that waits for all nodes, if it is known to end in time."""
+    rows = [(0.0, 10.0, 100.0, 4), (1.0, 10.0, 10.0, 8), (2.0, 5.0, 100.0, 4)]
+    told = {
+        kind: played(workload_of(rows), cluster_of(2), "lookahead", kind).replayed for kind in ("walltime", "actual")
+    }
+    assert told["actual"].start_time.tolist() == [0.0, 10.0, 2.0]
+    assert told["actual"].finish_time.tolist() == [10.0, 20.0, 7.0]
+    assert told["walltime"].rejected.sum() == 0
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    def fail(simulation, request):
+        raise ZeroDivisionError("the production bug")
+
+    POLICIES["broken"] = fail
+    yield "broken"
+    del POLICIES["broken"]
+
+
+def test_a_policy_that_raises_is_replaced_and_named(broken: str) -> None:
+    rows = [(float(i), 5.0, 10.0, 1 + i % 5) for i in range(20)]
+    failed, plain = (played(workload_of(rows), cluster_of(2), policy) for policy in (broken, "slf"))
+    assert failed.replayed.start_time.tolist() == plain.replayed.start_time.tolist()
+    assert failed.plans.keys() == {"slf"} and failed.failures.keys() == {
+        "policy broken failed: ZeroDivisionError: the production bug"
+    }
+    assert "times" in failed.lines()[1]
+
+
+def test_jobs_that_no_policy_can_plan_are_given_up(broken: str) -> None:
+    told = TraceJobs(jobs := workload_of([(0.0, 5.0, 10.0, 1), (9.0, 5.0, 10.0, 2)]), site := cluster_of(1), "actual")
+    adapter = SimulatedAdapter(site, truth=told.truth)
+    guard = Guard(bound=0.5, window=20, fallback=broken)
+    done = TraceRun(told, adapter, Options(policy=broken), guard).run(progress=lambda now: None, clock=lambda: 0.0)
+    assert done.replayed.rejected.all() and sum(done.not_started.values()) == len(jobs)
+    assert done.replayed.instants < 200
+
+
+def test_tasks_that_move_data_contend_and_die_at_their_walltimes() -> None:
+    rows = [(0.0, 10.0, 15.0, 2), (0.0, 10.0, 100.0, 2)]
+    jobs = workload_of(rows, more={"volume": np.array([1e11, 1e11])})  # each task alone takes all of the bandwidth
+    done = played(jobs, cluster_of(1), runtimes="actual").replayed
+    assert done.overran.tolist() == [True, False] and done.finish_time[0] == 15.0
+    assert done.finish_time[1] > 15.0
+
+
+def test_a_job_follows_its_predecessors() -> None:
+    rows = [(0.0, 10.0, 20.0, 1), (0.0, 30.0, 20.0, 1), (1.0, 5.0, 20.0, 1), (2.0, 5.0, 20.0, 1)]
+    after = Dependencies(np.array([0, 1]), np.array([2, 3]))
+    done = played(workload_of(rows, dependencies=after), cluster_of(1)).replayed
+    assert done.submit_time.tolist()[2] == 10.0 and done.start_time.tolist()[2] == 10.0
+    assert done.stranded.tolist() == [False, False, False, True] and done.rejected[3]
+
+
+@pytest.mark.parametrize(
+    ("size", "rooms", "found"),
+    [
+        (13, [12, 12], (2, 7)),
+        (12, [12, 12], (1, 12)),
+        (25, [12, 12], None),
+        (7, [4, 4], (2, 4)),
+        (30, [12, 12, 4, 4], None),
+        (16, [12, 12, 4, 4], (2, 8)),
+        (3, [1, 0, 1, 1], (3, 1)),
+    ],
+)
+def test_as_few_nodes_as_possible(size: int, rooms: list[int], found: tuple[int, int] | None) -> None:
+    assert spread(size, rooms) == found
+
+
+def test_processors_of_a_job_that_is_not_divided_equally() -> None:
+    places = Places(cluster_of(3))
+    assert places.allocate("a/a", ("n2", "n0"), 4, 7) == [(0, 3), (8, 10)]
+    assert places.allocate("b/b", ("n1",), 1, 1) == [(4, 4)]
+    places.release("a/a")
+    assert places.allocate("c/c", ("n0",), 2, 2) == [(0, 1)]
+
+
+def test_memory_spreads_a_job() -> None:
+    jobs = workload_of([(0.0, 5.0, 10.0, 4)], more={"memory": np.array([4e9])})
+    job = TraceJobs(jobs, cluster_of(4), "walltime").job(0)
+    assert job is not None and (job.nodes, job.profile.threads, job.memory) == (2, 2, 8e9)
+
+
+def test_names_that_occur_twice_are_told_apart() -> None:
+    jobs = replace(workload_of([(0.0, 5.0, 10.0, 1), (0.0, 7.0, 10.0, 1)]), id=np.array([3, 3]))
+    assert played(jobs, cluster_of(1)).replayed.finish_time.tolist() == [5.0, 7.0]
+
+
+def test_what_cannot_be_replayed_is_said() -> None:
+    endless = workload_of([(0.0, 5.0, 10.0, 1), (0.0, 5.0, math.inf, 1)])
+    with pytest.raises(ConfigError, match=r"job 1: it has no walltime to plan with \(1 of 2 jobs\).*--runtimes actual"):
+        TraceJobs(endless, cluster_of(1), "walltime")
+    assert played(endless, cluster_of(1), runtimes="actual").replayed.finish_time.tolist() == [5.0, 5.0]
+    with pytest.raises(ConfigError, match="depends on a network"):
+        TraceJobs(workload_of([(0.0, math.nan, 10.0, 1)]), cluster_of(1), "walltime")
+    with pytest.raises(ConfigError, match="oversubscription"):
+        TraceJobs(endless, cluster_of(1, oversubscription=math.inf), "actual")
