@@ -60,7 +60,7 @@ class ReplayRequest:
     resource: str
     deciding: str
     skip_invalid: bool
-    policy: NamedPolicy = field(init=False)
+    policy: NamedPolicy | NamedDaemon = field(init=False)
     decision_time: float | None = field(init=False)
 
     def __post_init__(self) -> None:
