@@ -1,4 +1,4 @@
-"""Speed of trace replays under EASY in jobs/s, compared with plain Python with the same result.
+"""Speed of trace replays in jobs/s: EASY compared with plain Python with the same result; conservative; other orders.
 
 Rule: workloads are synthetic, so no external data is needed; given traces are also measured. The time is that of the
 engine alone, the least of several runs; generating, writing and reading workloads are measured separately. The plain

@@ -4,7 +4,8 @@ Rule: no other module imports a private part of numba; only compiling imports th
 the range of versions on which it was tested (`make test-numba`).
 
 Needed by every kernel, on any numba:
-- `typing.templates.AttributeTemplate` and `np.arrayobj.populate_array`: the tables of a block are its attributes.
+- `typing.templates.AttributeTemplate`, `np.arrayobj.make_array` and `populate_array`: the tables of a block are its
+  attributes.
 - `cpython.unsafe.numbers`: `trailing_zeros` and `leading_zeros`, one machine instruction each.
 
 Needed to keep kernels as object files; without them `object_code_problem` gives a reason, and `compiled_by_numba`
@@ -33,15 +34,15 @@ from numba import cfunc, from_dtype, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import AttributeTemplate
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
-from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
-from numba.np.arrayobj import populate_array
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
+from numba.np.arrayobj import make_array, populate_array
 
 from .block import Block
 from .mapping.layout import Scratch, World
 
 __all__ = [
-    "TESTED", "BlockType", "ScratchType", "WorldType", "compiled_by_numba", "leading_zeros", "object_code",
-    "object_code_problem", "register", "trailing_zeros",
+    "TESTED", "BlockType", "ScratchType", "WorldType", "compare_64", "compiled_by_numba", "leading_zeros",
+    "object_code", "object_code_problem", "register", "trailing_zeros",
 ]  # fmt: skip
 
 #: Oldest version of numba that was tested, and the first after the newest; pyproject.toml says the same.
@@ -110,6 +111,29 @@ def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array
     pointer = builder.inttoptr(data, context.get_data_type(kind.dtype).as_pointer())
     populate_array(array, data=pointer, shape=shape, strides=strides, itemsize=ir.Constant(word, size), meminfo=None)
     return array._getvalue()
+
+
+@intrinsic
+def compare_64(_context: Any, column: Any, first: Any, bound: Any) -> Any:
+    """Return one bit for each of 64 cells: 1 if the cell is at least `bound`. LLVM's vectoriser makes no such code.
+
+    Args:
+        _context: numba's; callers leave it out.
+        column: one-dimensional array of 32-bit integers.
+        first: the first of the cells, at least 0; all 64 must exist.
+        bound: an integer of at most 32 bits.
+    """
+
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        array = make_array(signature.args[0])(context, builder, values[0])
+        cell = ir.IntType(32)
+        cells = ir.VectorType(cell, 64)
+        loaded = builder.load(builder.bitcast(builder.gep(array.data, [values[1]]), cells.as_pointer()), align=4)
+        one = builder.insert_element(ir.Constant(cells, ir.Undefined), builder.trunc(values[2], cell), cell(0))
+        every = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(cell, 64), [0] * 64))
+        return builder.bitcast(builder.icmp_signed(">=", loaded, every), ir.IntType(64))
+
+    return types.uint64(column, types.int64, types.int64), lower
 
 
 WorldType, ScratchType = register(World, __name__), register(Scratch, __name__)

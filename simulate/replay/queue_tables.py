@@ -109,8 +109,9 @@ def conservative(setting: Setting, policy: Conservative) -> QueueTables:
     world = (NetworkedReserving if setting.network else Reserving)(
         {
             "pieces": np.zeros(2 * (size + machine), tables.PIECE),
-            "slices": np.zeros(2 * FEW, tables.SLICE),
-            "blocks": np.zeros(2 * FEW // tables.SPAN, tables.EXTENT),
+            "times": np.full(4 * FEW, -math.inf),
+            "spare": np.full(4 * FEW + tables.SPAN, machine, np.int32),
+            "users": np.ones(4 * FEW, np.int32),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
@@ -128,7 +129,6 @@ def conservative(setting: Setting, policy: Conservative) -> QueueTables:
     )
     _fill_jobs(world, setting, policy)
     count = world.count
-    world.slices[0] = (-math.inf, machine, 1)
     count[tables.SLICES], count[tables.FREE_SETS], count[tables.ALLOCATION] = 1, FEW, ALLOCATIONS[variant]
     count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
     world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
@@ -146,7 +146,7 @@ def grow(world: Block) -> Any:
         fixed["courses"]["program"][len(world.courses) :] = NONE
     if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
-        for name in ("slices", "blocks", "sets", "free_sets"):
+        for name in ("times", "spare", "users", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])
         free = int(world.count[tables.FREE_SETS])
         fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)

@@ -1,8 +1,9 @@
 """The availability profile: the number of free resources over time, if all jobs run until their walltimes.
 
-Rule: slices ascend in time and the last has no end. A boundary exists as long as a job begins or ends at it. Blocks of
-SPAN slices keep the fewest and the most free resources, so searches skip whole blocks; they are updated lazily from the
-first changed slice on.
+Rule: slices ascend in time and the last has no end. A boundary exists as long as a job begins or ends at it.
+The slices are the rows from FIRST_SLICE to before SLICES of three columns, so that loops over them use vector
+instructions. A search compares SPAN slices at once: for the few thousand slices of real traces that is faster than a
+tree, which each reservation would have to update. Slices of the past stay in the columns until they are half of them.
 A job fits at the earliest slice from which enough resources are free for its walltime. The allocation BASIC needs only
 counts: it takes the lowest free numbers when the job starts. The other variants choose among the resources that no
 other job has in that time (thesis of Poquet, 2017, chapter 5).
@@ -14,142 +15,176 @@ import math
 
 import numpy as np
 
+from ..compile import compare_64, trailing_zeros
 from ..jit import inner
-from .tables import ALLOCATION, BASIC, CONTIGUOUS, LOCAL, MACHINE, NOW, RUNNING, SLICES, SPAN, STRICT, SURVEYED, WAITING
+from .tables import (
+    ALLOCATION,
+    BASIC,
+    CONTIGUOUS,
+    FIRST_SLICE,
+    LOCAL,
+    MACHINE,
+    RUNNING,
+    SLICES,
+    SPAN,
+    STRICT,
+    WAITING,
+)
+
+_ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 
 
 @inner
-def changed(world, k):
-    """Mark the slices from `k` on as changed."""
-    if k < world.count[SURVEYED]:
-        world.count[SURVEYED] = k
+def find_gap(world, first, job, before, until):
+    """Return the first slice at which a job can start, by the counts; -1 if all are short.
 
+    O(slices / SPAN + starts of gaps that are too short).
 
-@inner
-def survey(world):
-    """Update the summaries of changed blocks. O(slices from the first of them on)."""
-    slices, blocks, total = world.slices, world.blocks, world.count[SLICES]
-    if world.count[SURVEYED] >= total:
-        return
-    first = world.count[SURVEYED] // SPAN * SPAN
-    while first + SPAN <= total:
-        least = most = slices[first].free
-        for k in range(first + 1, first + SPAN):
-            least, most = min(least, slices[k].free), max(most, slices[k].free)
-        blocks[first // SPAN].least, blocks[first // SPAN].most = least, most
-        first += SPAN
-    world.count[SURVEYED] = total
-
-
-@inner
-def first_with(world, k, size, before):
-    """Return the first slice from `k` on and before a time with `size` free resources, else the number of slices.
-
-    O(slices / SPAN).
+    Args:
+        world: the tables.
+        first: the slice to begin with.
+        job: the job.
+        before: the slice begins before this time.
+        until: time from which on the job needs no other resources than its own.
     """
-    slices, total = world.slices, world.count[SLICES]
-    while k < total and slices[k].time < before:
-        if k % SPAN == 0 and k + SPAN <= total and world.blocks[k // SPAN].most < size:
-            k += SPAN
-        elif slices[k].free < size:
-            k += 1
-        else:
+    times, spare, total = world.times, world.spare, world.count[SLICES]
+    size, wall = world.jobs[job].size, world.jobs[job].wall
+    enough = np.uint64(compare_64(spare, first, size))
+    while True:
+        while enough == _NONE:
+            first += SPAN
+            if first >= total or times[first] >= before:
+                return -1
+            enough = compare_64(spare, first, size)
+        place = trailing_zeros(enough)
+        k = first + np.int64(place)
+        if k >= total or times[k] >= before:
+            return -1
+        end = min(latest_end(times[k], wall), until)
+        short = ~enough & _ALL << np.uint64(place)
+        while short == _NONE:
+            first += SPAN
+            if first >= total or times[first] >= end:
+                return k
+            enough = compare_64(spare, first, size)
+            short = ~enough
+        place = trailing_zeros(short)
+        if first + np.int64(place) >= total or times[first + np.int64(place)] >= end:
             return k
-    return total
-
-
-@inner
-def first_without(world, k, size, end):
-    """Return the first slice from `k` on and before `end` with fewer than `size` free; else -1. O(slices / SPAN)."""
-    slices, total = world.slices, world.count[SLICES]
-    while k < total and slices[k].time < end:
-        if k % SPAN == 0 and k + SPAN <= total and world.blocks[k // SPAN].least >= size:
-            k += SPAN
-        elif slices[k].free >= size:
-            k += 1
-        else:
-            return k
-    return -1
+        enough &= _ALL << np.uint64(place)
 
 
 @inner
 def slice_of(world, time):
-    """Return the slice that contains `time`. O(log slices)."""
-    low, high = 0, world.count[SLICES]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if world.slices[middle].time <= time:
-            low = middle
-        else:
-            high = middle
+    """Return the slice that contains `time`. O(log slices), without branches that depend on the times."""
+    times, low = world.times, world.count[FIRST_SLICE]
+    length = world.count[SLICES] - low
+    while length > 1:
+        half = length >> 1
+        low += half * np.int64(times[np.uint64(low + half)] <= time)
+        length -= half
     return low
 
 
 @inner
-def _split(world, time):
-    """Add a user to the boundary at `time`, creating it if needed. Return the slice that begins there. O(slices)."""
-    slices, count = world.slices, world.count
-    k = slice_of(world, time)
-    if slices[k].time != time:
-        for i in range(count[SLICES], k + 1, -1):
-            slices[i] = slices[i - 1]
+def _shift_up(column):
+    """Move all but the last cell up by one."""
+    for i in range(len(column) - 1, 0, -1):
+        column[i] = column[i - 1]
+
+
+@inner
+def _shift_down(column, by):
+    """Move all cells down by some cells; the last ones stay."""
+    for i in range(len(column) - by):
+        column[i] = column[i + by]
+
+
+@inner
+def _add_boundary(world, time):
+    """Add a user to the boundary at `time`, creating it if needed. Return its slice. O(slices behind it)."""
+    count, k = world.count, slice_of(world, time)
+    if world.times[k] != time:
         k += 1
-        count[SLICES] += 1
-        changed(world, k)
-        slices[k].time, slices[k].free, slices[k].users = time, slices[k - 1].free, 0
-    slices[k].users += 1
+        end = count[SLICES] + 1
+        _shift_up(world.times[k:end])
+        _shift_up(world.spare[k:end])
+        _shift_up(world.users[k:end])
+        world.times[k], world.spare[k], world.users[k] = time, world.spare[k - 1], 0
+        count[SLICES] = end
+    world.users[k] += 1
     return k
 
 
 @inner
-def drop_boundary(world, time):
-    """Remove a user from the boundary at `time`, if it still exists, and the boundary with its last user. O(slices)."""
-    slices, count = world.slices, world.count
-    k = slice_of(world, time)
-    if slices[k].time != time:
+def _drop_boundary(world, k):
+    """Remove a user from the boundary at the begin of slice `k`, and the boundary with its last user.
+
+    The first slice stays, whoever uses it. O(slices behind it).
+    """
+    count, end = world.count, world.count[SLICES]
+    world.users[k] -= 1
+    if world.users[k] > 0 or k == count[FIRST_SLICE]:
         return
-    slices[k].users -= 1
-    if slices[k].users > 0 or k == 0:
-        return
-    for i in range(k, count[SLICES] - 1):
-        slices[i] = slices[i + 1]
-    count[SLICES] -= 1
-    changed(world, k)
+    _shift_down(world.times[k:end], 1)
+    _shift_down(world.spare[k:end], 1)
+    _shift_down(world.users[k:end], 1)
+    count[SLICES] = end - 1
+
+
+@inner
+def _add(world, begin, end, size):
+    """Add free resources to the slices from `begin` to before `end`. O(slices)."""
+    spare = world.spare[begin:end]
+    for k in range(len(spare)):
+        spare[k] += size
 
 
 @inner
 def occupy(world, begin, end, size):
     """Reserve resources from `begin` to `end`, and create the boundaries. O(slices)."""
-    first = _split(world, begin)
-    changed(world, first)
-    for k in range(first, _split(world, end)):
-        world.slices[k].free -= size
+    first = _add_boundary(world, begin)
+    _add(world, first, _add_boundary(world, end), -size)
 
 
 @inner
 def release(world, begin, end, size):
-    """Release resources between two boundaries. O(slices)."""
-    k = slice_of(world, begin)
-    changed(world, k)
-    while k < world.count[SLICES] and world.slices[k].time < end:
-        world.slices[k].free += size
-        k += 1
+    """Release resources from `begin` to `end`, and drop the boundaries. O(slices)."""
+    first, last = slice_of(world, begin), slice_of(world, end)
+    _add(world, first, last, size)
+    _drop_boundary(world, last)
+    _drop_boundary(world, first)
+
+
+@inner
+def advance(world, job, k):
+    """Move the reservation of a job to the begin of an earlier slice `k`. O(slices)."""
+    row = world.jobs[job]
+    start, until, size = row.start, row.until, row.size
+    row.start = world.times[k]
+    row.until = latest_end(row.start, row.wall)
+    world.users[k] += 1
+    end = _add_boundary(world, row.until)
+    first, last = slice_of(world, start), slice_of(world, until)
+    _add(world, k, min(first, end), -size)
+    _add(world, max(first, end), last, size)
+    _drop_boundary(world, last)
+    _drop_boundary(world, first)
 
 
 @inner
 def drop_before(world, now):
-    """Remove the part of the profile before `now`. O(slices) if slices have passed."""
-    slices, count = world.slices, world.count
-    passed = slice_of(world, now)
-    if passed > 0:
-        for k in range(count[SLICES] - passed):
-            slices[k] = slices[k + passed]
-        count[SLICES] -= passed
-        changed(world, 0)
-    slices[0].time = now
-
-
-_ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
+    """Remove the part of the profile before `now`. O(log slices); O(slices) once half of the rows are in the past."""
+    count, first = world.count, slice_of(world, now)
+    end = count[SLICES]
+    if first >= len(world.times) // 2:
+        _shift_down(world.times[:end], first)
+        _shift_down(world.spare[:end], first)
+        _shift_down(world.users[:end], first)
+        count[SLICES] = end - first
+        first = 0
+    count[FIRST_SLICE] = first
+    world.times[first] = now
 
 
 @inner
@@ -264,17 +299,10 @@ def _choose(world, job, start, stop):
 @inner
 def find_earliest(world, job):
     """Return the earliest start of a job and fill its set; inf if no gap fits it."""
-    slices, total = world.slices, world.count[SLICES]
-    size, wall, now = world.jobs[job].size, world.jobs[job].wall, world.clock[NOW]
-    survey(world)
-    first = first_with(world, 0, size, math.inf)
-    while first < total:
-        begin = max(now, slices[first].time)
-        end = latest_end(begin, wall)
-        short = first_without(world, first, size, end)
-        if short < 0:
-            if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, end):
-                return begin
-            short = first
-        first = first_with(world, short + 1, size, math.inf)
+    k = find_gap(world, world.count[FIRST_SLICE], job, math.inf, math.inf)
+    while k >= 0:
+        begin = world.times[k]
+        if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, latest_end(begin, world.jobs[job].wall)):
+            return begin
+        k = find_gap(world, k + 1, job, math.inf, math.inf)
     return math.inf

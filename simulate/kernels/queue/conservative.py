@@ -15,15 +15,13 @@ from numba import types
 from ..compile import register, trailing_zeros
 from ..jit import inner
 from .availability_profile import (
+    advance,
     drop_before,
-    drop_boundary,
     find_earliest,
-    first_with,
-    first_without,
+    find_gap,
     latest_end,
     occupy,
     release,
-    survey,
 )
 from .dependencies import next_submitted, release_followers
 from .network.tables import NetworkedReserving
@@ -35,6 +33,7 @@ from .tables import (
     DONE,
     DUE,
     ENDED,
+    FIRST_SLICE,
     FREE_SETS,
     FREED,
     GROW,
@@ -48,7 +47,6 @@ from .tables import (
     REJECTED,
     RUNNING,
     RUNS,
-    SLICES,
     WAITING,
     Reserving,
 )
@@ -94,39 +92,11 @@ def _put(world, job, start):
 
 
 @inner
-def _take_out(world, job):
-    """Remove a job's reservation from the profile."""
-    row = world.jobs[job]
-    release(world, row.start, row.until, row.size)
-    drop_boundary(world, row.start)
-    drop_boundary(world, row.until)
-
-
-@inner
-def _may_move(world, job, freed):
-    """Return whether the counts allow an earlier start, in a gap that begins before `freed`.
-
-    The job's own reservation stays in the profile meanwhile: from its start on, its own resources are enough.
-    """
-    row, total = world.jobs[job], world.count[SLICES]
-    latest = min(row.start, freed)
-    survey(world)
-    first = first_with(world, 0, row.size, latest)
-    while first < total:
-        begin = max(world.clock[NOW], world.slices[first].time)
-        short = first_without(world, first, row.size, min(latest_end(begin, row.wall), row.start))
-        if short < 0:
-            return True
-        first = first_with(world, short + 1, row.size, latest)
-    return False
-
-
-@inner
 def _move(world, job):
-    """Move a job's reservation to an earlier start if possible. Return True if it moved."""
+    """Move a job's reservation to an earlier start if a gap has suitable resources. Return True if it moved."""
     count, row = world.count, world.jobs[job]
     before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
-    _take_out(world, job)
+    release(world, row.start, row.until, row.size)
     count[FREE_SETS] -= 1
     row.set_row = world.free_sets[count[FREE_SETS]]
     start, spare = find_earliest(world, job), row.set_row
@@ -142,13 +112,32 @@ def _move(world, job):
 
 @inner
 def _compress(world, freed):
-    """Move reservations to earlier starts, in the order of the queue. Return the latest end of a vacated one."""
-    left = -math.inf
+    """Move reservations to earlier starts, in the order of the queue. Return the latest end of a vacated one.
+
+    An earlier start lies before `freed`, the end of the freed time. The job's own reservation stays in the profile
+    during the search: from its start on, its own resources are enough.
+    A job is not examined if it needs at least as many resources for at least as long as the job examined before, and
+    its reservation begins no earlier: every start before that one's reservation lacks resources for both.
+    """
+    left, first = -math.inf, world.count[FIRST_SLICE]
+    known_size, known_wall, known_start = np.int64(0), 0.0, math.inf
     for i in range(world.count[WAITING]):
         job = world.queue[i]
-        end = world.jobs[job].until
-        if _may_move(world, job, freed) and _move(world, job):
-            left, freed = max(left, end), max(freed, end)
+        row = world.jobs[job]
+        size, wall, start = row.size, row.wall, row.start
+        before = min(start, freed)
+        if before <= known_start <= start and known_size <= size and known_wall <= wall:
+            continue
+        k = find_gap(world, first, job, before, start)
+        if k >= 0:
+            until = row.until
+            if world.count[ALLOCATION] == BASIC:
+                advance(world, job, k)
+            elif not _move(world, job):
+                continue
+            left, freed = max(left, until), max(freed, until)
+        known_size, known_wall = size, wall
+        known_start = row.start if k < 0 or world.count[ALLOCATION] == BASIC else math.inf
     return left
 
 
@@ -208,9 +197,12 @@ def _submit(world, job):
 
 @inner
 def _tables_full(world):
-    """Return whether one more job might not fit into the tables: each adds at most two boundaries to the profile."""
-    jobs = world.count[WAITING] + world.count[RUNNING] + 1
-    return len(world.slices) < 2 * jobs + 2 or len(world.free_sets) < jobs + 1
+    """Return whether one more job might not fit into the tables.
+
+    Each adds at most two boundaries to the profile, whose columns have four rows for each of `free_sets`: half of them
+    may be in the past.
+    """
+    return len(world.free_sets) < world.count[WAITING] + world.count[RUNNING] + 2
 
 
 @inner
@@ -237,7 +229,6 @@ def call(world, instants):
             row = jobs[job]
             if row.until > now:
                 release(world, now, row.until, row.size)
-                drop_boundary(world, row.until)
                 freed = max(freed, row.until)
             if count[ALLOCATION] == BASIC:
                 give_back(world, job)

@@ -46,9 +46,9 @@ NO_JOB = np.iinfo(np.int64).max
 # NEWS: 1 if something has happened since the last decision.
 NEXT, RUNNING, FIRST_END, FREE, HEAD, SPARE, RESERVED, PIECES, LOWEST, WAITING = range(10)
 MACHINE, INSTANTS, IN_TURN, ORDER, FILLS, DECIDED, NEWS, CELLS = range(10, 18)
-# Cells of conservative backfilling: slices of the profile; free rows of `sets`; the allocation variant; slices already
-# summarised in their blocks.
-SLICES, FREE_SETS, ALLOCATION, STRICT, SURVEYED, ALL_CELLS = range(CELLS, CELLS + 6)
+# Cells of conservative backfilling: first slice of the profile, and the row after its last; free rows of `sets`; the
+# allocation variant.
+FIRST_SLICE, SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 6)
 BASIC, CONTIGUOUS, LOCAL = range(3)
 # Cells of `clock`. DUE: start of the next reservation; FREED: latest end of the reservations vacated in the last pass;
 # BEGAN: first submission; TAKES: seconds that a decision takes; BUSY: when the pending decision is applied, or
@@ -62,11 +62,8 @@ PLACED = np.dtype(
     + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
     align=True,
 )
-#: Fewest and most free resources in a block of slices; SPAN: slices per block.
-EXTENT = row_dtype("", "least most")
-SPAN = 16
-#: A slice of the profile: number of free resources from `time` on; `users`: jobs that begin or end at `time`.
-SLICE = row_dtype("time", "free users")
+#: Slices that a search compares in one step; `spare` has as many more cells than there are rows.
+SPAN = 64
 
 
 class Replay(Block):
@@ -106,8 +103,9 @@ class Reserving(Block):
         "heap_time": (FLOAT, 1),
         "heap_job": (INT, 1),
         "queue": (INT, 1),
-        "slices": (SLICE, 1),
-        "blocks": (EXTENT, 1),  # summaries of SPAN slices each
+        "times": (FLOAT, 1),  # the profile: begin of each slice
+        "spare": (np.dtype(np.int32), 1),  # number of free resources in each slice
+        "users": (np.dtype(np.int32), 1),  # number of jobs that begin or end at the begin of each slice
         "sets": (np.dtype("u8"), 2),  # [rows, words]: resources of a job, one bit each
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now

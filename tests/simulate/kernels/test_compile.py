@@ -7,8 +7,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pilotfish
 from pilotfish.simulate.kernels import KERNELS
@@ -18,6 +22,8 @@ OWNER = "simulate/kernels/compile.py"
 PUBLIC = ("numba", "numba.extending")
 #: Names that only numba's insides have.
 PRIVATE = ("_tm", "_final_module", "_optimize_final_module", "_finalize_specific", "_add_module", "set_env")
+#: What fits into 32 bits; few values, so that many are equal.
+WHOLE = st.one_of(st.integers(-2, 2), st.integers(-(2**31), 2**31 - 1))
 ROOMS = ("simulate", "profiles", "daemon", "adapters")
 FILES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 
@@ -89,6 +95,22 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "too long\n"), done.stderr
+
+
+@pytest.fixture(scope="module")
+def compared() -> Any:
+    from numba import njit
+
+    from pilotfish.simulate.kernels.compile import compare_64
+
+    return njit(lambda column, first, bound: compare_64(column, first, bound))
+
+
+@given(st.lists(WHOLE, min_size=64, max_size=90), WHOLE, st.data())
+def test_comparing_64_cells(compared: Any, cells: list[int], bound: int, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(cells) - 64))
+    bits = compared(np.array(cells, np.int32), first, bound)
+    assert [bits >> k & 1 for k in range(64)] == [cell >= bound for cell in cells[first : first + 64]]
 
 
 def test_every_kernel_module_is_listed() -> None:

@@ -49,11 +49,20 @@ def test_reservations_never_move_to_a_later_time(rows: list[Any], machine: int, 
 
 
 @pytest.mark.uncounted  # compiled, but for the reference
-def test_profile_grows() -> None:
+@pytest.mark.parametrize("allocation", ["basic", "contiguous"])
+def test_profile_grows(allocation: str) -> None:
     rows = [(0.0, 3.0, 5.0 + i, 1 + i % 7) for i in range(FEW + 30)]
     jobs = workload(rows)
-    done = replay(jobs, 9, Conservative())
-    assert np.array_equal(done.start_time, conservative(jobs, 9)[0], equal_nan=True)
+    done = replay(jobs, 9, Conservative(allocation=allocation))
+    assert np.array_equal(done.start_time, conservative(jobs, 9, allocation)[0], equal_nan=True)
+
+
+@pytest.mark.parametrize("allocation", list(ALLOCATIONS))
+def test_slices_of_the_past_make_room(allocation: str) -> None:
+    rows = [(5.0 * i, 3.0 + i % 5, 5.0 + i % 11, 1 + i % 7) for i in range(8 * FEW)]
+    jobs = workload(rows)
+    done = replay(jobs, 9, Conservative(allocation=allocation))
+    assert np.array_equal(done.start_time, conservative(jobs, 9, allocation)[0], equal_nan=True)
 
 
 @pytest.mark.parametrize("allocation", ["contiguous", "local"])
