@@ -143,6 +143,8 @@ class Result:
 
 
 NAMES = ("makespan", "turnaround", "waiting", "slowdown")
+#: Phases of a placement, as in `pilotfish_placement_latency_seconds`.
+PHASES = ("seen", "decided", "sent", "started")
 
 
 def measure(quick: bool) -> None:
@@ -151,12 +153,18 @@ def measure(quick: bool) -> None:
         print(f"skipped: {why_not}")
         return
     heading(f"{CHAINS.jobs} jobs, one after the other on two nodes, placed even where that gains nothing")
-    rows = []
+    rows, shares = [], []
     for events in (False, True):
-        pairs = [compare("EMULATED", CHAINS, Way(events=events, place=True), seed) for seed in range(1 if quick else 3)]
+        way, phases, what = Way(events=events, place=True), list[list[str]](), "events" if events else "no events"
+        pairs = [compare("EMULATED", CHAINS, way, seed, phases) for seed in range(1 if quick else 3)]
         gaps = ([result.gap for result in results] for results in zip(*pairs, strict=True))
-        rows.append(["events" if events else "no events", *map(_spread, gaps)])
+        rows.append([what, *map(_spread, gaps)])
+        shares += [[what if number == 0 else "", *each] for number, each in enumerate(phases)]
     table(("seconds from an end to the next first line", "Slurm alone", "with pilotfish"), rows)
+    table(("mean milliseconds, a line for each run", *PHASES), shares)
+    print(
+        "seen: from an end, which Slurm states in whole seconds, to the snapshot that shows it; started: by then, also."
+    )
     for core in CORES:
         if core == "REAL" and (quick or len(os.sched_getaffinity(0)) < 2):
             print("REAL cores are skipped: they need 2 CPUs and more than --quick")
@@ -171,8 +179,8 @@ def measure(quick: bool) -> None:
             table(("handed over", "", "Slurm alone", "with pilotfish", "change"), rows)
 
 
-def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]:
-    """Run one pair; return the results under Slurm alone and with pilotfish."""
+def compare(core: str, load: Load, way: Way, seed: int, phases: list[list[str]] | None = None) -> tuple[Result, Result]:
+    """Run one pair; return the results under Slurm alone and with pilotfish. `phases` gets the latencies by phase."""
     drawn = load.drawn(seed)
     with a_site(way) as (slurm, prepare):
         runs: dict[bool, Result] = {}
@@ -184,7 +192,17 @@ def compare(core: str, load: Load, way: Way, seed: int) -> tuple[Result, Result]
                 _run(slurm, core, load.drawn(seed + 1000) if way.script else [(0.0, "nap", 1)], way)
                 runs[ours] = _run(slurm, core, drawn, way, load.slots)
                 assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
+                if phases is not None:
+                    phases.append([number(1000 * _mean_latency(daemon, phase)) for phase in PHASES])
     return runs[False], runs[True]
+
+
+def _mean_latency(daemon: SlurmDaemon, phase: str) -> float:
+    """Return the mean seconds of a phase of the placements so far; nan if there were none."""
+    total, count = (
+        daemon.metric(f'pilotfish_placement_latency_seconds_{what}{{phase="{phase}"}}') for what in ("sum", "count")
+    )
+    return total / count if count else math.nan
 
 
 @contextmanager
@@ -223,7 +241,9 @@ def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
     cluster = daemon.config.with_name("cluster.yaml")
     text = cluster.read_text().replace(f"cores: {SLOTS}", "cores: 1")
     cluster.write_text(text + f"oversubscription: {float(SLOTS)}\n")
-    config = yaml.safe_load(daemon.config.read_text()) | {"without_gain": "place" if way.place else "release"}
+    config = yaml.safe_load(daemon.config.read_text()) | {
+        "without_gain": "place" if way.place else "release", "metrics": {"port": 0},
+    }  # fmt: skip
     if way.events:
         config["events"] = {"users": ["slurm"], "path": str(folder / "events.sock")}
     if way.script:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +46,25 @@ class SlurmDaemon(Served):
     def story(self, job: int) -> dict[str, Any]:
         """What became of a job."""
         return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"slurm/{job}"))
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, all its labels in the name, 0 where there is none."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    @property
+    def port(self) -> int:
+        """Where it serves metrics: the only port of TCP on which it listens."""
+        assert self.process
+        inodes = set()
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                inodes.add(os.readlink(link).removeprefix("socket:[").rstrip("]"))
+            except OSError:
+                continue
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                return int(words[1].split(":")[1], 16)
+        raise AssertionError("it serves no metrics")
