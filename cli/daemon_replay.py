@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
-from ..daemon.config import check_objective, load_config
+from ..daemon.config import check_objective, load_config, load_policy_of
 from ..daemon.trace_run import RUNTIMES, DaemonReplay, TraceJobs, TraceRun
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
@@ -35,11 +35,13 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
 
     Raises:
         typer.BadParameter: `runtimes` is wrong.
-        ConfigError: the configuration is wrong.
+        ConfigError: the configuration is wrong, or its policy cannot be loaded.
     """
     if runtimes not in RUNTIMES:
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
-    return DaemonPolicy(file, load_config(file), runtimes)
+    config = load_config(file)
+    load_policy_of(config, file)
+    return DaemonPolicy(file, config, runtimes)
 
 
 def replay_daemon(

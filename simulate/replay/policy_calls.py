@@ -8,6 +8,7 @@ Complexity: a call costs O(changes since the last call), independent of the numb
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from heapq import heappush
@@ -25,7 +26,7 @@ from .user_policy import FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot,
 FEW = 64
 
 
-class PolicyCalls:
+class PolicyCalls(ABC):
     """The queue and the running jobs as a policy sees them.
 
     Args:
@@ -55,21 +56,21 @@ class PolicyCalls:
         )  # fmt: skip
 
     # --- what a world does in its own way ---
+    @abstractmethod
     def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources of a start and return them; None: the job goes on waiting. Raises PolicyError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self, running: Running) -> None:
         """Let a job run that has its resources."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reject(self, job: Job) -> None:
         """Note that a job never runs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def why_not_waiting(self, number: int) -> str:
         """Return why the job of this number, which was or will be shown, is not waiting."""
-        raise NotImplementedError
 
     # --- what all have in common ---
     def submit(self, job: Job) -> None:

@@ -127,3 +127,35 @@ def test_what_is_wrong_is_said(
     (folder / "wrong.yaml").write_text(CONFIG % "fastest")
     assert main(["simulate", "trace.swf", *argv]) == code
     assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("./nowhere.py:Mine", "mine.yaml: policy: "),
+        ("./own.py:Other", "own.py: Other: there is no such class"),
+        ("./broken.py:Breaks", "ZeroDivisionError"),
+        ("easy:order=sfj", "order"),
+        ("slff", "mine.yaml: policy: found 'slff' (allowed: "),
+    ],
+)
+def test_a_policy_that_cannot_be_loaded_is_one_line(
+    folder: Path, policy: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "own.py").write_text("class Mine:\n    pass\n")
+    (folder / "broken.py").write_text("class Breaks:\n    seen = 1 / 0\n")
+    (folder / "mine.yaml").write_text(CONFIG % policy)
+    assert main(["simulate", "trace.swf", "--daemon", "mine.yaml"]) == 1
+    found = capsys.readouterr()
+    assert why in " ".join(found.err.split()) and "Traceback" not in found.err and found.out == ""
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy:order=sjf", "strict"])
+def test_on_one_node_a_queue_policy_decides_as_in_a_replay(folder: Path, policy: str) -> None:
+    (folder / "one.yaml").write_text((CLUSTER % 2).replace("cores: 4", "cores: 9").replace("n[1-2]", "n1"))
+    (folder / "mine.yaml").write_text(CONFIG % policy)
+    assert main(["simulate", "trace.swf", "--daemon", "mine.yaml", "-c", "one.yaml", "--out", "live"]) == 0
+    assert main(["simulate", "trace.swf", "-c", "one.yaml", "-p", policy, "--out", "replayed"]) == 0
+    live, replayed = (read_run(folder / name).jobs for name in ("live", "replayed"))
+    live, replayed = (dict(zip(jobs.id, jobs.start, strict=True)) for jobs in (live, replayed))
+    assert live == pytest.approx(replayed, abs=1e-6, nan_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -19,15 +19,6 @@ KIND = NodeType("a", 56, 256e9, 80e9, power=Power(100.0, per_core=5.0))
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), oversubscription=float("inf"))
 NARROW = Cluster("narrow", CLUSTER.nodes, oversubscription=1.0)
 FLOW = stream(40, seed=3)
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 @pytest.mark.parametrize("name", ["let", "mom", "slf", "loadavg"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,15 +28,6 @@ from tests.support import python_policies
 from tests.support.python_policies import Says
 
 GIB = 2.0**30
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 def cluster_of(*cores: int, oversubscription: float = 1.0, bandwidth: float = 1e15) -> Cluster:
