@@ -15,12 +15,11 @@ from pathlib import Path
 from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
 from ..daemon.config import check_objective, load_config, load_policy_of
-from ..daemon.trace_run import RUNTIMES, DaemonReplay, TraceJobs, TraceRun
+from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
 from .daemon_policy import DaemonPolicy
 from .streams import note, print_diagnostic
-from .usage_errors import not_among
 
 #: Errors of the daemon that are shown when they happen; the summary counts all of them.
 SHOWN_ERRORS = 3
@@ -31,14 +30,11 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
 
     Args:
         file: of the configuration.
-        runtimes: what the planner may know of run times, one of RUNTIMES.
+        runtimes: what the planner may know of run times, one of `shared_nodes.RUNTIMES`.
 
     Raises:
-        typer.BadParameter: `runtimes` is wrong.
         ConfigError: the configuration is wrong, or its policy cannot be loaded.
     """
-    if runtimes not in RUNTIMES:
-        raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
     config = load_config(file)
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)

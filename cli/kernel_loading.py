@@ -30,12 +30,16 @@ def load_replay(
         networked: jobs communicate; see `kernel_of`.
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
     """
-    from ..simulate.replay import contended
-    from ..simulate.replay.policies import Contending
+    from ..simulate.replay import contended, shared_nodes
+    from ..simulate.replay.policies import Contending, OnNodes
     from ..simulate.replay.replay import kernel_of
 
-    kernels = {
-        contended.KERNEL if isinstance(policy, Contending) else kernel_of(policy, networked=networked, rich=rich)
-        for policy in policies
-    }
+    def kernel(policy: object) -> str | None:
+        if isinstance(policy, Contending):
+            return contended.KERNEL
+        if isinstance(policy, OnNodes):
+            return shared_nodes.KERNEL
+        return kernel_of(policy, networked=networked, rich=rich)
+
+    kernels = {kernel(policy) for policy in policies}
     load_kernels(*reading, *sorted(filter(None, kernels)))

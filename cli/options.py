@@ -28,10 +28,10 @@ def planning_policy_names() -> list[str]:
 
 
 def queue_policy_names() -> list[str]:
-    """Return the names of the queue policies (`simulate`, `sweep`)."""
-    from ..simulate.replay.policies import POLICIES
+    """Return the names of the policies of `simulate` and `sweep`."""
+    from ..simulate.replay.policies import ON_NODES, POLICIES
 
-    return list(POLICIES)
+    return [*POLICIES, *ON_NODES]
 
 
 def profile_names() -> list[str]:

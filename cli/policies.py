@@ -7,7 +7,7 @@ from typing import Annotated
 from . import options
 from .options import argument
 from .output.documents import print_json
-from .output.policies import mapping_policies, queue_policies, show_policies, show_policy
+from .output.policies import mapping_commands, mapping_policies, queue_policies, show_policies, show_policy
 from .usage_errors import not_among
 
 
@@ -32,7 +32,11 @@ def policies(
         raise not_among("NAME", name, "a policy", _names())
     if as_json:
         found = {key: policy for key, policy in queue_policies().items() if name in (None, key)}
-        mapping = {key: {"summary": text} for key, text in mapping_policies().items() if name in (None, key)}
+        mapping = {
+            key: {"summary": text, "for": mapping_commands(key)}
+            for key, text in mapping_policies().items()
+            if name in (None, key)
+        }
         print_json("policies", {"queue": found, "mapping": mapping})
     elif name is not None:
         show_policy(name)

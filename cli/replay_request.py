@@ -17,7 +17,16 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
-from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.policies import (
+    Conservative,
+    OnNodes,
+    Placing,
+    Saving,
+    is_python_policy,
+    parse,
+    parse_python_policy,
+    text_of,
+)
 from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
@@ -43,6 +52,7 @@ class ReplayRequest:
         resource: what jobs request of a cluster, `core` or `node`.
         deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         skip_invalid: leave out jobs that cannot be replayed.
+        contention: jobs on one node slow each other down.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -60,6 +70,7 @@ class ReplayRequest:
     resource: str
     deciding: str
     skip_invalid: bool
+    contention: bool = False
     policy: NamedPolicy | NamedDaemon = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -67,7 +78,9 @@ class ReplayRequest:
         if not self.workloads:
             raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
         self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
-        if self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
+        if self.contention:
+            self._check_contention()
+        elif self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
             allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
             raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
         if self.procs is not None and self.cluster is not None:
@@ -82,8 +95,16 @@ class ReplayRequest:
         check_period(select.begin, select.end, lambda seconds: not math.isnan(seconds))
         if select.least is not None and select.most is not None and select.least > select.most:
             raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
-        if isinstance(self.policy.policy, Contending) and (self.cluster is None or self.resource == "node"):
-            raise bad("--policy", f"{self.spec} chooses among the cores of nodes (needed: --cluster, resource core)")
+        if isinstance(self.policy.policy, Placing) and (self.cluster is None or self.resource == "node"):
+            raise bad("--policy", f"{self.spec} chooses among nodes (needed: --cluster, resource core)")
+
+    def _check_contention(self) -> None:
+        if self.cluster is None or self.resource == "node":
+            raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
+        policy = self.policy.policy
+        if isinstance(policy, Saving) or (isinstance(policy, Conservative) and policy.allocation != "basic"):
+            allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
+            raise bad("--contention", f"not together with {self.policy.text} {allowed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +152,8 @@ def _policy(text: str | DaemonPolicy, seed: int) -> NamedPolicy | NamedDaemon:
         from .options import mapping_policy_names
 
         if text in mapping_policy_names():
-            problem = f"{text!r} is a mapping policy, for `pilotfish plan` and `run`"
-            raise bad("--policy", f"{problem} (allowed here, queue policies: {error.allowed})") from None
+            problem = f"{text!r} plans a whole queue, for `pilotfish plan`, `run` and `simulate --daemon`"
+            raise bad("--policy", f"{problem} (allowed here: {error.allowed})") from None
         problem = f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
         raise bad("--policy", problem) from None
 
@@ -148,7 +169,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
     rich = bool(request.decision_time) or jobs.dependencies is not None
-    if isinstance(request.policy.policy, DaemonPolicy):
+    if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
     else:
         load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
@@ -167,7 +188,7 @@ def _machine(
     if request.procs is not None:
         return Machine(request.procs), "--procs"
     if cluster is not None:
-        if isinstance(request.policy.policy, DaemonPolicy) and cluster.oversubscription != 1.0:
+        if isinstance(request.policy.policy, DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
             found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
             return found, f"the threads that the nodes of {Path(cluster.source).name} take"
         found = machine_of(cluster, whole_nodes=request.resource == "node")

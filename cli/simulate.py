@@ -18,29 +18,32 @@ from .. import __version__
 from ..formats.results_write import write_results
 from ..simulate.arrays import Array
 from ..simulate.replay import energy
-from ..simulate.replay.contended import Contended, contended_track, replay_contended
+from ..simulate.replay.any_policy import replay_under
+from ..simulate.replay.contended import Contended, contended_track
 from ..simulate.replay.energy import LimitOutcome, Track
 from ..simulate.replay.metrics import summarise
-from ..simulate.replay.policies import Contending
-from ..simulate.replay.replay import Replayed, replay
+from ..simulate.replay.replay import Replayed
 from ..simulate.replay.select import Select
+from ..simulate.replay.shared_nodes import RUNTIMES
 from . import options
 from .daemon_policy import DaemonPolicy
 from .inputs import file_hash
-from .options import option
+from .options import flag, option
 from .output.documents import print_json
 from .output.replay import Progress, show_replay
 from .output.text import Screen
 from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note, print_policy_traceback
-from .usage_errors import given_options, refuse
+from .usage_errors import given_options, not_among, refuse
 
 if TYPE_CHECKING:
     from ..daemon.trace_run import DaemonReplay
 
 
 #: Parameters that have no meaning with --daemon.
-_INSTEAD = ("policy", "decision_time", "procs", "resource", "seed")
+#: Policies that need run times, and plan with those that --runtimes says.
+PLANNING_WITH_TIMES = ("let", "mom")
+_INSTEAD = ("policy", "contention", "decision_time", "procs", "resource", "seed")
 
 
 def simulate(
@@ -54,11 +57,14 @@ def simulate(
     decision_time: Annotated[
         str, option("TIME", "Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).")
     ] = "ignore",
+    contention: Annotated[
+        bool, flag("--contention", "Jobs on one node slow each other down, as the cluster file says.")
+    ] = False,
     daemon: Annotated[
         Path | None, option("FILE", "Configuration of the service (YAML), whose control loop decides instead.")
     ] = None,
     runtimes: Annotated[
-        str, option("KIND", "Run times that the daemon plans with: walltime or actual.", words=("walltime", "actual"))
+        str, option("KIND", "Run times that the daemon, let and mom plan with: walltime or actual.", words=RUNTIMES)
     ] = "walltime",
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
@@ -85,21 +91,26 @@ def simulate(
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
     given, decides = given_options(context), cast(str | DaemonPolicy, policy)
+    if runtimes not in RUNTIMES:
+        raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
     if daemon is None:
-        refuse(("runtimes",), given, "only with --daemon")
+        if policy not in PLANNING_WITH_TIMES and not contention:
+            refuse(("runtimes",), given, "only with --daemon, --contention, let and mom")
     else:
         refuse(_INSTEAD, given, "not together with --daemon")
         from .daemon_replay import read_daemon
 
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
-    request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid)
+    request = ReplayRequest(
+        files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid, contention
+    )
     found = read_replay(request)
-    replayed, did = _replay(request, found)
+    replayed, did = _replay(request, found, runtimes)
     _report(request, found, replayed, did, _power(request, found, replayed), out, as_json=as_json)
 
 
-def _replay(request: ReplayRequest, found: ReplayInput) -> tuple[Replayed, DaemonReplay | None]:
+def _replay(request: ReplayRequest, found: ReplayInput, runtimes: str) -> tuple[Replayed, DaemonReplay | None]:
     """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
     jobs, machine, policy = found.jobs, found.machine, request.policy.policy
     with print_policy_traceback(), Progress(jobs) as progress:
@@ -109,15 +120,9 @@ def _replay(request: ReplayRequest, found: ReplayInput) -> tuple[Replayed, Daemo
             assert found.cluster is not None
             did = replay_daemon(policy, jobs, found.cluster, progress.at)
             return did.replayed, did
-        if isinstance(policy, Contending):
-            assert found.cluster is not None
-            return replay_contended(
-                jobs, found.cluster, policy, seed=request.seed, progress=progress.at, clock=time.perf_counter
-            ), None
-        return replay(
-            jobs, machine.processors, policy, seed=request.seed, groups=machine.groups, powers=machine.powers,
-            network=machine.network, decision_time=request.decision_time, progress=progress.at,
-            clock=time.perf_counter,
+        return replay_under(
+            policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
+            contention=request.contention, runtimes=runtimes, progress=progress.at, clock=time.perf_counter,
         ), None  # fmt: skip
 
 

@@ -5,9 +5,7 @@ is nothing more to plan; a cycle takes no time. The next instant is the next sub
 which the trigger wants to plan again. So the same trace and configuration give the same schedule. A job that waits for
 others is submitted after the cycle that saw the last of them end.
 
-A job of a trace is a workflow of one job, on as few nodes as possible, with equally many threads on each. If its size
-cannot be divided equally, its threads are rounded up: a job of 13 processors on nodes of 12 cores holds 7 cores on each
-of two nodes, and the core too many stays idle.
+A job of a trace is a workflow of one job, on the nodes that `simulate.replay.node_allocation` says.
 """
 
 from __future__ import annotations
@@ -23,15 +21,15 @@ import numpy as np
 
 from ..adapters.base import Adapter
 from ..formats.text import count
-from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Submit
 from ..simulate.model.snapshot import JobState
 from ..simulate.model.workload import Workload
-from ..simulate.replay.intervals import FreeResources, Interval
+from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
 from ..simulate.replay.queue_tables import DependencyTracker, stranded
 from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
+from ..simulate.replay.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
 from .planning.guard_rail import Guard
@@ -41,12 +39,8 @@ from .report.metrics import Metrics
 from .state.journal import Journal
 from .state.queue import Entry, Submission
 
-#: What the planner may know of run times: the walltime that a user asks for, or the time that a job will take.
-RUNTIMES = ("walltime", "actual")
 #: A walltime says nothing about a model, so the guard does not judge forecasts made from it.
 _LIMIT = Provenance("default", note="the walltime")
-#: Shortest run time that is simulated, seconds.
-SHORTEST_S = 1e-6
 #: Virtual seconds without a start, an end or a submission after which the jobs that still wait are given up.
 PATIENCE_S = 3600.0
 #: Ended jobs that the journal may hold before they are dropped.
@@ -59,7 +53,7 @@ class TraceJobs:
     Args:
         workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
-        runtimes: what the planner may know, one of RUNTIMES.
+        runtimes: what the planner may know, one of `shared_nodes.RUNTIMES`.
 
     Raises:
         ConfigError: a job has no walltime and the planner needs it, or its run time depends on a network; or the
@@ -68,13 +62,12 @@ class TraceJobs:
 
     def __init__(self, workload: Workload, cluster: Cluster, runtimes: str) -> None:
         self.workload, self.cluster, self.runtimes = workload, cluster, runtimes
-        _check(workload, cluster, runtimes)
+        refuse_unknown_times(workload, walltimes=runtimes == "walltime")
         names = [str(name) for name in workload.more.get("name", workload.id).tolist()]
         if len(set(names)) < len(names):  # several traces
             names = [f"{name}.{row}" for row, name in enumerate(names)]
         self.names, self._rows = names, {name: row for row, name in enumerate(names)}
-        self._rooms = [(min(node.type.cores, cluster.thread_limit(node)), node.type.memory) for node in cluster.nodes]
-        self._shapes: dict[tuple[int, float], tuple[int, int] | None] = {}
+        self._shapes = NodeShapes(cluster)
         slowest = min(cluster.types, key=lambda kind: kind.relative_speed)
         self._measured_on = slowest.name if len(cluster.types) > 1 else None
         self._truth: dict[int, Profile] = {}
@@ -87,9 +80,7 @@ class TraceJobs:
         """Return a job as the planner knows it; None if its processors fit on no set of nodes."""
         memory = float(self.workload.more["memory"][row]) if "memory" in self.workload.more else 0.0
         size, walltime = int(self.workload.size[row]), float(self.workload.walltime[row])
-        if (size, memory) not in self._shapes:
-            self._shapes[size, memory] = spread(size, [_room(*each, memory) for each in self._rooms])
-        if (shape := self._shapes[size, memory]) is None:
+        if (shape := self._shapes.of(size, memory)) is None:
             return None
         nodes, threads = shape
         told = self._truth[row] = self._profile(row, threads, float(self.workload.run_time[row]), Provenance())
@@ -111,81 +102,6 @@ class TraceJobs:
         rate = 0.0 if moved is None or run_time <= 0.0 else float(moved[row]) / run_time
         group = ThreadGroup(threads, max(seconds, SHORTEST_S), bandwidth=rate)
         return Profile((group,), measured_on=self._measured_on, provenance=provenance)
-
-
-def spread(size: int, rooms: list[int]) -> tuple[int, int] | None:
-    """Return on how many nodes a job runs, and with how many threads on each; None if it fits on no set of nodes.
-
-    Args:
-        size: processors of the job, >= 1.
-        rooms: threads of one job that each node takes.
-    """
-    rooms = sorted(rooms, reverse=True)
-    for nodes, room in enumerate(rooms[:size], 1):
-        if room >= (threads := -(-size // nodes)):
-            return nodes, threads
-    return None
-
-
-def _room(threads: float, memory: float, each: float) -> int:
-    """Return how many threads of a job a node takes, by its cores and its bytes, if each thread needs `each` bytes."""
-    return int(threads if each <= 0.0 else min(threads, memory // each))
-
-
-def _check(workload: Workload, cluster: Cluster, runtimes: str) -> None:
-    if math.isinf(cluster.oversubscription):
-        problem = "a node takes any number of threads, so a job has no processors of its own"
-        raise ConfigError(cluster.source, "oversubscription", problem, "a number")
-    names = workload.more.get("name", workload.id)
-    if len(rows := np.flatnonzero(np.isnan(workload.run_time))):
-        problem = f"its run time depends on a network ({len(rows):,} of {len(workload):,} jobs)"
-        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time, for the daemon")
-    if runtimes == "walltime" and len(rows := np.flatnonzero(np.isinf(workload.walltime))):
-        problem = f"it has no walltime to plan with ({len(rows):,} of {len(workload):,} jobs)"
-        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "walltimes, or --runtimes actual")
-
-
-class Places:
-    """The numbered cores of a cluster's nodes; with oversubscription, each is counted once for each thread.
-
-    Rule: the lowest free numbers of a node first.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        limits = [int(cluster.thread_limit(node)) for node in cluster.nodes]
-        self._first = np.cumsum([0, *limits]).tolist()
-        self._free = [FreeResources(limit) for limit in limits]
-        self._taken: dict[str, list[tuple[int, tuple[Interval, ...]]]] = {}
-
-    @property
-    def count(self) -> int:
-        """The number of places."""
-        return int(self._first[-1])
-
-    def allocate(self, key: str, nodes: tuple[str, ...], threads: int, size: int) -> list[Interval]:
-        """Take places of a job on each of its nodes, and return those of its processors.
-
-        Args:
-            key: of the job.
-            nodes: names of its nodes.
-            threads: places on each of them.
-            size: processors of the job; places beyond stay idle, the last ones.
-        """
-        here = sorted(self._cluster.index[name] for name in nodes)
-        taken = self._taken[key] = [(node, self._free[node].allocate(threads)) for node in here]
-        found, left = list[Interval](), size
-        for node, intervals in taken:
-            for first, last in intervals:
-                if (width := min(last - first + 1, left)) > 0:
-                    found.append((self._first[node] + first, self._first[node] + first + width - 1))
-                    left -= width
-        return found
-
-    def release(self, key: str) -> None:
-        """Free the places of a job."""
-        for node, intervals in self._taken.pop(key):
-            self._free[node].release(intervals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +269,8 @@ class TraceRun:
         self._start[row], self._last_event = self._now, self._now
         self._running.add(row)
         size = int(self._workload.size[row])
-        taken = self._places.allocate(action.key, action.nodes, job.profile.threads, size)
+        nodes = [self._jobs.cluster.index[name] for name in action.nodes]
+        taken = self._places.allocate(row, nodes, job.profile.threads, size)
         self._pieces += [(row, first, last) for first, last in taken]
 
     def _note_end(self, entry: Entry) -> None:
@@ -364,7 +281,7 @@ class TraceRun:
         self._running.remove(row)
         self._finish[row] = entry.finish_time
         self._overran[row] = entry.state is JobState.TIMEOUT
-        self._places.release(entry.key)
+        self._places.release(row)
         if entry.state is JobState.COMPLETED:
             self._dependencies.job_ended(row, self._next)
         self._adapter.forget(entry.key)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.policies import Placing, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
@@ -128,7 +128,7 @@ def _machine(value: Any, folder: Path) -> int | Site:
 
 def _refuse_alike(sweep: Sweep) -> None:
     """Raise ConfigError if a policy that chooses among the cores of nodes has a machine without nodes."""
-    choosing = [policy for policy in sweep.policies if isinstance(policy, Contending)]
+    choosing = [policy for policy in sweep.policies if isinstance(policy, Placing)]
     alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
     if choosing and alike:
         what = f"{text_of(choosing[0])} chooses among cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.replay import policy_calls
-from ..simulate.replay.policies import FORMS, Contending, Own, Policy, parse_planned
+from ..simulate.replay.policies import FORMS, Own, Placing, Policy, parse_planned
 from ..simulate.replay.user_policy import QueuePolicy
 from ..trust import open_file
 
@@ -36,14 +36,14 @@ OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen impo
 class NamedPolicy:
     """A queue policy, its SPEC, and the file that it was read from, if any."""
 
-    policy: Policy | Contending | QueuePolicy
+    policy: Policy | Placing | QueuePolicy
     text: str
     file: Path | None = None
 
     @property
     def compiled(self) -> bool:
         """Whether it is a policy of pilotfish, not of a user."""
-        return isinstance(self.policy, Policy | Contending)
+        return isinstance(self.policy, Policy | Placing)
 
 
 def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy:

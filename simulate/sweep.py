@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
-from .replay.policies import Contending, Own, Policy, text_of
+from .replay.policies import Own, Placing, Policy, text_of
 from .replay.policy_options import Amount
 from .replay.select import Select
 
 #: A machine of the size that the trace states.
 AS_TRACED = "trace"
 #: Policies that a sweep can vary.
-Chosen = Policy | Contending | Own
+Chosen = Policy | Placing | Own
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ Rule: what is listed of a queue policy comes from its dataclass; continuation li
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.replay.policies import PARTS, POLICIES, parse_planned
+from ...simulate.replay.policies import ON_NODES, PARTS, POLICIES, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
@@ -29,6 +29,16 @@ _MAPPING = {
 def mapping_policies() -> dict[str, str]:
     """Return what each mapping policy does, by name."""
     return {name: _MAPPING.get(name, "") for name in reversed(mapping_policy_names())}
+
+
+def mapping_commands(name: str) -> tuple[str, ...]:
+    """Return the commands that take a mapping policy."""
+    return PLANS + (REPLAYS if name in ON_NODES else ())
+
+
+def _listed(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} and {last}"
 
 
 def queue_policies() -> dict[str, dict[str, Any]]:
@@ -82,14 +92,15 @@ def show_policies() -> None:
         for option, meanings in _words(name).items():
             words.setdefault(option, {}).update(meanings)
     _put_values(words)
-    _title("Mapping policies, for `plan`, `run` and `daemon`")
+    _title(f"Mapping policies, for `plan`, `run` and `daemon`; {_listed(ON_NODES)} also for `simulate` and `sweep`")
     _put_words(mapping_policies())
 
 
 def show_policy(name: str) -> None:
     """Print one policy, and the command that takes it."""
     if name in mapping_policies():
-        _put(f"{name} (mapping policy, for `pilotfish plan`, `run` and `daemon`): {mapping_policies()[name]}")
+        commands = [f"`{command}`" for command in mapping_commands(name)]
+        _put(f"{name} (mapping policy, for {_listed(commands)}): {mapping_policies()[name]}")
         return
     policy = queue_policies()[name]
     what = "part of a queue policy, added with +" if policy["part"] else "queue policy, for `pilotfish simulate`"

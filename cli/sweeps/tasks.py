@@ -22,11 +22,11 @@ from ...formats.workloads import read_workload
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
-from ...simulate.replay.contended import replay_contended
+from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.machine import Machine
 from ...simulate.replay.metrics import summarise
-from ...simulate.replay.policies import Contending, Policy, parse, parse_python_policy
-from ...simulate.replay.replay import Replayed, refuse_jobs, replay
+from ...simulate.replay.policies import Placing, Policy, parse, parse_python_policy
+from ...simulate.replay.replay import refuse_jobs
 from ...simulate.replay.select import Select
 from ...simulate.replay.user_policy import QueuePolicy
 
@@ -231,16 +231,11 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     machine, policy = _machine(task, jobs), _policy(task)
-    if isinstance(policy, Contending):
-        assert task.cluster is not None
-        replayed: Replayed = replay_contended(jobs, task.cluster, policy, seed=task.seed, clock=time.perf_counter)
-    else:
-        replayed = replay(jobs, machine.processors, policy, seed=task.seed, groups=machine.groups,
-                          powers=machine.powers, network=machine.network, clock=time.perf_counter)  # fmt: skip
+    replayed = replay_under(policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter)
     return asdict(summarise(replayed, machine.powers))
 
 
-def _policy(task: Task) -> Policy | Contending | QueuePolicy:
+def _policy(task: Task) -> Policy | Placing | QueuePolicy:
     if task.source is None:
         return parse(task.policy)
     return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)

@@ -4,19 +4,14 @@ Rule: the policy sees what it sees in a replay: waiting jobs that are ready, run
 free cores, numbered over the usable nodes. It never sees a forecast of contention, a true run time or progress. Where a
 user gave no walltime, `walltime` is the isolated run time of the job's profile on the slowest usable node, and the job
 says `predicted`. Contention, memory and domains act in the simulation that carries the decisions out.
-A queue policy does not oversubscribe: a job starts on free cores only, whatever the cluster allows. While a `Start`
-without nodes fits nowhere, because what is free is spread over nodes, the job waits; for the rest of that call the
-nodes on which it lacks least are kept free for it, so that smaller jobs do not pass it for ever.
+Which cores a job gets: see `replay.node_policy_calls`.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop
-from itertools import accumulate, pairwise
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -24,10 +19,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import PolicyError
 from ..kernels.mapping import layout
-from ..replay.intervals import Interval, merge_intervals
-from ..replay.machine import Machine
-from ..replay.policy_calls import PolicyCalls
-from ..replay.user_policy import FreeNodes, Job, Need, NodeJob, QueuePolicy, Running, Start
+from ..replay.node_policy_calls import NodePolicyCalls
+from ..replay.user_policy import Job, Need, NodeJob, QueuePolicy, Running
 from .mapping_policies import Mapped, Request
 from .search_moves import Candidate
 from .simulation import Simulation
@@ -53,7 +46,7 @@ class QueueMapping:
         return _Run(simulation, request, policy, self.name).run()
 
 
-class _Run(PolicyCalls):
+class _Run(NodePolicyCalls):
     """One run of a workflow under a queue policy."""
 
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:
@@ -67,26 +60,17 @@ class _Run(PolicyCalls):
         self.usable = np.flatnonzero(limit >= 0.0)
         self.place_of = {node: place for place, node in enumerate(self.usable.tolist())}
         cores = np.minimum(world.types["cores"][world.nodes["type"]], limit)[self.usable].astype(np.int64)
-        bounds = [0, *accumulate(cores.tolist())]
-        nodes = tuple((first, end - 1) for first, end in pairwise(bounds))
         names = tuple(cluster.nodes[i].name for i in self.usable.tolist())
-        super().__init__(
-            policy, name, Machine(bounds[-1], powers=None, nodes=nodes, names=names), self._columns, self._free_nodes
-        )
-        self.nodes = nodes
-        self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job
-        self.memory = world.nodes["memory"][self.usable] * (1.0 + 1e-12)
-        self.room = FreeNodes(cores.copy(), self.memory.copy(), self._need, lambda it: self.held[it.job.number])
         needs = [self._need_of(shape) for shape in world.classes]
-        self.needs: list[Need] = [needs[cls] for cls in world.jobs["cls"].tolist()]
+        of = world.jobs["cls"].tolist()
+        memory = world.nodes["memory"][self.usable]
+        super().__init__(policy, name, cores, memory, names, [needs[cls] for cls in of], self._columns)
         kinds = isolated[:, np.unique(world.nodes["type"][self.usable])]
         self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}
-        self.kept_free: set[int] = set()
         self.shown = np.zeros(len(world.jobs), bool)
         waited = {name: each.waited for each in request.submitted for name in each.jobs}
         self.waited = [waited.get(job.id, 0.0) for job in simulation.workflow.jobs]
-        self.empty = cores
         self._begin_underway()
 
     # --- what the policy sees ---
@@ -94,17 +78,11 @@ class _Run(PolicyCalls):
         allowed = self.simulation.world.allowed[shape["places"]][self.usable] == 1 if shape["places"] >= 0 else None
         return Need(int(shape["threads"]), float(shape["memory"]), allowed)
 
-    def _need(self, job: Job) -> Need:
-        return self.needs[job.number]
-
     def _columns(self) -> dict[str, Array]:
         rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
         columns = np.array(rows).reshape(-1, 4).T
         return {"number": columns[0].astype(np.int64), "size": columns[1].astype(np.int64),
                 "walltime": columns[2], "submit_time": columns[3]}  # fmt: skip
-
-    def _free_nodes(self) -> FreeNodes:
-        return self.room.copy()
 
     def _job(self, number: int, submit_time: float) -> NodeJob:
         job, predicted = self.simulation.workflow.jobs[number], self.simulation.workflow.jobs[number].walltime is None
@@ -120,9 +98,7 @@ class _Run(PolicyCalls):
             here = tuple(sorted(self.place_of[i] for i in ids if i in self.place_of))
             start = -elapsed.get(self.simulation.workflow.jobs[number].id, 0.0)
             job = self._job(number, start)
-            self.held[number] = here
-            self.room.take(job, here)
-            self.add_running(Running(job, start, start + job.walltime, self._lowest_cores(job, here)))
+            self.show_running(Running(job, start, start + job.walltime, self.lowest_cores(job, here)), here)
 
     def _submit_ready(self) -> None:
         """Show the jobs that have become ready, in the order of submission; set those aside that can never start."""
@@ -131,87 +107,12 @@ class _Run(PolicyCalls):
         self.shown[ready] = True
         for number in sorted(ready, key=lambda number: (-self.waited[number] if self.now <= 0.0 else 0.0, number)):
             job = self._job(number, -self.waited[number] if self.now <= 0.0 else self.now)
-            need = self._need(job)
-            if int(need.fits(self.empty, self.memory).sum()) < job.nodes:
-                size = f"{need.cores} core{'s' * (need.cores > 1)} on each of {job.nodes} node{'s' * (job.nodes > 1)}"
-                self.rejected[number] = f"it needs {size}, and a queue policy does not oversubscribe"
+            if why := self.fits_empty(job):
+                self.rejected[number] = why
             else:
                 self.submit(job)
 
     # --- what it decides ---
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
-        """Take the cores of a start; None while it fits nowhere. Raises PolicyError."""
-        if decision.resources is not None:
-            given = self.allocate_requested(job, decision.resources)
-            nodes = self._nodes_of(job, given)
-            self._check(job, nodes)
-        elif decision.nodes is not None:
-            nodes = self._check(job, decision.nodes)
-            given = self._lowest_cores(job, nodes)
-        else:
-            found = self.room.where(job, without=self.kept_free)
-            if found is None:
-                self._keep_free(job)
-                return None
-            nodes, given = found, self._lowest_cores(job, found)
-        self.held[job.number] = nodes
-        self.room.take(job, nodes)
-        return given
-
-    def _keep_free(self, job: Job) -> None:
-        """Keep the nodes on which a job lacks least from the later starts of this call."""
-        fits = self._need(job).fits(self.empty, self.room.memory)
-        order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
-        self.kept_free.update(order[: job.nodes].tolist())
-
-    def _check(self, job: Job, nodes: Sequence[int]) -> tuple[int, ...]:
-        """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now."""
-        allowed = f"{job.nodes} of the nodes 0 to {len(self.nodes) - 1}, different ones on which it fits now"
-        need = self._need(job)
-        fits = need.fits(self.room.cores, self.room.memory)
-        try:
-            chosen = tuple(index(node) for node in nodes)
-        except Exception:
-            raise self.error(job, f"its nodes are {nodes!r:.60}", allowed) from None
-        distinct = len(set(chosen)) == len(chosen) == job.nodes
-        if not distinct or not all(0 <= node < len(fits) and fits[node] for node in chosen):
-            raise self.error(job, f"its nodes are {chosen!r:.60}", allowed)
-        return chosen
-
-    def _nodes_of(self, job: Job, given: tuple[Interval, ...]) -> tuple[int, ...]:
-        """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
-        firsts, cores = [first for first, _ in self.nodes], dict[int, int]()
-        for first, last in given:
-            while first <= last:
-                node = bisect_right(firsts, first) - 1
-                end = min(last, self.nodes[node][1])
-                cores[node] = cores.get(node, 0) + end - first + 1
-                first = end + 1
-        each = self._need(job).cores
-        if len(cores) != job.nodes or set(cores.values()) != {each}:
-            found = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
-            raise self.error(job, f"its cores are {found}", f"{each} on each of {job.nodes} nodes")
-        return tuple(cores)
-
-    def _lowest_cores(self, job: Job, nodes: Sequence[int]) -> tuple[Interval, ...]:
-        """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""
-        found, each = list[Interval](), self._need(job).cores
-        free, wanted = self.free.intervals, sorted(nodes)
-        for low, high in (self.nodes[node] for node in wanted):
-            left = each
-            at = max(0, bisect_right(free, (low, math.inf)) - 1)
-            while left and at < len(free) and free[at][0] <= high:
-                first, last = max(low, free[at][0]), min(high, free[at][1])
-                if first <= last:
-                    last = min(last, first + left - 1)
-                    found.append((first, last))
-                    left -= last - first + 1
-                at += 1
-        merged = merge_intervals(found)
-        assert not isinstance(merged, int), "cores of different nodes"
-        self.free.allocate_these(merged)
-        return tuple(merged)
-
     def begin(self, running: Running) -> None:
         """Start a job in the simulation."""
         names = self.snapshot.machine.names
@@ -245,9 +146,7 @@ class _Run(PolicyCalls):
                 heappop(self.wakes)
                 self.woken = True
             if self.snapshot.submitted or self.snapshot.ended or self.woken:
-                decisions = self.call_policy()
-                self.kept_free.clear()
-                self.apply(decisions, self.now)
+                self.apply(self.call_policy(), self.now)
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
@@ -260,14 +159,11 @@ class _Run(PolicyCalls):
         states = self.simulation.world.jobs["state"]
         for it in [it for it in self.running if states[it.job.number] == layout.DONE]:
             self.end(it)
-            self.room.release(it)
 
     def _result(self) -> Mapped:
         """Return the run. Raises PolicyError if jobs still wait."""
         if self.waiting:
-            first = next(iter(self.waiting.values()))
-            others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
-            raise self.error(first, f"it waits forever{others}: nothing runs")
+            raise self.waits_forever("nothing runs")
         simulation, jobs = self.simulation, self.simulation.world.jobs
         for number in np.flatnonzero(jobs["state"] != layout.DONE).tolist():
             self.rejected.setdefault(number, "it waits for a job that is never started")

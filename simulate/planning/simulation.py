@@ -21,7 +21,7 @@ from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.plan import RunningJob
 from .admission import check_fit
-from .workflow_tables import Shapes, edges_of, scratch_for, template_of
+from .workflow_tables import NEW_JOB, Shapes, edges_of, scratch_for, template_of
 
 POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 
@@ -35,13 +35,6 @@ class Outcome:
     start: Array
     finish: Array
     evaluations: int
-
-
-_NEW_JOB = np.zeros(1, layout.JOB)
-for _name in ("wait_for", "waiter", "next_waiter", "alt"):
-    _NEW_JOB[_name] = -1
-_NEW_JOB["start"] = _NEW_JOB["finish"] = math.nan
-_NEW_JOB["scale"] = 1.0
 
 
 class Simulation:
@@ -85,15 +78,17 @@ class Simulation:
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
                 "groups": np.array(shapes.groups, dtype=layout.GROUP),
                 "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
+                "arrivals": np.empty(0, np.int64),
                 "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
                 "allowed": shapes.allowed(),
             },
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
+                "ended": (n_jobs + 1,),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "versions": (n_nodes,), "bounds": (n_nodes,),
-                "clock": (1,), "count": (9,),
+                "clock": (1,), "count": (layout.CELLS,),
             },
         )  # fmt: skip
         world = self.world
@@ -104,7 +99,7 @@ class Simulation:
             world.nodes["limit"][[node.name not in usable for node in cluster.nodes]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
-        jobs[:] = _NEW_JOB
+        jobs[:] = NEW_JOB
         jobs["cls"], jobs["key"] = class_of, np.arange(n_jobs)
         jobs["queue"] = np.array(shapes.queue_of, np.int64)[class_of] if n_jobs else 0
         jobs["strand0"], jobs["part0"] = np.cumsum(rows) - rows, np.cumsum(parts) - parts

@@ -20,6 +20,13 @@ from ..kernels.mapping.layout import Scratch, World
 from ..model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, NodeType, group_phases, measured_type
 from ..model.job import Job, Profile, Wait, Workflow
 
+#: A job that waits for nothing.
+NEW_JOB = np.zeros(1, layout.JOB)
+for _name in ("wait_for", "waiter", "next_waiter", "alt"):
+    NEW_JOB[_name] = -1
+NEW_JOB["start"] = NEW_JOB["finish"] = math.nan
+NEW_JOB["scale"], NEW_JOB["walltime"] = 1.0, math.inf
+
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
     """Return one sentence for each profile that is used on another type than it was measured on."""
@@ -175,7 +182,7 @@ class Shapes:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.names = cluster, template_of(cluster).names
         self.seen: dict[tuple[int, int, float, Wait, frozenset[str] | None], int] = {}
-        self.classes: list[tuple[float, float, int, int, int, int, int, int]] = []
+        self.classes: list[tuple[float, float, float, int, int, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
         self.fit: dict[tuple[float, float, int, int], int] = {}
@@ -205,7 +212,7 @@ class Shapes:
         name = self.names.get(profile.name, 0) if self.names else 0
         places = -1 if job.allowed is None else self.places.setdefault(job.allowed, len(self.places))
         spins = job.wait is Wait.SPIN
-        self.classes.append((threads, memory, job.nodes, start, len(profile.groups), spins, name, places))
+        self.classes.append((threads, memory, 1.0, job.nodes, start, len(profile.groups), spins, name, places))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes, places), len(self.fit)))
         return len(self.classes) - 1
 
@@ -216,19 +223,26 @@ class Shapes:
         return np.array(rows, np.int64).reshape(len(rows), len(self.cluster.nodes))
 
 
-def scratch_for(world: World) -> Scratch:
-    """Return the working space for one world."""
+def scratch_for(world: World, running: int | None = None) -> Scratch:
+    """Return the working space for one world.
+
+    Args:
+        world: the tables.
+        running: most parts of running jobs at one time; None = all that there are.
+    """
     groups = int(world.classes["group_count"].max(initial=1)) * int(world.count[layout.SPLIT])
     nodes = len(world.nodes)
     widest = int(world.classes["nodes"].max(initial=1))
-    parts, strands = len(world.parts) + groups * widest, len(world.strands) + groups
+    most = len(world.parts) if running is None else min(running, len(world.parts))
+    parts, strands = most + groups * widest, min(most, len(world.strands)) + groups
     rows = min(len(world.classes), 16)
     domains, jobs = len(world.domains), len(world.jobs)
+    shares = min(most, jobs) + 1 + groups
     return Scratch({}, {
         "domains": (domains,), "nodes": (nodes,), "strands": (strands,), "parts": (parts,),
-        "segments": (jobs + 1 + groups, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
+        "segments": (shares, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
-        "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,),
+        "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,), "heads": (len(world.queues),),
         "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
         "places": (max(len(world.placed), nodes),), "answer": (2,),
     })  # fmt: skip

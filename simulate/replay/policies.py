@@ -24,6 +24,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ConfigError, did_you_mean
+from ..kernels.mapping import layout
 from ..model.workload import Workload
 from .policy_options import choice, format_options, parse_options
 from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
@@ -250,13 +251,62 @@ class Saving:
     keeper: Proportional | Inertial | None = None  # keeps a number of machines off
 
 
+@dataclass(frozen=True, slots=True)
+class OnNodes:
+    """A mapping policy: start every waiting job that fits, on the nodes with the best score; jobs on a node contend."""
+
+    source: ClassVar = "DESiDE, Chahal et al. 2019, 4.2"
+    #: The kernels' code; whether scores need run times.
+    code: ClassVar[int]
+    looks_ahead: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAverage(OnNodes):
+    """Start each job on the nodes with the lowest UNIX load average for their cores."""
+
+    code: ClassVar[int] = int(layout.LOADAVG)
+
+
+@dataclass(frozen=True, slots=True)
+class FewestThreads(OnNodes):
+    """Start each job on the nodes with the fewest unfinished threads for their cores."""
+
+    code: ClassVar[int] = int(layout.SLF)
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestEnd(OnNodes):
+    """Start each job on the nodes on which it ends first."""
+
+    code: ClassVar[int] = int(layout.LET)
+    looks_ahead: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestLastEnd(OnNodes):
+    """Start each job on the nodes whose last job then ends first."""
+
+    code: ClassVar[int] = int(layout.MOM)
+    looks_ahead: ClassVar[bool] = True
+
+
 Policy = Strict | Easy | Conservative | Saving
+#: Policies that place jobs on the nodes of a cluster.
+Placing = Pairs | Nodes | OnNodes
 POLICIES: dict[str, type[Any]] = {
     "easy": Easy,
     "conservative": Conservative,
     "strict": Strict,
     "pairs": Pairs,
     "nodes": Nodes,
+}
+#: Mapping policies that also replay traces.
+ON_NODES: dict[str, type[Any]] = {
+    "mom": EarliestLastEnd,
+    "let": EarliestEnd,
+    "slf": FewestThreads,
+    "loadavg": LoadAverage,
 }
 PARTS: dict[str, type[Any]] = {
     "opportunistic": Opportunistic,
@@ -266,14 +316,14 @@ PARTS: dict[str, type[Any]] = {
     "proportional": Proportional,
     "inertial": Inertial,
 }
-_NAMES = {kind: name for name, kind in (POLICIES | PARTS).items()}
+_NAMES = {kind: name for name, kind in (POLICIES | ON_NODES | PARTS).items()}
 _ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
 
 
-def parse(text: str) -> Policy | Contending:
+def parse(text: str) -> Policy | Placing:
     """Parse the SPEC of a built-in policy. Raises ConfigError."""
     first, *others = text.split("+")
-    base: Strict | Easy | Conservative | Contending = _part(first, POLICIES)
+    base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
     if not others:
         return base
     if not isinstance(base, Easy | Strict):
@@ -309,7 +359,7 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
     if is_python_policy(text):
         return parse_python_policy(text)
     policy = parse(text)
-    if isinstance(policy, Contending):
+    if isinstance(policy, Placing):
         problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
     elif isinstance(policy, Saving):
         problem = f"{text!r} switches machines or limits power, and the nodes of a plan are always on"
@@ -320,7 +370,7 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
     raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
 
 
-def text_of(policy: Policy | Contending | Own) -> str:
+def text_of(policy: Policy | Placing | Own) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
     if isinstance(policy, Own):
         return str(policy)

@@ -177,6 +177,12 @@ class PolicyCalls(ABC):
         known = isinstance(number, int) and number not in self.waiting
         raise self.error(job, self.why_not_waiting(number) if known else "no such job was shown", "a job of `waiting`")
 
+    def waits_forever(self, why: str) -> PolicyError:
+        """Return the error of jobs that still wait at the end; `why` nothing starts them any more."""
+        first = next(iter(self.waiting.values()))
+        others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
+        return self.error(first, f"it waits forever{others}: {why}")
+
     def error(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
         """Return an error of this policy at this time.
 

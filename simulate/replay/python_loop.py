@@ -11,9 +11,9 @@ Source: thesis of Poquet (2017), 4.2, decisions applied at the end of the proced
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,34 @@ from .policy_calls import PolicyCalls
 from .queue_tables import DependencyTracker, stranded
 from .replay_result import Replayed, without_switches
 from .user_policy import FreeNodes, Job, Need, QueuePolicy, Running, Start
+
+
+class Loop(Protocol):
+    """A world that calls a queue policy; `drive` runs it."""
+
+    def next_time(self) -> float:
+        """Return the time of the next event; inf if none is left. Wake-ups without remaining jobs are ignored."""
+        ...
+
+    def advance_to(self, now: float) -> None:
+        """Process all ends of this instant, then all submissions."""
+        ...
+
+    def has_changed(self) -> bool:
+        """Return whether something happened since the last call that the policy must see."""
+        ...
+
+    def call_policy(self) -> list[Any]:
+        """Call the policy and return its decisions. Raises PolicyError."""
+        ...
+
+    def apply(self, decisions: Iterable[Any], now: float) -> None:
+        """Apply the decisions of the last call at this time. Raises PolicyError."""
+        ...
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result. Raises PolicyError if jobs still wait."""
+        ...
 
 
 def replay_with_python_policy(
@@ -48,10 +76,18 @@ def replay_with_python_policy(
         ConfigError: `decision_time` is out of range.
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
+    began = clock()
+    return drive(_Loop(workload, machine, policy), began, decision_time=decision_time, clock=clock, progress=progress)
+
+
+def drive(
+    loop: Loop, replay_began: float, *, decision_time: float | None, clock: Callable[[], float],
+    progress: Callable[[float], None],
+) -> Replayed:  # fmt: skip
+    """Run a world to its end; see `replay_with_python_policy`. `replay_began`: by the clock."""
     if decision_time is not None and not 0.0 <= decision_time <= LONGEST:
         raise ConfigError("decision_time", "", f"{decision_time:g}", f"seconds from 0 to {LONGEST:g}")
-    replay_began = clock()
-    loop, instants, apply_at, decisions = _Loop(workload, machine, policy), 0, math.inf, list[Any]()
+    instants, apply_at, decisions = 0, math.inf, list[Any]()
     size = slice_end = slices.FIRST
     slice_began = clock()
     while (now := min(loop.next_time(), apply_at)) < math.inf:
@@ -183,9 +219,7 @@ class _Loop(PolicyCalls):
     def result(self, instants: int, seconds: float) -> Replayed:
         """Return the result. Raises PolicyError if jobs still wait."""
         if self.waiting:
-            first = next(iter(self.waiting.values()))
-            others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
-            raise self.error(first, f"it waits forever{others}: nothing runs, and no more jobs are submitted")
+            raise self.waits_forever("nothing runs, and no more jobs are submitted")
         counts = np.array([len(given) for given in self.given], np.int64)
         begins = np.zeros(len(counts), np.int64)
         begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]

@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import WINDOW, Options
-from pilotfish.daemon.trace_run import DaemonReplay, Places, TraceJobs, TraceRun, spread
+from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.node_allocation import spread
+from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.replay_result import pieces_by_job
+from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
 from tests.reference.plain_first_fit import first_fit
 
 Row = tuple[float, float, float, int]
@@ -66,6 +69,19 @@ def test_one_node_without_foresight_is_first_fit(rows: list[Row], cores: int) ->
     expected = np.array(first_fit(rows, cores))
     assert np.allclose(done.start_time, expected[:, 0], rtol=0, atol=1e-4, equal_nan=True)
     assert np.allclose(done.finish_time, expected[:, 1], rtol=0, atol=1e-4, equal_nan=True)
+
+
+@given(rows_of(WHOLE), st.integers(1, 3), st.sampled_from(("slf", "let", "mom")), st.booleans())
+@settings(max_examples=40)
+def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
+    rows: list[Row], nodes: int, policy: str, actual: bool
+) -> None:
+    jobs, cluster, told = workload_of(rows), cluster_of(nodes), "actual" if actual else "walltime"
+    live = played(jobs, cluster, policy, told).replayed
+    compiled = replay_on_nodes(jobs, cluster, parse(policy), runtimes=told)
+    for column in ("start_time", "finish_time", "overran", "rejected"):
+        assert np.allclose(getattr(live, column), getattr(compiled, column), rtol=0, atol=1e-6, equal_nan=True)
+    assert np.array_equal(live.pieces, compiled.pieces)
 
 
 def test_a_job_that_ends_at_its_walltime_has_ended_by_itself() -> None:
@@ -176,30 +192,6 @@ def test_a_job_follows_its_predecessors() -> None:
     done = played(workload_of(rows, dependencies=after), cluster_of(1)).replayed
     assert done.submit_time.tolist()[2] == 10.0 and done.start_time.tolist()[2] == 10.0
     assert done.stranded.tolist() == [False, False, False, True] and done.rejected[3]
-
-
-@pytest.mark.parametrize(
-    ("size", "rooms", "found"),
-    [
-        (13, [12, 12], (2, 7)),
-        (12, [12, 12], (1, 12)),
-        (25, [12, 12], None),
-        (7, [4, 4], (2, 4)),
-        (30, [12, 12, 4, 4], None),
-        (16, [12, 12, 4, 4], (2, 8)),
-        (3, [1, 0, 1, 1], (3, 1)),
-    ],
-)
-def test_as_few_nodes_as_possible(size: int, rooms: list[int], found: tuple[int, int] | None) -> None:
-    assert spread(size, rooms) == found
-
-
-def test_processors_of_a_job_that_is_not_divided_equally() -> None:
-    places = Places(cluster_of(3))
-    assert places.allocate("a/a", ("n2", "n0"), 4, 7) == [(0, 3), (8, 10)]
-    assert places.allocate("b/b", ("n1",), 1, 1) == [(4, 4)]
-    places.release("a/a")
-    assert places.allocate("c/c", ("n0",), 2, 2) == [(0, 1)]
 
 
 def test_memory_spreads_a_job() -> None:

@@ -165,7 +165,9 @@ def rerate(world, scratch, now):
         for s in range(n_strands):
             row = scratch.strands[s]
             strand = world.strands[row.id]
-            strand.rem, strand.rate, strand.last, strand.finish = row.rem, row.rate, now, now + row.rem / row.rate
+            until = world.jobs[strand.job].start + world.jobs[strand.job].walltime
+            strand.rem, strand.rate, strand.last = row.rem, row.rate, now
+            strand.finish = min(now + row.rem / row.rate, until)
         for d in range(n_domains):
             for k in range(scratch.domains[d].first, scratch.domains[d].last):
                 _write_node(world, scratch, scratch.nodes[k], now)

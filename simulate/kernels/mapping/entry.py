@@ -10,9 +10,9 @@ from ..compile import ScratchType, WorldType
 from ..jit import inner
 from .choose import choose
 from .component import rerate
-from .fluid_loop import advance, begin, evaluate, simulate, total_energy
+from .fluid_loop import ALL, advance, begin, evaluate, simulate, total_energy
 from .forecast import forecast, isolated
-from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, RERATE, RUN, SETTLE
+from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE, ZERO
 from .tables import place, touch
 
 
@@ -24,13 +24,17 @@ def call(question, world, scratch, policy, which, number, cutoff):
     `fluid_loop.evaluate`. ISOLATED: fill world.isolated. FORECAST: (seconds, exact) for class `which` on the first
     `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
+    REPLAY: as RUN, for `number` instants.
     """
     now, answer = world.clock[0], scratch.answer
     answer[0] = answer[1] = math.nan
     if question == EVALUATE:
         answer[0], answer[1] = evaluate(world, scratch, cutoff)
     elif question == RUN:
-        answer[0] = simulate(world, scratch, policy, number, cutoff)
+        answer[0] = simulate(world, scratch, policy, number, cutoff, ALL)
+        answer[1] = total_energy(world)
+    elif question == REPLAY:
+        answer[0] = simulate(world, scratch, policy, ZERO, cutoff, number)
         answer[1] = total_energy(world)
     elif question == ISOLATED:
         isolated(world, scratch)

@@ -1,36 +1,40 @@
-"""The event loop of the fluid simulation: run a whole workflow.
+"""The event loop of the fluid simulation: run a whole workflow, or the jobs of a trace.
 
-Rule: at each instant all ends are processed, then every ready job may start, in order, then the rates of the touched
-components are updated once. Complexity: O(log nodes) per event, plus the solver on touched components and the policy.
+Rule: at each instant all ends are processed, then all submissions, then every ready job may start, in order, then the
+rates of the touched components are updated once. Complexity: O(log nodes) per event, plus the solver on touched
+components and the policy.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..jit import inner
 from .choose import choose, fits, note_end
 from .component import rerate
 from .layout import (
+    ARRIVED,
     DONE,
     EVALUATIONS,
     FORCED,
     HEAP,
+    INSTANTS,
     MOM,
-    NO_INDEX,
     ONE,
     POWERED,
     READY,
     RUNNING,
-    RUNNING_JOBS,
     SIMPLE,
     WAITING,
     ZERO,
 )
-from .queues import heap_update, queue_pop, queue_push
-from .tables import INSTANT, account, end_strand, link_extra_waits, phase_at, place, touch
+from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
+from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch
 
-FINISHED, STUCK, CUT = 0, 1, 2
+FINISHED, STUCK, CUT, PAUSED = range(4)
+ALL = np.int64(2**62)
 
 
 @inner
@@ -86,21 +90,13 @@ def _queue_in_order(world, job, sequence, by_key):
 
 @inner
 def offer_ready(world, scratch, policy, now):
-    """Start queued jobs in key order; a queue whose head fits nowhere is skipped."""
-    queues = world.queues
-    for q in range(len(queues)):
-        queues[q].blocked = 0
-    room = _most_room(world) if policy != FORCED else math.inf
-    while True:
-        best, key = NO_INDEX, math.inf
-        for q in range(len(queues)):
-            if queues[q].length > 0 and queues[q].blocked == 0:
-                head = world.jobs[world.queued[queues[q].start]].key
-                if head < key:
-                    best, key = q, head
-        if best < 0:
-            return
-        job = world.queued[queues[best].start]
+    """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
+    heads = scratch.heads
+    left = first_jobs(world, heads)
+    room = _most_room(world) if left > 0 and policy != FORCED else math.inf
+    while left > 0:
+        queue = heads[0]
+        job = world.queued[world.queues[queue].start]
         j = world.jobs[job]
         if policy == FORCED:
             possible = True
@@ -109,14 +105,16 @@ def offer_ready(world, scratch, policy, now):
         else:
             possible = world.classes[j.cls].threads <= room and choose(world, scratch, job, policy, now)
         if possible:
-            queue_pop(world, best)
+            queue_pop(world, queue)
             place(world, scratch, job, now)
             if policy == MOM and world.count[SIMPLE] == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
-            if policy != FORCED and len(queues) > 8:
+            if policy != FORCED and left > 8:
                 room = _most_room(world)
-        else:
-            queues[best].blocked = 1
+        if not possible or world.queues[queue].length == 0:
+            left -= 1
+            heads[0] = heads[left]
+        sink(world, heads, left)
 
 
 @inner
@@ -130,7 +128,7 @@ def _most_room(world):
 
 @inner
 def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
-    """Process all strands of a node that end or change phase by `horizon`."""
+    """Process all strands of a node that end, change phase or reach their walltime by `horizon`."""
     p = world.nodes[n].head
     while p >= 0:
         after = world.parts[p].next
@@ -138,7 +136,10 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
         strand = world.strands[s]
         if strand.finish <= horizon:
             touch(world, scratch, n, now)
-            if strand.phase + 1 < world.groups[strand.group].phase_count:
+            if strand.last + strand.rem / strand.rate > horizon:
+                kill(world, scratch, strand.job, now)
+                after = world.nodes[n].head  # others of its parts may have been next
+            elif strand.phase + 1 < world.groups[strand.group].phase_count:
                 strand.phase += 1
                 work = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
                 strand.rem = work * world.jobs[strand.job].scale
@@ -149,21 +150,46 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
 
 
 @inner
+def _submit(world, now, sequence, by_key):
+    """Submit the jobs whose time has come. Those that wait for others become ready later."""
+    while world.count[ARRIVED] < len(world.arrivals):
+        job = world.arrivals[world.count[ARRIVED]]
+        j = world.jobs[job]
+        if j.submit > now:
+            return
+        world.count[ARRIVED] += 1
+        j.blockers -= 1
+        if j.blockers == 0:
+            _queue_in_order(world, job, sequence, by_key)
+
+
+@inner
+def next_instant(world):
+    """Return when something happens next: an end, a change of phase or a submission; inf if nothing does. O(1)."""
+    soonest = world.nodes[world.heap[0]].next
+    if world.count[ARRIVED] < len(world.arrivals):
+        soonest = min(soonest, world.jobs[world.arrivals[world.count[ARRIVED]]].submit)
+    return soonest
+
+
+@inner
 def _instant(world, scratch, now, sequence, by_key):
-    """Process all ends at `now`; the caller updates the rates of the touched nodes."""
+    """Process all ends at `now`, then all submissions; the caller updates the rates of the touched nodes."""
     horizon = now + INSTANT + 1e-15 * now
     while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
         n = world.heap[0]
         _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
         world.nodes[n].next = math.inf
         heap_update(world, n)
+    _submit(world, now, sequence, by_key)
 
 
 @inner
 def advance(world, scratch, until):
     """Advance the running jobs until `until` without starting others."""
-    while world.nodes[world.heap[0]].next <= until:
-        now = world.nodes[world.heap[0]].next
+    while next_instant(world) <= until:
+        now = next_instant(world)
+        world.count[INSTANTS] += 1
         _instant(world, scratch, now, 1.0, ONE)
         rerate(world, scratch, now)
     world.clock[0] = until
@@ -172,25 +198,37 @@ def advance(world, scratch, until):
 
 
 @inner
-def simulate(world, scratch, policy, by_key, cutoff):
+def simulate(world, scratch, policy, by_key, cutoff, instants):
     """Run until all jobs have ended; the clock then holds the end.
 
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        policy: code of the policy.
+        by_key: 1 if the keys of the jobs are their order, 0 if it is the time at which they become ready.
+        cutoff: stop when the makespan passes this.
+        instants: pause after so many instants; a call with the same tables goes on.
+
     Returns:
-        FINISHED, STUCK (a waiting job can never start) or CUT (the makespan passed `cutoff`).
+        FINISHED, STUCK (a waiting job can never start), CUT (the makespan passed `cutoff`) or PAUSED.
     """
-    begin(world, scratch)
-    sequence, now = 1.0, world.clock[0]
+    if world.count[INSTANTS] == 0:
+        begin(world, scratch)
+    now = world.clock[0]
     while True:
         offer_ready(world, scratch, policy, now)
         rerate(world, scratch, now)
-        if world.count[RUNNING_JOBS] == 0:
+        soonest = next_instant(world)
+        if soonest == math.inf:
             break
-        now = world.nodes[world.heap[0]].next
-        if now > cutoff:
+        if soonest > cutoff:
             return CUT
-        _instant(world, scratch, now, sequence, by_key)
-        sequence += 1.0
-    world.clock[0] = now
+        if instants == 0:
+            return PAUSED
+        instants -= 1
+        now = world.clock[0] = soonest
+        world.count[INSTANTS] += 1
+        _instant(world, scratch, now, float(world.count[INSTANTS]), by_key)
     for n in range(len(world.nodes)):
         account(world, n, now)
     for job in range(len(world.jobs)):
@@ -254,6 +292,6 @@ def evaluate(world, scratch, cutoff):
         size = queues[q].start
         queues[q].start = at
         at += size
-    if simulate(world, scratch, FORCED, ONE, cutoff) != FINISHED:
+    if simulate(world, scratch, FORCED, ONE, cutoff, ALL) != FINISHED:
         return math.inf, math.inf
     return world.clock[0], total_energy(world)

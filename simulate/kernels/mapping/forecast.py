@@ -10,9 +10,12 @@ import math
 
 from ..jit import inner
 from .component import fill_part, gather
-from .layout import EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
+from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
 from .rates import solve
 from .tables import INSTANT, phase_at
+
+#: Seconds that a job is expected to go on for when it has run for longer than was expected.
+OVERDUE_S = 1.0
 
 
 @inner
@@ -36,7 +39,27 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
     if world.count[SIMPLE] == 1 and n_starts == 1:
         return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    if world.count[BELIEFS] == 1:
+        for s in range(n_strands):
+            row = scratch.strands[s]
+            if row.candidate:
+                row.rem *= world.classes[cls_id].told
+            else:
+                row.rem = believed(world, row.rem, world.jobs[world.strands[row.id].job].cls, row.group, row.type)
     return run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff)
+
+
+@inner
+def believed(world, left, cls_id, group, kind):
+    """Return the seconds of work that are left of a running job as far as the planner knows, given those really left.
+
+    A job that has run for longer than expected goes on for OVERDUE_S.
+    """
+    told = world.classes[cls_id].told
+    if told == 1.0:
+        return left
+    work = world.phases[phase_at(world, group, ZERO, kind)].work
+    return max(left + (told - 1.0) * work, OVERDUE_S)
 
 
 @inner
@@ -112,6 +135,8 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
         here = world.phases[phase_at(world, strand.group, ZERO, node.type)]
         k[size], u[size], b[size], own[size] = world.parts[p].threads, here.utilisation, here.bandwidth, 0.0
         rem[size] = max(0.0, strand.rem - strand.rate * (now - strand.last))
+        if world.count[BELIEFS] == 1:
+            rem[size] = believed(world, rem[size], world.jobs[strand.job].cls, strand.group, strand.type)
         threads += k[size]
         sleepy = sleepy or u[size] < 1.0
         size += 1
@@ -122,7 +147,7 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
         for g in range(cls.group_start, cls.group_start + cls.group_count):
             here = world.phases[phase_at(world, g, ZERO, node.type)]
             k[size], u[size], b[size], own[size] = world.groups[g].count, here.utilisation, here.bandwidth, 1.0
-            rem[size] = here.work
+            rem[size] = here.work * cls.told
             threads += k[size]
             sleepy = sleepy or u[size] < 1.0
             size += 1

@@ -35,16 +35,16 @@ NODE = row_dtype(
     "type domain head tail heap_pos ties touched end_exact",
 )
 DOMAIN = row_dtype("", "start count mark")
-CLASS = row_dtype("threads memory", "nodes group_start group_count spin name places")
+CLASS = row_dtype("threads memory told", "nodes group_start group_count spin name places")
 GROUP = row_dtype("count", "phase_start phase_count")
 PHASE = row_dtype("work utilisation bandwidth", "")
 JOB = row_dtype(
-    "key start finish energy alt_cost progress score scale",
-    "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt",
+    "key start finish energy alt_cost progress score scale submit walltime",
+    "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed",
 )
 STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type local mark")
 PART = row_dtype("threads core", "node strand next prev socket")
-QUEUE = row_dtype("", "start length blocked")
+QUEUE = row_dtype("", "start length")
 
 # Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
 LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
@@ -54,7 +54,12 @@ LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand jo
 
 
 class World(Block):
-    """All tables of a simulation. `clock`: [now]; `count`: see the cells below."""
+    """All tables of a simulation. `clock`: [now]; `count`: see the cells below.
+
+    A job that is submitted later, at `submit`, has one blocker more until then, and is in `arrivals`. It is killed
+    `walltime` seconds after its start. `told`: the run time of a class of one phase that forecasts expect, as a factor
+    on the true one; only if count[BELIEFS] is 1.
+    """
 
     layout = {
         "types": (TYPE, 1),
@@ -66,9 +71,11 @@ class World(Block):
         "phases": (PHASE, 1),
         "jobs": (JOB, 1),
         "successors": (INT, 1),
+        "arrivals": (INT, 1),  # the jobs that are submitted later, by time
         "strands": (STRAND, 1),
         "parts": (PART, 1),
         "placed": (INT, 1),
+        "ended": (INT, 1),  # [jobs + 1]: how many jobs have ended, then these, in the order of their ends
         "queues": (QUEUE, 1),
         "queued": (INT, 1),
         "heap": (INT, 1),
@@ -83,10 +90,11 @@ class World(Block):
 
 
 # Operations of `entry.call`.
-RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE = range(9)
+RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY = range(10)
 
-# Cells of World.count.
-EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED = range(9)
+# Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
+EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
+BELIEFS, CELLS = 11, 12
 
 
 class Scratch(Block):
@@ -108,6 +116,7 @@ class Scratch(Block):
         "row_time": (FLOAT, 1),
         "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
+        "heads": (INT, 1),  # [queues]: heap of the queues whose first job may still start at this instant
         # Arguments and results of operations, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]

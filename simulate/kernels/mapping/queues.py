@@ -1,4 +1,4 @@
-"""Heaps: nodes by their next event (indexed, ties to the lowest node), and the ready jobs of each queue by key."""
+"""Heaps: nodes by their next event (indexed, ties to the lowest node), ready jobs of each queue by key, and queues."""
 
 from __future__ import annotations
 
@@ -67,3 +67,46 @@ def queue_pop(world, q):
         items[base + i] = items[base + child]
         i = child
     items[base + i] = job
+
+
+@inner
+def _before(world, a, b):
+    """Return whether the first job of queue `a` comes before that of queue `b`; ties go to the lowest queue."""
+    ours = world.jobs[world.queued[world.queues[a].start]].key
+    theirs = world.jobs[world.queued[world.queues[b].start]].key
+    return ours < theirs or (ours == theirs and a < b)
+
+
+@inner
+def sink(world, heads, size):
+    """Move the queue at the top of a heap of queues, ordered by their first jobs, to its place. O(log queues)."""
+    if size == 0:
+        return
+    q, i = heads[0], 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(world, heads[child + 1], heads[child]):
+            child += 1
+        if not _before(world, heads[child], q):
+            break
+        heads[i] = heads[child]
+        i = child
+    heads[i] = q
+
+
+@inner
+def first_jobs(world, heads):
+    """Make a heap of the queues that are not empty, ordered by their first jobs. Return its size. O(queues log)."""
+    size = 0
+    for q in range(len(world.queues)):
+        if world.queues[q].length == 0:
+            continue
+        i = size
+        size += 1
+        while i > 0 and _before(world, q, heads[(i - 1) // 2]):
+            heads[i] = heads[(i - 1) // 2]
+            i = (i - 1) // 2
+        heads[i] = q
+    return size

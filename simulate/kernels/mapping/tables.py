@@ -220,14 +220,35 @@ def end_strand(world, scratch, s, now):
         node.live -= part.threads
         if cls.nodes > 1:
             node.ties -= 1
+        if j.killed == 1 or cls.told != 1.0:
+            world.bounds[part.node] = -math.inf
     strand.finish = math.inf
     j.left -= 1
     if j.left > 0:
         return False
     j.state, j.finish = DONE, now
+    world.ended[0] += 1
+    world.ended[world.ended[0]] = strand.job
     world.count[RUNNING_JOBS] -= 1
     for i in range(cls.nodes):
         node = world.nodes[world.placed[j.place0 + i]]
         node.alloc -= cls.threads
         node.used -= cls.memory
     return True
+
+
+@inner
+def kill(world, scratch, job, now):
+    """End a job that has reached its walltime; what waits for it goes on waiting. O(its parts)."""
+    j = world.jobs[job]
+    cls, split = world.classes[j.cls], world.count[SPLIT]
+    j.killed = 1
+    for row in range(cls.group_count * split):
+        s = j.strand0 + row
+        strand, threads = world.strands[s], 0.0
+        if cls.nodes > 1 and row % split > 0:
+            continue  # its threads are in the strand of the first socket
+        for p in range(strand.part0, strand.part0 + strand.parts):
+            threads += world.parts[p].threads
+        if threads > 0.0 and strand.finish < math.inf:
+            end_strand(world, scratch, s, now)

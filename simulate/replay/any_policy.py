@@ -1,0 +1,65 @@
+"""Replay a workload under any policy: the world follows from the policy, and from whether jobs contend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..model.cluster import Cluster
+from ..model.workload import Workload
+from .contended import replay_contended
+from .machine import Machine
+from .policies import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict
+from .replay import Replayed, replay
+from .shared_node_queue import replay_queue_on_nodes
+from .shared_nodes import replay_on_nodes
+from .user_policy import QueuePolicy
+
+
+def replay_under(
+    policy: Policy | Placing | QueuePolicy,
+    jobs: Workload,
+    machine: Machine,
+    cluster: Cluster | None = None,
+    *,
+    seed: int = 0,
+    decision_time: float | None = 0.0,
+    contention: bool = False,
+    runtimes: str = "walltime",
+    progress: Callable[[float], None] = lambda now: None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Replayed:
+    """Replay a workload.
+
+    Args:
+        policy: what decides.
+        jobs: the workload.
+        machine: its resources.
+        cluster: the nodes that the machine was made from; required for `Placing` policies, and with `contention`.
+        seed: of random choices.
+        decision_time: see `replay`.
+        contention: jobs on one node slow each other down, also under a queue policy.
+        runtimes: what the policy may know, one of `shared_nodes.RUNTIMES`; without contention, walltimes.
+        progress: called now and then with the simulated time.
+        clock: returns seconds, for `simulation_time`.
+
+    Raises:
+        ConfigError, PolicyError: see the functions that this one chooses among.
+    """
+    show: dict[str, Any] = {"progress": progress, "clock": clock}
+    if isinstance(policy, Contending):
+        assert cluster is not None
+        return replay_contended(jobs, cluster, policy, seed=seed, **show)
+    if isinstance(policy, OnNodes):
+        assert cluster is not None
+        return replay_on_nodes(jobs, cluster, policy, runtimes=runtimes, **show)
+    if contention:
+        assert cluster is not None
+        chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
+        return replay_queue_on_nodes(
+            jobs, cluster, chosen, runtimes=runtimes, seed=seed, decision_time=decision_time, **show
+        )
+    return replay(
+        jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
+        network=machine.network, decision_time=decision_time, **show,
+    )  # fmt: skip

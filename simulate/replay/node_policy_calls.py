@@ -1,0 +1,153 @@
+"""A queue policy on nodes: what it sees of them, and the cores that its jobs get.
+
+Rule: cores are numbered over the nodes. A queue policy does not oversubscribe: a job starts on free cores only,
+whatever the cluster allows. While a `Start` without nodes fits nowhere, because what is free is spread over nodes, the
+job waits; for the rest of that call the nodes on which it lacks least are kept free for it, so that smaller jobs do not
+pass it for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from .intervals import Interval, merge_intervals
+from .machine import Machine, MixedPowers, Powers
+from .policy_calls import PolicyCalls
+from .user_policy import FreeNodes, Job, Need, QueuePolicy, Running, Start
+
+
+class NodePolicyCalls(PolicyCalls):
+    """The queue, the running jobs and the nodes as a policy sees them.
+
+    Args:
+        policy: the policy to call.
+        name: its name, for messages.
+        cores: cores of each node, int [nodes].
+        memory: bytes of each node [nodes].
+        names: name of each node.
+        needs: what each job needs, by its number.
+        columns: returns the columns of the waiting jobs, see `Snapshot.columns`.
+        powers: power of a core; None if it is not known.
+    """
+
+    def __init__(
+        self, policy: QueuePolicy, name: str, cores: Array, memory: Array, names: tuple[str, ...],
+        needs: Sequence[Need], columns: Callable[[], dict[str, Array]], powers: Powers | MixedPowers | None = None,
+    ) -> None:  # fmt: skip
+        bounds = [0, *accumulate(cores.tolist())]
+        self.nodes = tuple((first, end - 1) for first, end in pairwise(bounds))
+        machine = Machine(bounds[-1], powers=powers, nodes=self.nodes, names=names)
+        super().__init__(policy, name, machine, columns, lambda: self.room.copy())
+        self.needs, self.empty, self.memory = needs, cores, memory * (1.0 + 1e-12)
+        self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job
+        self.room = FreeNodes(cores.copy(), self.memory.copy(), self.need, lambda it: self.held[it.job.number])
+        self._kept_free: set[int] = set()
+
+    def need(self, job: Job) -> Need:
+        """Return what a job needs on each of its nodes."""
+        return self.needs[job.number]
+
+    def call_policy(self) -> list[Any]:
+        """Call the policy and return its decisions. Raises PolicyError."""
+        self._kept_free.clear()
+        return super().call_policy()
+
+    def show_running(self, running: Running, nodes: tuple[int, ...]) -> None:
+        """Show a job that runs on these nodes already."""
+        self.held[running.job.number] = nodes
+        self.room.take(running.job, nodes)
+        self.add_running(running)
+
+    def end(self, ended: Running) -> None:
+        """Take a running job away and free its cores and memory."""
+        super().end(ended)
+        self.room.release(ended)
+
+    def fits_empty(self, job: Job) -> str:
+        """Return why a job can never start, "" if it can."""
+        need = self.need(job)
+        if int(need.fits(self.empty, self.memory).sum()) >= job.nodes:
+            return ""
+        size = f"{need.cores} core{'s' * (need.cores > 1)} on each of {job.nodes} node{'s' * (job.nodes > 1)}"
+        return f"it needs {size}, and a queue policy does not oversubscribe"
+
+    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+        """Take the cores of a start; None while it fits nowhere. Raises PolicyError."""
+        if decision.resources is not None:
+            given = self.allocate_requested(job, decision.resources)
+            nodes = self._nodes_of(job, given)
+            self._check(job, nodes)
+        elif decision.nodes is not None:
+            nodes = self._check(job, decision.nodes)
+            given = self.lowest_cores(job, nodes)
+        else:
+            found = self.room.where(job, without=self._kept_free)
+            if found is None:
+                self._keep_free(job)
+                return None
+            nodes, given = found, self.lowest_cores(job, found)
+        self.held[job.number] = nodes
+        self.room.take(job, nodes)
+        return given
+
+    def _keep_free(self, job: Job) -> None:
+        """Keep the nodes on which a job lacks least from the later starts of this call."""
+        fits = self.need(job).fits(self.empty, self.room.memory)
+        order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
+        self._kept_free.update(order[: job.nodes].tolist())
+
+    def _check(self, job: Job, nodes: Sequence[int]) -> tuple[int, ...]:
+        """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now."""
+        allowed = f"{job.nodes} of the nodes 0 to {len(self.nodes) - 1}, different ones on which it fits now"
+        need = self.need(job)
+        fits = need.fits(self.room.cores, self.room.memory)
+        try:
+            chosen = tuple(index(node) for node in nodes)
+        except Exception:
+            raise self.error(job, f"its nodes are {nodes!r:.60}", allowed) from None
+        distinct = len(set(chosen)) == len(chosen) == job.nodes
+        if not distinct or not all(0 <= node < len(fits) and fits[node] for node in chosen):
+            raise self.error(job, f"its nodes are {chosen!r:.60}", allowed)
+        return chosen
+
+    def _nodes_of(self, job: Job, given: tuple[Interval, ...]) -> tuple[int, ...]:
+        """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
+        firsts, cores = [first for first, _ in self.nodes], dict[int, int]()
+        for first, last in given:
+            while first <= last:
+                node = bisect_right(firsts, first) - 1
+                end = min(last, self.nodes[node][1])
+                cores[node] = cores.get(node, 0) + end - first + 1
+                first = end + 1
+        each = self.need(job).cores
+        if len(cores) != job.nodes or set(cores.values()) != {each}:
+            found = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
+            raise self.error(job, f"its cores are {found}", f"{each} on each of {job.nodes} nodes")
+        return tuple(cores)
+
+    def lowest_cores(self, job: Job, nodes: Sequence[int]) -> tuple[Interval, ...]:
+        """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""
+        found, each = list[Interval](), self.need(job).cores
+        free, wanted = self.free.intervals, sorted(nodes)
+        for low, high in (self.nodes[node] for node in wanted):
+            left = each
+            at = max(0, bisect_right(free, (low, math.inf)) - 1)
+            while left and at < len(free) and free[at][0] <= high:
+                first, last = max(low, free[at][0]), min(high, free[at][1])
+                if first <= last:
+                    last = min(last, first + left - 1)
+                    found.append((first, last))
+                    left -= last - first + 1
+                at += 1
+        merged = merge_intervals(found)
+        assert not isinstance(merged, int), "cores of different nodes"
+        self.free.allocate_these(merged)
+        return tuple(merged)

@@ -1,0 +1,177 @@
+"""Replay a workload under a queue policy, on nodes whose jobs slow each other down.
+
+Rule: the policy sees and decides what it would in a plan (`node_policy_calls`); the tables of `shared_nodes` carry it
+out. So a job has cores of its own on each of its nodes, and shares the memory of these nodes with other jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels import load
+from ..kernels.mapping import layout
+from ..model.cluster import Cluster
+from ..model.workload import Workload
+from ..planning.workflow_tables import scratch_for
+from .node_policy_calls import NodePolicyCalls
+from .policies import Conservative, Easy, Strict, text_of
+from .python_loop import drive
+from .replay_result import Replayed, merge_pieces
+from .shared_nodes import KERNEL, schedule_of, tables_of
+from .uncompiled import uncompiled
+from .user_policy import Need, NodeJob, QueuePolicy, Running
+
+
+def replay_queue_on_nodes(
+    workload: Workload,
+    cluster: Cluster,
+    policy: Easy | Strict | Conservative | QueuePolicy,
+    *,
+    runtimes: str = "walltime",
+    seed: int = 0,
+    decision_time: float | None = 0.0,
+    progress: Callable[[float], None] = lambda now: None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Replayed:
+    """Replay a workload on nodes with contention. O(nodes + running jobs) per event, plus the time of the policy.
+
+    Args:
+        workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
+        cluster: the nodes. A run time is that on the slowest node type.
+        policy: the queue policy.
+        runtimes: what the policy may know, one of `shared_nodes.RUNTIMES`.
+        seed: of a random order.
+        decision_time: see `python_loop.replay_with_python_policy`.
+        progress: called now and then with the simulated time.
+        clock: returns seconds, for `simulation_time`.
+
+    Raises:
+        ConfigError: a run time or a walltime is not known, or the nodes take any number of threads.
+        PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
+    """
+    name, asked = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
+    if isinstance(policy, Easy | Strict | Conservative):
+        name, asked = text_of(policy), uncompiled(policy, seed)
+    began = clock()
+    loop = _Loop(workload, cluster, asked, name, runtimes)
+    return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
+
+
+class _Loop(NodePolicyCalls):
+    """The state of the replay."""
+
+    def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
+        self.workload, self.cluster = workload, cluster
+        self.world, self.fits, threads = tables_of(workload, cluster, runtimes)
+        self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
+        world = self.world
+        cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
+        names = tuple(node.name for node in cluster.nodes)
+        needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
+        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, self._columns)
+        count = len(workload)
+        told = workload.run_time if runtimes == "actual" else workload.walltime
+        users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
+        nodes = world.classes["nodes"].tolist()
+        sizes = (world.classes["nodes"] * threads).tolist()
+        self.jobs = workload.more.get("name", workload.id).tolist(), sizes, told.tolist(), users, nodes
+        self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
+        self.here: dict[int, Running] = {}
+        self.given: list[tuple[int, int, int]] = []
+        self._ask(layout.SETTLE)
+
+    def _ask(self, question: int, which: int = -1, until: float = math.inf) -> None:
+        self.kernel(question, self.world.address, self.scratch.address, 0, which, 0, until)
+
+    def _columns(self) -> dict[str, Array]:
+        rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
+        number, size, walltime, submit_time = np.array(rows).reshape(-1, 4).T
+        return {"number": number.astype(np.int64), "size": size.astype(np.int64),
+                "walltime": walltime, "submit_time": submit_time}  # fmt: skip
+
+    # --- events ---
+    def next_time(self) -> float:
+        """Return the time of the next event; inf if none is left. Wake-ups without remaining jobs are ignored."""
+        world = self.world
+        time = float(world.nodes["next"][world.heap[0]])
+        if self.arrived < len(world.arrivals):
+            time = min(time, float(self.workload.submit_time[world.arrivals[self.arrived]]))
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
+            time = self.wakes[0]
+        return time
+
+    def advance_to(self, now: float) -> None:
+        """Process all ends of this instant, then all submissions."""
+        world = self.world
+        self._ask(layout.ADVANCE, until=now)
+        self.now = self.snapshot.time = now
+        ready: list[int] = []
+        for number in world.ended[1 + self.ended : 1 + world.ended[0]].tolist():
+            self.end(self.here.pop(number))
+            row = world.jobs[number]
+            if not row["killed"]:
+                first = int(row["succ_start"])
+                ready += world.successors[first : first + int(row["succ_count"])].tolist()
+        self.ended = int(world.ended[0])
+        arrived = int(world.count[layout.ARRIVED])
+        ready = [*sorted(ready), *world.arrivals[self.arrived : arrived].tolist()]
+        self.arrived = arrived
+        for number in dict.fromkeys(ready):
+            if world.jobs["blockers"][number] == 0:
+                self._submit(number, now)
+        while self.wakes and self.wakes[0] <= now:
+            heappop(self.wakes)
+            self.woken = True
+
+    def _submit(self, number: int, now: float) -> None:
+        ids, sizes, told, users, nodes = self.jobs
+        job = NodeJob(number, ids[number], sizes[number], told[number], now, users[number], nodes[number])
+        if self.fits_empty(job):
+            self.rejected[number] = True
+        else:
+            self.submit(job)
+
+    def has_changed(self) -> bool:
+        """Return whether something happened since the last call that the policy must see."""
+        jobs_remain = self.waiting or self.running or self.arrived < len(self.world.arrivals)
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+
+    # --- decisions ---
+    def begin(self, running: Running) -> None:
+        """Start a job on its nodes."""
+        number, world = running.job.number, self.world
+        self.here[number] = running
+        first, nodes = int(world.jobs["place0"][number]), self.held[number]
+        world.placed[first : first + len(nodes)] = sorted(nodes)
+        self.given += [(number, low, high) for low, high in running.resources]
+        self._ask(layout.PLACE, which=number)
+
+    def reject(self, job: Any) -> None:
+        """Note that a job never runs."""
+        self.rejected[job.number] = True
+
+    def why_not_waiting(self, number: int) -> str:
+        """Return why a job does not wait."""
+        states = self.world.jobs["state"]
+        if not 0 <= number < len(states):
+            return "no such job was shown"
+        if self.rejected[number]:
+            return "it was rejected"
+        return {layout.RUNNING: "it is already running", layout.DONE: "it has ended"}.get(
+            int(states[number]), "it is not submitted yet"
+        )
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result. Raises PolicyError if jobs still wait."""
+        if self.waiting:
+            raise self.waits_forever("nothing runs, and no more jobs are submitted")
+        owner, low, high = np.array(self.given, np.int64).reshape(-1, 3).T
+        pieces = merge_pieces(owner, low, high, len(self.workload))
+        never = ~self.fits | self.rejected
+        return schedule_of(self.workload, self.world, self.processors, pieces, never, seconds, instants)

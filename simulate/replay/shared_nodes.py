@@ -1,0 +1,221 @@
+"""Replay a workload on nodes that jobs share: a mapping policy chooses the nodes, and jobs slow each other down.
+
+Rule: at each instant all ends are processed, then all submissions, then one pass, which starts every waiting job that
+fits, in the order of submission; jobs of one shape (threads, nodes, memory) wait for the first of them. A job that
+fits nowhere does not keep nodes free for itself. How fast jobs progress follows the contention models of the cluster;
+a job is killed at its walltime. Nodes and threads of a job: see `node_allocation`.
+The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels import load
+from ..kernels.mapping import layout
+from ..kernels.mapping.layout import World
+from ..model.cluster import Cluster
+from ..model.workload import Workload
+from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
+from . import slices
+from .node_allocation import NodeShapes, Places, refuse_unknown_times
+from .policies import OnNodes
+from .replay_result import Replayed, merge_pieces, without_switches
+
+#: The compiled kernel.
+KERNEL = "mapping.entry"
+#: What a policy may know of run times: the walltime that a user asks for, or the time that a job takes.
+RUNTIMES = ("walltime", "actual")
+#: Shortest run time that is simulated, seconds.
+SHORTEST_S = 1e-6
+_PAUSED = 3.0
+
+
+def replay_on_nodes(
+    workload: Workload,
+    cluster: Cluster,
+    policy: OnNodes,
+    *,
+    runtimes: str = "walltime",
+    progress: Callable[[float], None] = lambda now: None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> Replayed:
+    """Replay a workload on nodes that jobs share.
+
+    O(nodes) per start under `slf` and `loadavg`; under `let` and `mom` O(nodes) forecasts per start at most. An end or
+    a start changes only the rates on its nodes and on those that are tied to them.
+
+    Args:
+        workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
+        cluster: the nodes. A run time is that on the slowest node type.
+        policy: chooses the nodes.
+        runtimes: what the policy may know, one of RUNTIMES.
+        progress: called now and then with the simulated time.
+        clock: returns seconds, for `simulation_time`.
+
+    Raises:
+        ConfigError: a run time is not known, or a walltime that the policy needs; or the nodes take any number of
+            threads.
+    """
+    refuse_unknown_times(workload, walltimes=policy.looks_ahead and runtimes == "walltime")
+    world, fits, threads = tables_of(workload, cluster, runtimes if policy.looks_ahead else "actual")
+    kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
+    began = slice_began = clock()
+    size = slices.FIRST
+    while True:
+        kernel(layout.REPLAY, world.address, scratch.address, policy.code, -1, size, math.inf)
+        if scratch.answer[0] != _PAUSED:
+            break
+        size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
+        progress(float(world.clock[0]))
+    spent = clock() - began
+    places, pieces = _pieces(workload, cluster, world, threads)
+    return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count[layout.INSTANTS]))
+
+
+def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[World, Array, Array]:
+    """Return the tables, which jobs fit on the nodes, and the threads of each on each of its nodes.
+
+    Args:
+        workload: the jobs.
+        cluster: the nodes.
+        runtimes: what forecasts may know, one of RUNTIMES.
+    """
+    template, size, kinds = template_of(cluster), len(workload), len(cluster.types)
+    shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
+    found = [shapes.of(*each) or (0, 0) for each in zip(workload.size.tolist(), memory.tolist(), strict=True)]
+    nodes, threads = np.array(found, np.int64).reshape(-1, 2).T
+    fits = nodes > 0
+    nodes = np.maximum(nodes, 1)
+    run, split = np.maximum(workload.run_time, SHORTEST_S), template.split
+    classes = np.zeros(size, layout.CLASS)
+    classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
+    classes["told"] = 1.0 if runtimes == "actual" else np.maximum(workload.walltime, SHORTEST_S) / run
+    classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
+    groups = np.zeros(size, layout.GROUP)
+    groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
+    _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
+    queue = queue.reshape(-1)
+    before, after, first = _dependencies(workload)
+    queues, parts = max(int(queue.max(initial=0)) + 1, len(template.nodes)), split * nodes
+    world = World(
+        {
+            "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
+            "phases": _phases(workload, cluster, run), "successors": after,
+            "arrivals": np.flatnonzero(fits),
+            "isolated": np.zeros((1, kinds)), "inflation": template.inflation,
+            "allowed": np.zeros((0, len(template.nodes)), np.int64),
+        },
+        {
+            "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
+            "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
+            "ended": (size + 1,),
+            "queues": (queues,), "queued": (size,), "heap": (len(template.nodes),),
+            "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
+            "clock": (1,), "count": (layout.CELLS,),
+        },
+    )  # fmt: skip
+    world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
+    world.placed[:], world.bounds[:] = -1, -math.inf
+    began = float(workload.submit_time[0]) if size else 0.0
+    world.clock[0] = world.nodes["energy_time"] = world.nodes["load_time"] = began
+    jobs = world.jobs
+    jobs[:] = NEW_JOB
+    jobs["cls"], jobs["queue"] = np.arange(size), queue
+    jobs["submit"], jobs["walltime"] = workload.submit_time, workload.walltime
+    jobs["strand0"], jobs["part0"] = split * np.arange(size), np.cumsum(parts) - parts
+    jobs["place0"] = np.cumsum(nodes) - nodes
+    jobs["blockers"] = before + 1  # one more: its submission
+    jobs["succ_start"], jobs["succ_count"] = first[:-1], np.diff(first)
+    sizes = np.bincount(queue, minlength=queues)
+    world.queues["start"] = np.cumsum(sizes) - sizes
+    count = world.count
+    count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = len(world.nodes), template.powered, split
+    count[layout.SIMPLE] = template.simple and bool((nodes == 1).all())
+    count[layout.BELIEFS] = bool((classes["told"] != 1.0).any())
+    return world, fits, threads
+
+
+def _phases(workload: Workload, cluster: Cluster, run: Array) -> Array:
+    """Return the phase of each job on each node type; a run time is that on the slowest."""
+    slowest = min(kind.relative_speed for kind in cluster.types)
+    moved = workload.more.get("volume", np.zeros(len(run)))
+    with np.errstate(over="ignore"):
+        bandwidth = np.where(workload.run_time > 0.0, moved / run, 0.0)
+    phases = np.zeros((len(run), len(cluster.types)), layout.PHASE)
+    phases["utilisation"] = 1.0
+    for k, kind in enumerate(cluster.types):
+        ratio = slowest / kind.relative_speed
+        phases["work"][:, k] = run * ratio
+        phases["bandwidth"][:, k] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
+    return phases.reshape(-1)
+
+
+def _dependencies(workload: Workload) -> tuple[Array, Array, Array]:
+    """Return the number of predecessors of each job, all followers, and the first follower of each job.
+
+    Jobs that fail whatever happens have no followers: those wait for ever.
+    """
+    size, given = len(workload), workload.dependencies
+    if given is None:
+        return np.zeros(size, np.int64), np.zeros(0, np.int64), np.zeros(size + 1, np.int64)
+    well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
+    before, after = given.before[well[given.before]], given.after[well[given.before]]
+    first = np.concatenate([[0], np.cumsum(np.bincount(before, minlength=size))])
+    return np.bincount(given.after, minlength=size), after[np.lexsort((after, before))], first.astype(np.int64)
+
+
+def _pieces(
+    workload: Workload, cluster: Cluster, world: World, threads: Array
+) -> tuple[int, tuple[Array, Array, Array]]:
+    """Return the number of places, and the places of each job as intervals, see `merge_pieces`."""
+    jobs, places, pieces = world.jobs, Places(cluster), list[tuple[int, int, int]]()
+    placed, first = world.placed.tolist(), [*jobs["place0"].tolist(), len(world.placed)]
+    ran = np.flatnonzero(~np.isnan(jobs["start"]))
+    start, finish = jobs["start"][ran], jobs["finish"][ran]
+    instant = start == finish
+    # Of equal times: ends, then jobs that end as they start, then the others that start.
+    order = np.lexsort((np.repeat([0, 2], len(ran)) - np.tile(instant, 2), np.concatenate([finish, start])))
+    sizes, each, instants = workload.size.tolist(), threads.tolist(), instant.tolist()
+    for at in order.tolist():
+        row, ends, at_once = int(ran[at % len(ran)]), at < len(ran), instants[at % len(ran)]
+        if ends and not at_once:
+            places.release(row)
+        elif not ends:
+            here = placed[first[row] : first[row + 1]]
+            pieces += [(row, low, high) for low, high in places.allocate(row, here, each[row], sizes[row])]
+            if at_once:
+                places.release(row)
+    owner, low, high = np.array(pieces, np.int64).reshape(-1, 3).T
+    return places.count, merge_pieces(owner, low, high, len(jobs))
+
+
+def schedule_of(
+    workload: Workload, world: World, machine: int, pieces: tuple[Array, Array, Array], rejected: Array, spent: float,
+    instants: int,
+) -> Replayed:  # fmt: skip
+    """Return the result of a replay whose jobs have all ended.
+
+    Args:
+        workload: the jobs.
+        world: the tables.
+        machine: number of resources.
+        pieces: those of each job, see `merge_pieces`.
+        rejected: jobs that can never run, bool [jobs].
+        spent: seconds that the replay took.
+        instants: number of times at which something happened.
+    """
+    jobs, submit = world.jobs, workload.submit_time.astype(np.float64)
+    start, finish = jobs["start"].copy(), jobs["finish"].copy()
+    never = np.isnan(start)
+    if workload.dependencies is not None:
+        ended = finish[workload.dependencies.before]
+        np.maximum.at(submit, workload.dependencies.after, np.where(np.isnan(ended), -math.inf, ended))
+    return Replayed(
+        workload, machine, submit, start, finish, never, never & ~rejected, jobs["killed"] == 1, *pieces,
+        simulation_time=spent, instants=instants, **without_switches(start),
+    )  # fmt: skip

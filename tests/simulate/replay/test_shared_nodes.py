@@ -1,0 +1,217 @@
+"""Replays on nodes that jobs share equal the reference, and satisfy their laws."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.errors import ConfigError, PolicyError
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType
+from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.replay.any_policy import replay_under
+from pilotfish.simulate.replay.machine import machine_of
+from pilotfish.simulate.replay.node_allocation import NodeShapes
+from pilotfish.simulate.replay.policies import ON_NODES, Conservative, Easy, Strict, parse
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
+from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
+from pilotfish.simulate.replay.user_policy import Reject, Start, Wake
+from tests.reference.plain_shared_nodes import Plain
+
+TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))
+#: Gap, run time, walltime, size, GB/s per thread, GB per thread.
+JOB = st.tuples(TIMES, TIMES, TIMES, st.integers(1, 9), st.integers(0, 9), st.sampled_from((0, 0, 1, 3)))
+ROWS = st.lists(JOB, min_size=1, max_size=9)
+
+
+def kind(model: Contention, everyone: ContendingThreads, cores: int, ghz: float) -> NodeType:
+    return NodeType(
+        f"{model}-{everyone}-{cores}-{ghz}", cores, 8e9, 1e10, 1, ghz * 1e9, contention=model,
+        contending_threads=everyone,
+    )  # fmt: skip
+
+
+MODELS = st.sampled_from((Contention.NONE, Contention.EQUAL_SHARE, Contention.MAX_MIN))
+KINDS = st.builds(kind, MODELS, st.sampled_from(ContendingThreads), st.integers(1, 4), st.sampled_from((1.0, 2.5)))
+CLUSTERS = st.builds(
+    lambda kinds, threads: Cluster(
+        "c", tuple(Node(f"n{i}", each) for i, each in enumerate(kinds)), oversubscription=threads
+    ),
+    st.lists(KINDS, min_size=1, max_size=3),
+    st.sampled_from((1.0, 2.0)),
+)
+QUEUE = st.one_of(
+    st.builds(Easy, st.sampled_from(("fcfs", "sjf", "wfp3", "random"))), st.builds(Strict), st.builds(Conservative)
+)
+
+
+def workload(rows: list[Any], **changes: Any) -> Workload:
+    gaps, runs, walls, sizes, rates, memories = zip(*rows, strict=True)
+    submit, run, wall = (np.array(column, np.float64) for column in (np.cumsum(gaps), runs, walls))
+    more = {"volume": run * np.array(rates) * 1e9, "memory": np.array(memories) * 1e9}
+    found = Workload("w", np.arange(1, len(rows) + 1), submit, run, wall, np.array(sizes, np.int64), more=more)
+    return replace(found, **changes)
+
+
+def shapes_of(jobs: Workload, cluster: Cluster) -> list[tuple[int, int] | None]:
+    shapes = NodeShapes(cluster)
+    return [shapes.of(int(size), float(memory)) for size, memory in zip(jobs.size, jobs.more["memory"], strict=True)]
+
+
+def nodes_of(done: Replayed, limits: list[int]) -> dict[int, tuple[int, ...]]:
+    """Return the nodes of each job that ran, from its resources; `limits`: resources of each node."""
+    owner, pieces = pieces_by_job(done.pieces, done.piece0, done.piece_count)
+    bounds = np.cumsum(limits)
+    found: dict[int, set[int]] = {}
+    for row, (first, last) in zip(owner.tolist(), pieces.tolist(), strict=True):
+        found.setdefault(row, set()).update(np.searchsorted(bounds, np.arange(first, last + 1), "right").tolist())
+    return {row: tuple(sorted(nodes)) for row, nodes in found.items()}
+
+
+def agree(done: Replayed, plain: Plain) -> None:
+    """Assert that a reference gives the same times."""
+    starts = np.array([plain.state.start.get(row, math.nan) for row in range(len(done.workload))])
+    ends = np.array([plain.state.finish.get(row, math.nan) for row in range(len(done.workload))])
+    assert np.allclose(done.start_time, starts, rtol=1e-9, atol=1e-6, equal_nan=True)
+    assert np.allclose(done.finish_time, ends, rtol=1e-9, atol=1e-6, equal_nan=True)
+    assert set(np.flatnonzero(done.overran).tolist()) == plain.killed
+
+
+@given(ROWS, CLUSTERS, st.sampled_from(list(ON_NODES)), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_a_mapping_policy_gives_the_schedule_of_the_reference(
+    rows: list[Any], cluster: Cluster, policy: str, actual: bool
+) -> None:
+    jobs = workload(rows)
+    done = replay_on_nodes(jobs, cluster, parse(policy), runtimes="actual" if actual else "walltime")
+    shapes = shapes_of(jobs, cluster)
+    plain = Plain(jobs, cluster, shapes, actual=actual)
+    found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
+    plain.replay(policy, {row: found.get(row, ()) for row in range(len(jobs))})
+    agree(done, plain)
+    assert done.rejected.tolist() == [shape is None for shape in shapes]
+
+
+@given(ROWS, CLUSTERS, QUEUE)
+@settings(max_examples=100, deadline=None)
+def test_under_a_queue_policy_jobs_progress_as_in_the_reference(rows: list[Any], cluster: Cluster, policy: Any) -> None:
+    jobs = workload(rows)
+    done = replay_queue_on_nodes(jobs, cluster, policy)
+    cores = [node.type.cores for node in cluster.nodes]
+    ran = {row: float(done.start_time[row]) for row in np.flatnonzero(~done.rejected).tolist()}
+    plain = Plain(jobs, cluster, shapes_of(jobs, cluster), actual=True)
+    plain.follow(ran, nodes_of(done, cores))
+    agree(done, plain)
+    assert done.machine == sum(cores) and not done.stranded.any()
+
+
+@given(ROWS, st.integers(1, 9), QUEUE)
+@settings(max_examples=100, deadline=None)
+def test_on_one_node_without_contention_it_is_the_rigid_replay(rows: list[Any], cores: int, policy: Any) -> None:
+    rows = [(gap, max(run, 0.5), max(wall, 0.5), size, 0, 0) for gap, run, wall, size, *_ in rows]
+    if policy.order == "random":
+        policy = replace(policy, order="fcfs")
+    jobs, node = workload(rows), kind(Contention.NONE, ContendingThreads.ALL, cores, 1.0)
+    done = replay_queue_on_nodes(jobs, Cluster("c", (Node("n", node),)), policy)
+    rigid = replay(jobs, cores, policy)
+    assert np.allclose(done.start_time, rigid.start_time, rtol=0, atol=1e-6, equal_nan=True)
+    assert np.allclose(done.finish_time, rigid.finish_time, rtol=0, atol=1e-6, equal_nan=True)
+    assert done.overran.tolist() == rigid.overran.tolist() and done.rejected.tolist() == rigid.rejected.tolist()
+
+
+@given(ROWS, CLUSTERS, st.sampled_from([*ON_NODES, "easy", "conservative"]))
+@settings(max_examples=60, deadline=None)
+def test_no_core_twice_and_memory_only_slows_down(rows: list[Any], cluster: Cluster, policy: str) -> None:
+    jobs = workload(rows)
+    done = replay_under(parse(policy), jobs, machine_of(cluster), cluster, contention=True)
+    owner, pieces = pieces_by_job(done.pieces, done.piece0, done.piece_count)
+    held = np.concatenate(
+        [[done.start_time[owner], done.finish_time[owner]], pieces["first"][None], pieces["last"][None]]
+    )
+    for begin, end, first, last in held.T:
+        both = (held[0] < end) & (held[1] > begin) & (held[2] <= last) & (held[3] >= first)
+        assert both.sum() == (begin < end)
+    ran = ~done.rejected & ~done.overran
+    fastest = max(kind.relative_speed for kind in cluster.types) / min(kind.relative_speed for kind in cluster.types)
+    assert (done.finish_time - done.start_time >= jobs.run_time / fastest - 1e-6)[ran].all()
+    assert (done.start_time >= jobs.submit_time - 1e-9)[ran].all()
+
+
+def lab(nodes: int = 1, model: Contention = Contention.EQUAL_SHARE) -> Cluster:
+    each = kind(model, ContendingThreads.ALL, 4, 1.0)
+    return Cluster("lab", tuple(Node(f"n{i}", each) for i in range(nodes)))
+
+
+#: Two jobs of two threads, each of which would use all of the memory bandwidth of a node.
+STREAMS = [(0.0, 10.0, 99.0, 2, 5, 0), (0.0, 10.0, 99.0, 2, 5, 0)]
+
+
+@pytest.mark.parametrize("policy", [*ON_NODES, "easy", "strict", "conservative"])
+def test_two_jobs_that_need_all_of_the_bandwidth_take_twice_as_long(policy: str) -> None:
+    done = replay_under(parse(policy), workload(STREAMS), machine_of(lab()), lab(), contention=True)
+    assert done.finish_time.tolist() == pytest.approx([20.0, 20.0])
+    apart = replay_under(parse(policy), workload(STREAMS), machine_of(lab(2)), lab(2), contention=True)
+    expected = 10.0 if policy in ("slf", "let", "mom") else 20.0  # the others know nothing of a job that starts now
+    assert apart.finish_time.tolist() == pytest.approx([expected] * 2)
+
+
+@pytest.mark.parametrize("policy", ["mom", "easy"])
+def test_a_job_that_is_slowed_down_beyond_its_walltime_is_killed_and_strands_its_followers(policy: str) -> None:
+    rows = [(0.0, 10.0, 15.0, 2, 5, 0), (0.0, 10.0, 99.0, 2, 5, 0), (0.0, 1.0, 5.0, 1, 0, 0), (0.0, 1.0, 5.0, 1, 0, 0)]
+    jobs = workload(rows, dependencies=Dependencies(np.array([0, 1]), np.array([2, 3])))
+    done = replay_under(parse(policy), jobs, machine_of(lab()), lab(), contention=True)
+    assert done.overran.tolist() == [True, False, False, False]
+    assert done.finish_time[:2].tolist() == pytest.approx([15.0, 17.5])
+    assert done.stranded.tolist() == [False, False, True, False]
+    assert done.submit_time[3] == done.start_time[3] == done.finish_time[1]
+
+
+class Own:
+    """Sleeps for a second, rejects jobs of 3, and starts the others on the highest nodes."""
+
+    def decide(self, now: Any) -> Any:
+        if now.submitted:
+            yield Wake(now.time + 1.0)
+        free = now.free_nodes()
+        for job in list(now.waiting):
+            if job.size == 3:
+                yield Reject(job)
+            elif now.time >= job.submit_time + 1.0:
+                fits = np.flatnonzero(free.cores >= free.need(job).cores)[::-1][: job.nodes].tolist()
+                free.take(job, tuple(fits))
+                yield Start(job, nodes=fits)
+
+
+class Breaks:
+    def decide(self, now: Any) -> Any:
+        return 1 / len(now.ended)
+
+
+def test_a_policy_of_ones_own_decides_and_takes_time() -> None:
+    jobs = workload([*STREAMS, (0.0, 1.0, 5.0, 3, 0, 0)])
+    done = replay_queue_on_nodes(jobs, lab(2), Own(), decision_time=0.5)
+    assert done.start_time[:2].tolist() == pytest.approx([1.5, 1.5])
+    assert done.finish_time[:2].tolist() == pytest.approx([21.5, 21.5])
+    assert done.rejected.tolist() == [False, False, True]
+    assert nodes_of(done, [4, 4]) == {0: (1,), 1: (1,)}
+    with pytest.raises(PolicyError, match=r"Breaks: at 0.0 s: ZeroDivisionError"):
+        replay_queue_on_nodes(jobs, lab(), Breaks())
+
+
+def test_what_cannot_be_replayed_is_said() -> None:
+    endless = workload([(0.0, 5.0, math.inf, 1, 0, 0)])
+    with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 jobs\).*--runtimes actual"):
+        replay_on_nodes(endless, lab(), parse("mom"))
+    assert replay_on_nodes(endless, lab(), parse("slf")).finish_time.tolist() == [5.0]
+    assert replay_on_nodes(endless, lab(), parse("mom"), runtimes="actual").finish_time.tolist() == [5.0]
+    with pytest.raises(ConfigError, match="oversubscription"):
+        replay_on_nodes(endless, replace(lab(), oversubscription=math.inf), parse("slf"))
+    with pytest.raises(ConfigError, match="depends on a network"):
+        replay_on_nodes(workload([(0.0, math.nan, 5.0, 1, 0, 0)]), lab(), parse("slf"))
