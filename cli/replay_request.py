@@ -20,9 +20,9 @@ from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_o
 from ..simulate.replay.policies import (
     Conservative,
     OnNodes,
-    Placing,
     Saving,
     is_python_policy,
+    needs_nodes,
     parse,
     parse_python_policy,
     text_of,
@@ -95,7 +95,7 @@ class ReplayRequest:
         check_period(select.begin, select.end, lambda seconds: not math.isnan(seconds))
         if select.least is not None and select.most is not None and select.least > select.most:
             raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
-        if isinstance(self.policy.policy, Placing) and (self.cluster is None or self.resource == "node"):
+        if needs_nodes(self.policy.policy) and (self.cluster is None or self.resource == "node"):
             raise bad("--policy", f"{self.spec} chooses among nodes (needed: --cluster, resource core)")
 
     def _check_contention(self) -> None:

@@ -178,7 +178,8 @@ class TraceRun:
         self._dependencies = DependencyTracker(self._workload)
         self._next, self._ended, self._running = 0, 0, set[int]()
         self._last_event = self._now
-        self._places, self._pieces = Places(jobs.cluster), list[tuple[int, int, int]]()
+        self._places = Places([int(limit) for limit in jobs.cluster.thread_limits])
+        self._pieces = list[tuple[int, int, int]]()
         self._counts = _Counts()
 
     def run(self, *, progress: Callable[[float], None], clock: Callable[[], float]) -> DaemonReplay:

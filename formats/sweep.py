@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.replay.policies import Placing, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.policies import is_python_policy, needs_nodes, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
@@ -128,7 +128,7 @@ def _machine(value: Any, folder: Path) -> int | Site:
 
 def _refuse_alike(sweep: Sweep) -> None:
     """Raise ConfigError if a policy that chooses among the cores of nodes has a machine without nodes."""
-    choosing = [policy for policy in sweep.policies if isinstance(policy, Placing)]
+    choosing = [policy for policy in sweep.policies if needs_nodes(policy)]
     alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
     if choosing and alike:
         what = f"{text_of(choosing[0])} chooses among cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"

@@ -16,7 +16,7 @@ from itertools import count, product
 from typing import Any
 
 from .replay.policies import Own, Placing, Policy, text_of
-from .replay.policy_options import Amount
+from .replay.policy_options import Amount, Sharing
 from .replay.select import Select
 
 #: A machine of the size that the trace states.
@@ -130,7 +130,7 @@ def options_of(policy: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for each in fields(policy):
         value = getattr(policy, each.name)
-        if isinstance(value, Amount):
+        if isinstance(value, Amount | Sharing):
             found[each.name] = str(value)
         elif is_dataclass(value):
             found |= options_of(value)

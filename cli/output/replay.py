@@ -58,6 +58,7 @@ def show_replay(
         ("turnaround", _mean_and_most(summary.mean_turnaround_time, summary.max_turnaround_time)),
         ("slowdown", f"{_number(summary.mean_bounded_slowdown)} in the mean, bounded by 10 s"),
         ("", _percentiles(slowdown, _number)),
+        ("sharing", _sharing(summary)),
         ("utilisation", "unknown" if summary.utilisation is None else percent(summary.utilisation)),
         ("makespan", "none" if summary.makespan is None else seconds(summary.makespan)),
         ("period", _period(replayed)),
@@ -128,6 +129,13 @@ def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
         "rejected: a job that they depend on was rejected or failed": stranded,
     }
     return ", ".join(f"{number:,} {end}" for end, number in ends.items() if number or end == "completed")
+
+
+def _sharing(summary: Summary) -> str:
+    """Return by how much jobs slowed each other down, in words; "" if they did not."""
+    if summary.mean_stretch is None or summary.p95_stretch is None or summary.mean_stretch < 1.0005:
+        return ""
+    return f"{summary.mean_stretch:.3f} times the run time in the mean, 95 % at most {summary.p95_stretch:.3f}"
 
 
 def _mean_and_most(mean: float | None, most: float | None) -> str:

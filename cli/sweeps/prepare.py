@@ -23,7 +23,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
 from ...simulate.replay.metrics import Summary
-from ...simulate.replay.policies import Own, Placing, text_of
+from ...simulate.replay.policies import Own, needs_nodes, text_of
 from ...simulate.replay.replay import demanded, refuse_machine
 from ...simulate.sweep import Run, Site, Sweep, Trace, identity
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
@@ -168,7 +168,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
             trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
             source=own[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
-            cluster=place.cluster if isinstance(run.policy, Placing) else None,
+            cluster=place.cluster if needs_nodes(run.policy) else None,
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)

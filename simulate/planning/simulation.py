@@ -85,10 +85,10 @@ class Simulation:
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-                "ended": (n_jobs + 1,),
+                "ended": (n_jobs + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "versions": (n_nodes,), "bounds": (n_nodes,),
-                "clock": (1,), "count": (layout.CELLS,),
+                "clock": (layout.CLOCKS,), "count": (layout.CELLS,),
             },
         )  # fmt: skip
         world = self.world

@@ -9,10 +9,10 @@ from ..model.cluster import Cluster
 from ..model.workload import Workload
 from .contended import replay_contended
 from .machine import Machine
-from .policies import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict
+from .policies import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
-from .shared_nodes import replay_on_nodes
+from .shared_nodes import is_compiled, replay_on_nodes
 from .user_policy import QueuePolicy
 
 
@@ -35,7 +35,7 @@ def replay_under(
         policy: what decides.
         jobs: the workload.
         machine: its resources.
-        cluster: the nodes that the machine was made from; required for `Placing` policies, and with `contention`.
+        cluster: the nodes that the machine was made from; required if the policy `needs_nodes`, and with `contention`.
         seed: of random choices.
         decision_time: see `replay`.
         contention: jobs on one node slow each other down, also under a queue policy.
@@ -50,16 +50,19 @@ def replay_under(
     if isinstance(policy, Contending):
         assert cluster is not None
         return replay_contended(jobs, cluster, policy, seed=seed, **show)
-    if isinstance(policy, OnNodes):
+    on_nodes = contention or needs_nodes(policy)
+    if on_nodes and decision_time == 0.0 and is_compiled(policy, jobs):
         assert cluster is not None
-        return replay_on_nodes(jobs, cluster, policy, runtimes=runtimes, **show)
-    if contention:
+        return replay_on_nodes(
+            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=runtimes, seed=seed, **show
+        )
+    if on_nodes:
         assert cluster is not None
         chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
         return replay_queue_on_nodes(
             jobs, cluster, chosen, runtimes=runtimes, seed=seed, decision_time=decision_time, **show
         )
     return replay(
-        jobs, machine.processors, policy, seed=seed, groups=machine.groups, powers=machine.powers,
-        network=machine.network, decision_time=decision_time, **show,
+        jobs, machine.processors, cast("Policy | QueuePolicy", policy), seed=seed, groups=machine.groups,
+        powers=machine.powers, network=machine.network, decision_time=decision_time, **show,
     )  # fmt: skip

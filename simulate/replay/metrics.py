@@ -31,6 +31,7 @@ class Summary:
         utilisation: of the resources, from the first submission to the last end, [0, 1].
         consumed_joules: None where the power of a machine is not known.
         simulation_time: seconds in the engine alone.
+        ..._stretch: run time as a factor on that in the workload, of jobs that ended by themselves after 1 s or more.
     """
 
     nb_jobs: int
@@ -57,6 +58,8 @@ class Summary:
     nb_machine_switches: int
     nb_computing_machines: int
     simulation_time: float
+    mean_stretch: float | None = None
+    p95_stretch: float | None = None
 
 
 def failed(replayed: Replayed) -> Array:
@@ -105,7 +108,19 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
         nb_machine_switches=switches(replayed),
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
+        **_stretch(replayed),
     )
+
+
+def _stretch(replayed: Replayed) -> dict[str, float | None]:
+    """Return by how much jobs were slowed down. O(jobs)."""
+    alone = replayed.workload.run_time
+    counted = ~replayed.rejected & ~replayed.overran & (alone >= 1.0)
+    factors = (replayed.finish_time - replayed.start_time)[counted] / alone[counted]
+    return {
+        "mean_stretch": _mean(factors),
+        "p95_stretch": float(np.percentile(factors, 95)) if len(factors) else None,
+    }
 
 
 def _percentiles(name: str, values: Array) -> dict[str, float | None]:

@@ -72,13 +72,15 @@ def refuse_unknown_times(workload: Workload, *, walltimes: bool) -> None:
 
 
 class Places:
-    """The numbered cores of a cluster's nodes; with oversubscription, each is counted once for each thread.
+    """The numbered places of a cluster's nodes: their cores, or the threads that they take.
 
     Rule: the lowest free numbers of a node first.
+
+    Args:
+        limits: places of each node.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        limits = [int(cluster.thread_limit(node)) for node in cluster.nodes]
+    def __init__(self, limits: list[int]) -> None:
         self._first = np.cumsum([0, *limits]).tolist()
         self._free = [FreeResources(limit) for limit in limits]
         self._taken: dict[int, list[tuple[int, tuple[Interval, ...]]]] = {}

@@ -26,7 +26,7 @@ from ..arrays import Array
 from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
 from ..model.workload import Workload
-from .policy_options import choice, format_options, parse_options
+from .policy_options import Sharing, choice, format_options, parse_options, sharing
 from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 
 #: Orders of the queue.
@@ -216,6 +216,7 @@ class Easy:
     source: ClassVar = "Lifka 1995; Poquet 2017, 2.2"
     backfills: ClassVar = True
     order: str = choice("fcfs", ORDERS, "order of the queue")
+    share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
 
 
 ALLOCATIONS = {
@@ -328,6 +329,8 @@ def parse(text: str) -> Policy | Placing:
         return base
     if not isinstance(base, Easy | Strict):
         raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
+    if needs_nodes(base):
+        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "share=any with energy parts")
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)
@@ -363,11 +366,18 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
         problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
     elif isinstance(policy, Saving):
         problem = f"{text!r} switches machines or limits power, and the nodes of a plan are always on"
+    elif isinstance(policy, Easy) and policy.share != Sharing():
+        problem = f"{text!r} asks for forecasts of contention"
     elif isinstance(policy, Conservative) and policy.allocation != "basic":
         problem = f"{text!r} chooses among numbered resources, and a plan places jobs on nodes"
     else:
         return policy
     raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
+
+
+def needs_nodes(policy: object) -> bool:
+    """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
+    return isinstance(policy, Placing) or (isinstance(policy, Easy) and policy.share != Sharing())
 
 
 def text_of(policy: Policy | Placing | Own) -> str:

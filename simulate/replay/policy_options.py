@@ -28,6 +28,30 @@ class Amount:
         return f"{self.value * 100:.12g}%" if self.share else f"{self.value:.12g}"
 
 
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How far jobs may share nodes: the largest factor by which they may slow each other down."""
+
+    #: inf: by any factor; 0: not at all, each job has nodes of its own.
+    bound: float = math.inf
+
+    def __str__(self) -> str:
+        return {math.inf: "any", 0.0: "none"}.get(self.bound, f"{self.bound:.12g}")
+
+
+def sharing(help: str) -> Any:
+    """Return a field that says how far jobs may share nodes; the default is by any factor."""
+    metadata = {"allowed": "any, none, or a factor of 1 or more", "help": help, "read": _sharing}
+    return field(default=Sharing(), metadata=metadata)
+
+
+def _sharing(text: str) -> Sharing | None:
+    if text in ("any", "none"):
+        return Sharing(math.inf if text == "any" else 0.0)
+    found = _between(1.0, math.inf)(text)
+    return None if found is None else Sharing(found)
+
+
 def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
     """Return a field whose value is one of a set of words.
 

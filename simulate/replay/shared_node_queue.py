@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
+from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
@@ -21,6 +22,7 @@ from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
 from .node_policy_calls import NodePolicyCalls
 from .policies import Conservative, Easy, Strict, text_of
+from .policy_options import Sharing
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
 from .shared_nodes import KERNEL, schedule_of, tables_of
@@ -58,6 +60,9 @@ def replay_queue_on_nodes(
     name, asked = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
     if isinstance(policy, Easy | Strict | Conservative):
         name, asked = text_of(policy), uncompiled(policy, seed)
+    if isinstance(policy, Easy) and policy.share != Sharing():
+        problem = f"{text_of(policy)}, with an order that changes with time, dependencies, or decisions that take time"
+        raise ConfigError("policy", "easy:share", problem, "share=any")
     began = clock()
     loop = _Loop(workload, cluster, asked, name, runtimes)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
@@ -68,7 +73,7 @@ class _Loop(NodePolicyCalls):
 
     def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
         self.workload, self.cluster = workload, cluster
-        self.world, self.fits, threads = tables_of(workload, cluster, runtimes)
+        self.world, self.fits, threads = tables_of(workload, cluster, "actual")
         self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)

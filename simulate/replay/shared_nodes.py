@@ -1,9 +1,10 @@
-"""Replay a workload on nodes that jobs share: a mapping policy chooses the nodes, and jobs slow each other down.
+"""Replay a workload on nodes that jobs share, where they slow each other down, under a compiled policy.
 
-Rule: at each instant all ends are processed, then all submissions, then one pass, which starts every waiting job that
-fits, in the order of submission; jobs of one shape (threads, nodes, memory) wait for the first of them. A job that
-fits nowhere does not keep nodes free for itself. How fast jobs progress follows the contention models of the cluster;
-a job is killed at its walltime. Nodes and threads of a job: see `node_allocation`.
+Rule: at each instant all ends are processed, then all submissions, then one pass. How fast jobs progress follows the
+contention models of the cluster; a job is killed at its walltime. Nodes and threads of a job: see `node_allocation`.
+Under a mapping policy, a pass starts every waiting job that fits, in the order of submission, on the nodes that the
+policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of them, and a job that fits nowhere keeps
+no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`.
 The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from . import slices
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
-from .policies import OnNodes
+from .policies import Easy, OnNodes, Strict, dynamic_order, ranks
 from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernel.
@@ -33,27 +35,31 @@ RUNTIMES = ("walltime", "actual")
 #: Shortest run time that is simulated, seconds.
 SHORTEST_S = 1e-6
 _PAUSED = 3.0
+_CODES = {Easy: int(layout.EASY), Strict: int(layout.STRICT)}
 
 
 def replay_on_nodes(
     workload: Workload,
     cluster: Cluster,
-    policy: OnNodes,
+    policy: OnNodes | Easy | Strict,
     *,
     runtimes: str = "walltime",
+    seed: int = 0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
     """Replay a workload on nodes that jobs share.
 
-    O(nodes) per start under `slf` and `loadavg`; under `let` and `mom` O(nodes) forecasts per start at most. An end or
-    a start changes only the rates on its nodes and on those that are tied to them.
+    O(nodes) per start under `slf` and `loadavg`; under `let` and `mom` O(nodes) forecasts per start at most; for EASY
+    see `kernels.mapping.backfilling`. An end or a start changes only the rates on its nodes and on those that are tied
+    to them.
 
     Args:
         workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
-        policy: chooses the nodes.
+        policy: one that `is_compiled`.
         runtimes: what the policy may know, one of RUNTIMES.
+        seed: of a random order.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -61,19 +67,28 @@ def replay_on_nodes(
         ConfigError: a run time is not known, or a walltime that the policy needs; or the nodes take any number of
             threads.
     """
-    refuse_unknown_times(workload, walltimes=policy.looks_ahead and runtimes == "walltime")
-    world, fits, threads = tables_of(workload, cluster, runtimes if policy.looks_ahead else "actual")
+    known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else "actual"
+    refuse_unknown_times(workload, walltimes=known == "walltime")
+    world, fits, threads = tables_of(workload, cluster, known)
+    if not isinstance(policy, OnNodes):
+        world = _backfilling(world, workload, cluster, policy, runtimes, seed)
+    code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
     kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
+    if world.clock[layout.SHARE] < math.inf:
+        kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 0, math.inf)
     began = slice_began = clock()
     size = slices.FIRST
     while True:
-        kernel(layout.REPLAY, world.address, scratch.address, policy.code, -1, size, math.inf)
+        kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
         if scratch.answer[0] != _PAUSED:
             break
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock[0]))
     spent = clock() - began
-    places, pieces = _pieces(workload, cluster, world, threads)
+    limits = np.asarray(cluster.thread_limits)
+    if not isinstance(policy, OnNodes):
+        limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
+    places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
     return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count[layout.INSTANTS]))
 
 
@@ -113,15 +128,16 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
         {
             "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
             "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
-            "ended": (size + 1,),
+            "ended": (size + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
             "queues": (queues,), "queued": (size,), "heap": (len(template.nodes),),
             "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
-            "clock": (1,), "count": (layout.CELLS,),
+            "clock": (layout.CLOCKS,), "count": (layout.CELLS,),
         },
     )  # fmt: skip
     world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
     world.placed[:], world.bounds[:] = -1, -math.inf
     began = float(workload.submit_time[0]) if size else 0.0
+    world.clock[layout.SHARE] = math.inf
     world.clock[0] = world.nodes["energy_time"] = world.nodes["load_time"] = began
     jobs = world.jobs
     jobs[:] = NEW_JOB
@@ -138,6 +154,45 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
     count[layout.SIMPLE] = template.simple and bool((nodes == 1).all())
     count[layout.BELIEFS] = bool((classes["told"] != 1.0).any())
     return world, fits, threads
+
+
+def is_compiled(policy: object, workload: Workload) -> bool:
+    """Return whether a policy decides in compiled code on shared nodes: what its order needs is known before."""
+    if isinstance(policy, Easy | Strict):
+        return not dynamic_order(workload, policy.order) and workload.dependencies is None
+    return isinstance(policy, OnNodes)
+
+
+def _backfilling(
+    world: World, workload: Workload, cluster: Cluster, policy: Easy | Strict, runtimes: str, seed: int
+) -> World:
+    """Return the tables with those of a queue policy."""
+    nodes, size, bound = len(cluster.nodes), len(workload), policy.share.bound if isinstance(policy, Easy) else math.inf
+    cores = np.minimum([node.type.cores for node in cluster.nodes], world.nodes["limit"])
+    fixed, shapes = dict(world.fixed), dict(world.shapes)
+    leaves = 1 << (nodes - 1).bit_length()
+    shapes |= {"tree": (2 * leaves,), "ends": (size,), "later": (2, nodes), "queues": (1,)}
+    if bound == 0.0:  # a node takes one job
+        classes = fixed["classes"] = fixed["classes"].copy()
+        wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)
+        fixed["allowed"] = (cores >= wanted[:, None]).astype(np.int64)
+        classes["threads"], cores = 1.0, np.ones(nodes)
+    elif bound < math.inf:
+        fixed["isolated"] = np.zeros((size, len(cluster.types)))
+    found = World(fixed, shapes)
+    for name in world.shapes.keys() - {"tree", "ends", "later", "queues"}:
+        getattr(found, name)[...] = getattr(world, name)
+    found.nodes["limit"], found.clock[layout.SHARE] = cores, bound or math.inf
+    asked = workload.walltime if runtimes == "walltime" else workload.run_time
+    found.jobs["queue"], found.jobs["asked"] = 0, asked
+    held = np.asarray(world.classes["threads"] * world.classes["nodes"], np.int64)
+    found.jobs["key"] = ranks(replace(workload, walltime=asked, size=held), policy.order, seed)
+    tree = found.tree
+    tree[leaves : leaves + nodes] = cores
+    for i in range(leaves - 1, 0, -1):
+        tree[i] = max(tree[2 * i], tree[2 * i + 1])
+    found.count[layout.FREE_CORES] = cores.sum()
+    return found
 
 
 def _phases(workload: Workload, cluster: Cluster, run: Array) -> Array:
@@ -170,10 +225,10 @@ def _dependencies(workload: Workload) -> tuple[Array, Array, Array]:
 
 
 def _pieces(
-    workload: Workload, cluster: Cluster, world: World, threads: Array
+    workload: Workload, limits: list[int], world: World, threads: Array
 ) -> tuple[int, tuple[Array, Array, Array]]:
     """Return the number of places, and the places of each job as intervals, see `merge_pieces`."""
-    jobs, places, pieces = world.jobs, Places(cluster), list[tuple[int, int, int]]()
+    jobs, places, pieces = world.jobs, Places(limits), list[tuple[int, int, int]]()
     placed, first = world.placed.tolist(), [*jobs["place0"].tolist(), len(world.placed)]
     ran = np.flatnonzero(~np.isnan(jobs["start"]))
     start, finish = jobs["start"][ran], jobs["finish"][ran]

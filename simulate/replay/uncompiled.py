@@ -136,7 +136,8 @@ class Backfilling:
 
 
 def _latest_end(it: Running, now: float) -> float:
-    return it.until if it.until > now else now + max(now - it.until, OVERDUE_S)
+    expected = it.until > now or it.start_time == now
+    return it.until if expected else now + max(now - it.until, OVERDUE_S)
 
 
 class Reserving:

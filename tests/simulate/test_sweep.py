@@ -55,7 +55,7 @@ def test_a_selection_is_a_column_only_if_set() -> None:
     plain, chosen = Trace("a", "workloads[0]"), Trace("b", "workloads[1]", Select(begin=5.0, users=(3, 4)))
     policies = (parse("easy"), parse("conservative"))
     assert columns(Sweep("s", (plain,), policies)) == (
-        "run", "workload", "load", "machine", "policy", "policy_order", "policy_allocation", "seed",
+        "run", "workload", "load", "machine", "policy", "policy_order", "policy_share", "policy_allocation", "seed",
     )  # fmt: skip
     sweep = Sweep("s", (plain, chosen), policies)
     first, *_, last = (described(run, columns(sweep)) for run in runs(sweep))
@@ -66,9 +66,9 @@ def test_a_selection_is_a_column_only_if_set() -> None:
 def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
     part = make_dataclass("Part", [("t_idle", float, 300.0)], frozen=True)()
     whole = make_dataclass("Whole", [("order", str, "fcfs"), ("power", Any, part), ("none", Any, None)])()
-    assert options_of(whole) == {"order": "fcfs", "t_idle": 300.0}
+    assert options_of(whole) == {"order": "fcfs", "share": "any", "t_idle": 300.0}
     capped = options_of(parse("easy+powercap:cap=60%,begin=5"))
-    assert capped == {"order": "fcfs", "cap": "60%", "begin": 5.0, "end": math.inf}
+    assert capped == {"order": "fcfs", "share": "any", "cap": "60%", "begin": 5.0, "end": math.inf}
 
 
 RUN = Run(0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, Site("lab.yaml"), parse("easy"), 0)

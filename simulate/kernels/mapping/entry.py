@@ -12,7 +12,7 @@ from .choose import choose
 from .component import rerate
 from .fluid_loop import ALL, advance, begin, evaluate, simulate, total_energy
 from .forecast import forecast, isolated
-from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE, ZERO
+from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE
 from .tables import place, touch
 
 
@@ -24,7 +24,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
     `fluid_loop.evaluate`. ISOLATED: fill world.isolated. FORECAST: (seconds, exact) for class `which` on the first
     `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
-    REPLAY: as RUN, for `number` instants.
+    REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock[0], scratch.answer
     answer[0] = answer[1] = math.nan
@@ -34,7 +34,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
         answer[0] = simulate(world, scratch, policy, number, cutoff, ALL)
         answer[1] = total_energy(world)
     elif question == REPLAY:
-        answer[0] = simulate(world, scratch, policy, ZERO, cutoff, number)
+        answer[0] = simulate(world, scratch, policy, which, cutoff, number)
         answer[1] = total_energy(world)
     elif question == ISOLATED:
         isolated(world, scratch)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from ..jit import inner
+from .backfilling import insert, run_pass
 from .choose import choose, fits, note_end
 from .component import rerate
 from .layout import (
@@ -55,7 +56,10 @@ def begin(world, scratch):
 @inner
 def _ready(world, job):
     world.jobs[job].state = READY
-    queue_push(world, job)
+    if len(world.tree) > 0:
+        insert(world, job)
+    else:
+        queue_push(world, job)
 
 
 @inner
@@ -216,7 +220,10 @@ def simulate(world, scratch, policy, by_key, cutoff, instants):
         begin(world, scratch)
     now = world.clock[0]
     while True:
-        offer_ready(world, scratch, policy, now)
+        if len(world.tree) > 0:
+            run_pass(world, scratch, policy, now)
+        else:
+            offer_ready(world, scratch, policy, now)
         rerate(world, scratch, now)
         soonest = next_instant(world)
         if soonest == math.inf:

@@ -14,7 +14,7 @@ from ..block import Block
 
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
-LOADAVG, SLF, LET, MOM, FORCED = (np.int64(code) for code in range(5))
+LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT = (np.int64(code) for code in range(7))
 ZERO, ONE, NO_INDEX = np.int64(0), np.int64(1), np.int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
@@ -39,12 +39,13 @@ CLASS = row_dtype("threads memory told", "nodes group_start group_count spin nam
 GROUP = row_dtype("count", "phase_start phase_count")
 PHASE = row_dtype("work utilisation bandwidth", "")
 JOB = row_dtype(
-    "key start finish energy alt_cost progress score scale submit walltime",
+    "key start finish energy alt_cost progress score scale submit walltime asked",
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed",
 )
 STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type local mark")
 PART = row_dtype("threads core", "node strand next prev socket")
 QUEUE = row_dtype("", "start length")
+END = row_dtype("until", "job")
 
 # Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
 LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
@@ -54,11 +55,11 @@ LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand jo
 
 
 class World(Block):
-    """All tables of a simulation. `clock`: [now]; `count`: see the cells below.
+    """All tables of a simulation. `clock` and `count`: see the cells below.
 
     A job that is submitted later, at `submit`, has one blocker more until then, and is in `arrivals`. It is killed
-    `walltime` seconds after its start. `told`: the run time of a class of one phase that forecasts expect, as a factor
-    on the true one; only if count[BELIEFS] is 1.
+    `walltime` seconds after its start, and expected to end `asked` seconds after it. `told`: the run time of a class of
+    one phase that forecasts expect, as a factor on the true one; only if count[BELIEFS] is 1.
     """
 
     layout = {
@@ -86,6 +87,10 @@ class World(Block):
         "allowed": (INT, 2),  # [lists, nodes]: 1 if jobs of a class with this list as `places` may run there
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
+        # Backfilling; empty under other policies, see `backfilling`:
+        "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the nodes, and 0 for none
+        "ends": (END, 1),  # running jobs by expected ends, ascending
+        "later": (FLOAT, 2),  # [2, nodes]: cores and bytes that are free at the reservation, beyond what is reserved
     }
 
 
@@ -94,7 +99,11 @@ RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLA
 
 # Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
-BELIEFS, CELLS = 11, 12
+# ENDED: jobs whose end the last pass has seen; ENDS: rows of `ends`; RESERVED_FOR: row of the head with a reservation,
+# plus 1; PASS: passes that examined all jobs.
+BELIEFS, ENDED, ENDS, FREE_CORES, RESERVED_FOR, PASS, CELLS = range(11, 18)
+# Cells of World.clock. SHARE: the largest factor by which jobs may slow each other down.
+NOW, SHARE, RESERVED, CLOCKS = range(4)
 
 
 class Scratch(Block):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.replay.node_allocation import Places, spread
 
 
@@ -25,9 +24,7 @@ def test_as_few_nodes_as_possible(size: int, rooms: list[int], found: tuple[int,
 
 
 def test_processors_of_a_job_that_is_not_divided_equally() -> None:
-    kind = NodeType("t", 4, 8e9, 1e10)
-    cluster = Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(3)))
-    places = Places(cluster)
+    places = Places([4, 4, 4])
     assert places.allocate(1, [2, 0], 4, 7) == [(0, 3), (8, 10)]
     assert places.allocate(2, [1], 1, 1) == [(4, 4)]
     places.release(1)

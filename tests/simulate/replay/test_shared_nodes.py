@@ -18,6 +18,7 @@ from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.machine import machine_of
 from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.policies import ON_NODES, Conservative, Easy, Strict, parse
+from pilotfish.simulate.replay.policy_options import Sharing
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
 from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
@@ -27,7 +28,8 @@ from tests.reference.plain_shared_nodes import Plain
 
 TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))
 #: Gap, run time, walltime, size, GB/s per thread, GB per thread.
-JOB = st.tuples(TIMES, TIMES, TIMES, st.integers(1, 9), st.integers(0, 9), st.sampled_from((0, 0, 1, 3)))
+JOB_PARTS = (TIMES, TIMES, st.integers(1, 9), st.integers(0, 9), st.sampled_from((0, 0, 1, 3)))
+JOB = st.tuples(TIMES, *JOB_PARTS)
 ROWS = st.lists(JOB, min_size=1, max_size=9)
 
 
@@ -205,6 +207,16 @@ def test_a_policy_of_ones_own_decides_and_takes_time() -> None:
         replay_queue_on_nodes(jobs, lab(), Breaks())
 
 
+@pytest.mark.parametrize("order", ["wfp3", "unicep"])
+def test_a_bound_needs_an_order_that_is_known_before(order: str) -> None:
+    for share in ("none", "1.2"):
+        with pytest.raises(ConfigError, match=r"easy:share: easy:order=.*\(allowed: share=any\)"):
+            replay_under(parse(f"easy:order={order},share={share}"), workload(STREAMS), machine_of(lab()), lab())
+    assert replay_under(parse("easy:share=none"), workload(STREAMS), machine_of(lab()), lab()).finish_time[1] == 20.0
+    with pytest.raises(ConfigError, match="does not go with 'opportunistic'"):
+        parse("easy:share=1.1+opportunistic")
+
+
 def test_what_cannot_be_replayed_is_said() -> None:
     endless = workload([(0.0, 5.0, math.inf, 1, 0, 0)])
     with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 jobs\).*--runtimes actual"):
@@ -215,3 +227,73 @@ def test_what_cannot_be_replayed_is_said() -> None:
         replay_on_nodes(endless, replace(lab(), oversubscription=math.inf), parse("slf"))
     with pytest.raises(ConfigError, match="depends on a network"):
         replay_on_nodes(workload([(0.0, math.nan, 5.0, 1, 0, 0)]), lab(), parse("slf"))
+
+
+# --- EASY and strict order, compiled ---
+ORDERED = st.one_of(
+    st.builds(Easy, st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1"))),
+    st.builds(Strict, st.sampled_from(("fcfs", "largest"))),
+)
+#: Jobs that come in quick succession, so that many wait.
+CROWD = st.lists(st.tuples(st.sampled_from((0.0, 0.0, 0.5, 1.0)), *JOB_PARTS), min_size=2, max_size=14)
+
+
+@given(CROWD, CLUSTERS, ORDERED, st.booleans())
+@settings(max_examples=250, deadline=None)
+def test_compiled_backfilling_is_that_in_python(
+    rows: list[Any], cluster: Cluster, policy: Easy | Strict, actual: bool
+) -> None:
+    jobs, told = workload(rows), "actual" if actual else "walltime"
+    compiled = replay_on_nodes(jobs, cluster, policy, runtimes=told)
+    python = replay_queue_on_nodes(jobs, cluster, policy, runtimes=told)
+    for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
+        assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
+    cores = [node.type.cores for node in cluster.nodes]
+    assert nodes_of(compiled, cores) == nodes_of(python, cores) and compiled.machine == python.machine == sum(cores)
+
+
+@given(CROWD, CLUSTERS, st.sampled_from((1.0, 1.1, 1.5, 2.0)))
+@settings(max_examples=150, deadline=None)
+def test_no_job_is_slowed_down_by_more_than_the_bound(rows: list[Any], cluster: Cluster, bound: float) -> None:
+    jobs = workload(rows)
+    jobs = replace(jobs, walltime=np.full(len(jobs), 1e3))
+    done = replay_on_nodes(jobs, cluster, Easy(share=Sharing(bound)))
+    alone = np.array([alone_on(cluster, jobs, row) for row in range(len(jobs))])
+    ran = ~done.rejected
+    assert ((done.finish_time - done.start_time) <= alone * bound * (1 + 1e-6) + 1e-6)[ran].all()
+    free = replay_on_nodes(jobs, cluster, Easy())
+    assert done.rejected.tolist() == free.rejected.tolist(), "each job that fits is started some time"
+
+
+def alone_on(cluster: Cluster, jobs: Workload, row: int) -> float:
+    """Return the longest run time of a job that has the cluster for itself, on whatever nodes."""
+    times = []
+    for kind in cluster.types:
+        same = tuple(replace(node, type=kind) for node in cluster.nodes if node.type is kind)
+        some = replay_on_nodes(jobs.take(np.array([row])), replace(cluster, nodes=same), parse("slf"))
+        times.append(float(some.finish_time[0] - some.start_time[0]))
+    return float(np.nanmax(times)) if not np.isnan(times).all() else math.inf
+
+
+@given(CROWD, CLUSTERS)
+@settings(max_examples=100, deadline=None)
+def test_without_sharing_each_job_has_nodes_of_its_own(rows: list[Any], cluster: Cluster) -> None:
+    jobs = workload(rows)
+    done = replay_on_nodes(jobs, cluster, Easy(share=Sharing(0.0)))
+    nodes = nodes_of(done, [node.type.cores for node in cluster.nodes])
+    for one, mine in nodes.items():
+        for other, theirs in nodes.items():
+            if one < other and set(mine) & set(theirs):
+                begin = max(done.start_time[one], done.start_time[other])
+                assert begin >= min(done.finish_time[one], done.finish_time[other])
+
+
+def test_streams_wait_for_each_other_where_the_bound_is_small() -> None:
+    jobs = workload([*STREAMS, (0.0, 10.0, 10.0, 2, 0, 0)])
+    starts = {}
+    for share in (0.0, 1.0, 1.5, 2.0, math.inf):
+        done = replay_on_nodes(jobs, lab(model=Contention.MAX_MIN), Easy(share=Sharing(share)))
+        starts[share] = done.start_time.tolist()
+    assert starts[math.inf] == starts[2.0] == [0.0, 0.0, 20.0]
+    assert starts[1.0] == starts[1.5] == [0.0, 10.0, 0.0]
+    assert starts[0.0] == [0.0, 10.0, 20.0]

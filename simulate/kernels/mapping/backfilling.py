@@ -1,0 +1,305 @@
+"""EASY backfilling and strict order on nodes that jobs share.
+
+Rule: as `replay.uncompiled.Backfilling` has it. A job starts on the lowest nodes that have what it needs. The first
+waiting job that does not fit (the head) has a reservation of nodes; what is started behind it ends before the
+reservation, or leaves its nodes what the head needs. Until a job ends, the reservation stands and what was refused
+stays refused, so only new jobs are examined.
+With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than
+1 / bound of its rate alone; as that holds at every start, it holds at all times. The reservation of the head is then
+one of nodes without other jobs, so that it is never later than with nodes of its own.
+Complexity: O(waiting) comparisons a pass; O(log nodes) for each node tried; after an end O(nodes + running jobs that
+end before the reservation); a start shifts the sorted ends of running jobs. With a bound, a solver call for each node
+tried.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..jit import inner
+from .choose import fits
+from .component import gather
+from .layout import (
+    EASY,
+    ENDED,
+    ENDS,
+    FREE_CORES,
+    NO_INDEX,
+    ONE,
+    PASS,
+    RESERVED,
+    RESERVED_FOR,
+    SHARE,
+)
+from .rates import solve
+from .tables import phase_at, place
+
+#: Seconds that a job is expected to go on for when it has run for longer than was expected.
+OVERDUE_S = 1.0
+HAIR = 1.0 + 1e-9
+
+
+# --- free cores of the nodes: a tree of maxima, whose leaves are in its upper half ---
+@inner
+def set_free(world, n):
+    """Note the free cores of a node after they have changed. O(log nodes)."""
+    tree, node = world.tree, world.nodes[n]
+    i = len(tree) // 2 + n
+    free = int(node.limit - node.alloc)
+    world.count[FREE_CORES] += free - tree[i]
+    tree[i] = free
+    while i > 1:
+        i //= 2
+        tree[i] = max(tree[2 * i], tree[2 * i + 1])
+
+
+@inner
+def next_free(tree, first, wanted):
+    """Return the lowest node from `first` on that has so many free cores; -1 if none has. O(log nodes)."""
+    leaves = len(tree) // 2
+    i = leaves + first
+    if first >= leaves:
+        return NO_INDEX
+    while True:
+        if tree[i] >= wanted:
+            while i < leaves:
+                i *= 2
+                if tree[i] < wanted:
+                    i += 1
+            return i - leaves
+        while i & 1:
+            i >>= 1
+        if i == 0:
+            return NO_INDEX
+        i += 1
+
+
+# --- waiting jobs, in order; running jobs, by their expected ends ---
+@inner
+def insert(world, job):
+    """Add a job to the queue, which is sorted by key. O(waiting) moves."""
+    line, queue, jobs = world.queued, world.queues[0], world.jobs
+    i = queue.length
+    queue.length += 1
+    while i > 0 and jobs[line[i - 1]].key > jobs[job].key:
+        line[i] = line[i - 1]
+        i -= 1
+    line[i] = job
+    jobs[job].alt = NO_INDEX
+
+
+@inner
+def _start(world, scratch, job, now):
+    """Start a job on the nodes that were found for it."""
+    j, ends = world.jobs[job], world.ends
+    for i in range(world.classes[j.cls].nodes):
+        world.placed[j.place0 + i] = scratch.chosen[i]
+    place(world, scratch, job, now)
+    for i in range(world.classes[j.cls].nodes):
+        set_free(world, scratch.chosen[i])
+    i = world.count[ENDS]
+    world.count[ENDS] += 1
+    until = now + j.asked
+    while i > 0 and ends[i - 1].until > until:
+        ends[i] = ends[i - 1]
+        i -= 1
+    ends[i].until, ends[i].job = until, job
+
+
+@inner
+def _note_ends(world):
+    """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
+    ends, some = world.ends, False
+    while world.count[ENDED] < world.ended[0]:
+        world.count[ENDED] += 1
+        job, some = world.ended[world.count[ENDED]], True
+        j = world.jobs[job]
+        for i in range(world.classes[j.cls].nodes):
+            set_free(world, world.placed[j.place0 + i])
+        until = j.start + j.asked
+        low, high = 0, world.count[ENDS]
+        while low < high:  # the first end that is not before `until`
+            middle = (low + high) // 2
+            if ends[middle].until < until:
+                low = middle + 1
+            else:
+                high = middle
+        while ends[low].job != job:
+            low += 1
+        world.count[ENDS] -= 1
+        for i in range(low, world.count[ENDS]):
+            ends[i] = ends[i + 1]
+    return some
+
+
+# --- where a job can start ---
+@inner
+def _slowed(world, scratch, starts, n_starts, cls_id, now):
+    """Return the largest factor by which a job on these nodes, or the candidate, progresses more slowly than alone."""
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
+    worst = 1.0
+    for s in range(n_strands):
+        row, longest = scratch.strands[s], 0.0
+        if row.candidate:
+            for i in range(n_starts):
+                longest = max(longest, world.isolated[cls_id, world.nodes[starts[i]].type])
+        else:
+            strand = world.strands[row.id]
+            for p in range(strand.part0, strand.part0 + strand.parts):
+                kind = world.nodes[world.parts[p].node].type
+                longest = max(longest, world.isolated[world.jobs[strand.job].cls, kind])
+        alone = world.phases[phase_at(world, row.group, row.phase, row.type)].work / longest
+        worst = max(worst, alone / row.rate)
+    return worst
+
+
+@inner
+def _where(world, scratch, job, late, now):
+    """Find the lowest nodes on which a job can start now, and store them in `scratch.chosen`. Return whether it can.
+
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        job: row of the job.
+        late: it must also leave what is reserved, see `world.later`.
+        now: seconds.
+    """
+    j = world.jobs[job]
+    cls = world.classes[j.cls]
+    if cls.threads * cls.nodes > world.count[FREE_CORES] or cls.threads > world.tree[1]:
+        return False
+    bound, later, only = world.clock[SHARE], world.later, scratch.chosen[len(world.nodes) :]
+    found, n = 0, NO_INDEX
+    while True:
+        n = next_free(world.tree, n + 1, cls.threads)
+        if n < 0:
+            return False
+        if late and (later[0, n] < cls.threads or later[1, n] < cls.memory):
+            continue
+        if not fits(world, n, cls):
+            continue
+        only[0] = n
+        if bound < math.inf and _slowed(world, scratch, only, ONE, j.cls, now) > bound * HAIR:
+            continue
+        scratch.chosen[found] = n
+        found += 1
+        if found == cls.nodes:
+            break
+    if bound < math.inf and found > 1:
+        return _slowed(world, scratch, scratch.chosen, found, j.cls, now) <= bound * HAIR
+    return True
+
+
+@inner
+def _enough(world, n, cls):
+    """Return whether a node has what the head needs at the time that is looked at."""
+    later, node = world.later, world.nodes[n]
+    if world.clock[SHARE] < math.inf and later[0, n] < node.limit:
+        return False
+    if cls.places >= 0 and world.allowed[cls.places, n] == 0:
+        return False
+    return later[0, n] >= cls.threads and later[1, n] >= cls.memory
+
+
+@inner
+def _release_later(world, job, cls):
+    """Add to `world.later` what a job holds. Return how many more nodes then have enough for the class `cls`."""
+    j, more = world.jobs[job], 0
+    mine = world.classes[j.cls]
+    for i in range(mine.nodes):
+        n = world.placed[j.place0 + i]
+        before = _enough(world, n, cls)
+        world.later[0, n] += mine.threads
+        world.later[1, n] += mine.memory
+        if _enough(world, n, cls) and not before:
+            more += 1
+    return more
+
+
+@inner
+def _reserve(world, job, now):
+    """Reserve nodes for the head: when it can start at the latest, and what is then left of all nodes."""
+    cls = world.classes[world.jobs[job].cls]
+    later, ends, many, have = world.later, world.ends, world.count[ENDS], 0
+    for n in range(len(world.nodes)):
+        node = world.nodes[n]
+        later[0, n], later[1, n] = node.limit - node.alloc, node.memory * (1.0 + 1e-12) - node.used
+        if _enough(world, n, cls):
+            have += 1
+    overdue = 0
+    while overdue < many and ends[overdue].until <= now and world.jobs[ends[overdue].job].start < now:
+        overdue += 1
+    i, k, reserved = overdue - 1, overdue, math.inf
+    while i >= 0 or k < many:
+        extended = now + max(now - ends[i].until, OVERDUE_S) if i >= 0 else math.inf
+        until = ends[k].until if k < many else math.inf
+        time = min(extended, until)
+        if have >= cls.nodes and time > reserved:
+            break
+        if extended <= until:
+            have += _release_later(world, ends[i].job, cls)
+            i -= 1
+        else:
+            have += _release_later(world, ends[k].job, cls)
+            k += 1
+        if have >= cls.nodes and reserved == math.inf:
+            reserved = time
+    world.clock[RESERVED] = reserved
+    left = cls.nodes
+    for n in range(len(world.nodes)):
+        if left > 0 and _enough(world, n, cls):
+            left -= 1
+            later[0, n] -= cls.threads if world.clock[SHARE] == math.inf else later[0, n]
+            later[1, n] -= cls.memory
+    return overdue > 0
+
+
+@inner
+def run_pass(world, scratch, policy, now):
+    """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
+    line, queue, count, jobs = world.queued, world.queues[0], world.count, world.jobs
+    some_ended = _note_ends(world)
+    if queue.length == 0:
+        return
+    fresh = some_ended or count[RESERVED_FOR] != line[0] + 1
+    if fresh:
+        count[PASS] += 1
+        begun = 0
+        while begun < queue.length and _where(world, scratch, line[begun], False, now):
+            _start(world, scratch, line[begun], now)
+            begun += 1
+        queue.length -= begun
+        for i in range(queue.length):
+            line[i] = line[i + begun]
+        count[RESERVED_FOR] = 0
+        if queue.length == 0:
+            return
+        drifts = policy == EASY and _reserve(world, line[0], now)
+        count[RESERVED_FOR] = 0 if drifts else line[0] + 1
+    if policy != EASY:
+        return
+    kept = 1
+    for i in range(1, queue.length):
+        job = line[i]
+        if jobs[job].alt != count[PASS]:
+            jobs[job].alt = count[PASS]
+            late = now + jobs[job].asked > world.clock[RESERVED]
+            if _where(world, scratch, job, late, now):
+                _start(world, scratch, job, now)
+                if late:
+                    _take_later(world, job)
+                continue
+        line[kept] = job
+        kept += 1
+    queue.length = kept
+
+
+@inner
+def _take_later(world, job):
+    """Take what a job needs beyond the reservation."""
+    j = world.jobs[job]
+    cls = world.classes[j.cls]
+    for i in range(cls.nodes):
+        world.later[0, world.placed[j.place0 + i]] -= cls.threads
+        world.later[1, world.placed[j.place0 + i]] -= cls.memory
