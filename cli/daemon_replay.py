@@ -15,12 +15,12 @@ from pathlib import Path
 from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
 from ..daemon.config import check_objective, load_config, load_policy_of
-from ..daemon.trace_run import RUNTIMES, DaemonReplay, TraceJobs, TraceRun
+from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
+from ..simulate.replay.known_run_times import RunTimePredictor
 from .daemon_policy import DaemonPolicy
 from .streams import note, print_diagnostic
-from .usage_errors import not_among
 
 #: Errors of the daemon that are shown when they happen; the summary counts all of them.
 SHOWN_ERRORS = 3
@@ -31,22 +31,20 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
 
     Args:
         file: of the configuration.
-        runtimes: what the planner may know of run times, one of RUNTIMES.
+        runtimes: what the planner may know of run times, one of `known_run_times.RUNTIMES`.
 
     Raises:
-        typer.BadParameter: `runtimes` is wrong.
         ConfigError: the configuration is wrong, or its policy cannot be loaded.
     """
-    if runtimes not in RUNTIMES:
-        raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
     config = load_config(file)
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
 
 
 def replay_daemon(
-    policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None]
-) -> DaemonReplay:
+    policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None],
+    predictor: RunTimePredictor | None = None,
+) -> DaemonReplay:  # fmt: skip
     """Replay a workload under the daemon. Raises ConfigError.
 
     Args:
@@ -54,10 +52,11 @@ def replay_daemon(
         workload: the jobs.
         cluster: the nodes.
         progress: called with the simulated time.
+        predictor: predicts the run times, if the policy says that they are predicted.
     """
     config = policy.config
     check_objective(config, cluster)
-    jobs = TraceJobs(workload, cluster, policy.runtimes)
+    jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
     adapter = SimulatedAdapter(cluster, truth=jobs.truth)
     run = TraceRun(jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds))
     with _errors_shown():

@@ -16,8 +16,10 @@ from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import LONGEST, Workload, joined
+from ..simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, why_not_predicted
+from ..simulate.replay.known_run_times import ALLOWED as PREDICTABLE
 from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
-from ..simulate.replay.policies import Contending, is_python_policy, parse, parse_python_policy, text_of
+from ..simulate.replay.policies import Conservative, Contending, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
@@ -43,6 +45,7 @@ class ReplayRequest:
         resource: what jobs request of a cluster, `core` or `node`.
         deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         skip_invalid: leave out jobs that cannot be replayed.
+        runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -60,6 +63,7 @@ class ReplayRequest:
     resource: str
     deciding: str
     skip_invalid: bool
+    runtimes: str = WALLTIME
     policy: NamedPolicy | NamedDaemon = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -70,6 +74,7 @@ class ReplayRequest:
         if self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
             allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
             raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
+        self._check_runtimes()
         if self.procs is not None and self.cluster is not None:
             raise bad("--procs", "not together with --cluster")
         if self.procs is not None and not 1 <= self.procs <= LARGEST:
@@ -84,6 +89,14 @@ class ReplayRequest:
             raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
         if isinstance(self.policy.policy, Contending) and (self.cluster is None or self.resource == "node"):
             raise bad("--policy", f"{self.spec} chooses among the cores of nodes (needed: --cluster, resource core)")
+
+    def _check_runtimes(self) -> None:
+        """Check that the policy can use what it is to know of run times. Raises typer.BadParameter."""
+        policy, what = self.policy.policy, f"{self.runtimes}, with {self.policy.text}"
+        if isinstance(policy, Contending) and self.runtimes != WALLTIME:
+            raise bad("--runtimes", f"{what}: run times depend on contention (allowed: {WALLTIME})")
+        if self.runtimes == PREDICTED and (why := why_not_predicted(policy, self.decision_time)):
+            raise bad("--runtimes", f"{what}: {why} (allowed: {WALLTIME}, {ACTUAL}; {PREDICTED} with {PREDICTABLE})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +160,11 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
-    rich = bool(request.decision_time) or jobs.dependencies is not None
+    predicted = request.runtimes == PREDICTED
+    rich = predicted or bool(request.decision_time) or jobs.dependencies is not None
     if isinstance(request.policy.policy, DaemonPolicy):
         load_simulator()
-    else:
+    elif not (predicted and isinstance(request.policy.policy, Conservative)):  # that is replayed in Python
         load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
