@@ -16,8 +16,8 @@ from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import LONGEST, Workload, joined
-from ..simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, why_not_predicted
-from ..simulate.replay.known_run_times import ALLOWED as PREDICTABLE
+from ..simulate.replay.known_run_times import ALLOWED as KNOWN
+from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
 from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
 from ..simulate.replay.policies import Conservative, Contending, is_python_policy, parse, parse_python_policy, text_of
 from ..simulate.replay.replay import LARGEST, takes_time
@@ -74,7 +74,8 @@ class ReplayRequest:
         if self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
             allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
             raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
-        self._check_runtimes()
+        if why := why_not_known(self.policy.policy, self.runtimes, self.decision_time):
+            raise bad("--runtimes", f"{self.runtimes}, with {self.policy.text}: {why} (allowed: {KNOWN})")
         if self.procs is not None and self.cluster is not None:
             raise bad("--procs", "not together with --cluster")
         if self.procs is not None and not 1 <= self.procs <= LARGEST:
@@ -89,14 +90,6 @@ class ReplayRequest:
             raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
         if isinstance(self.policy.policy, Contending) and (self.cluster is None or self.resource == "node"):
             raise bad("--policy", f"{self.spec} chooses among the cores of nodes (needed: --cluster, resource core)")
-
-    def _check_runtimes(self) -> None:
-        """Check that the policy can use what it is to know of run times. Raises typer.BadParameter."""
-        policy, what = self.policy.policy, f"{self.runtimes}, with {self.policy.text}"
-        if isinstance(policy, Contending) and self.runtimes != WALLTIME:
-            raise bad("--runtimes", f"{what}: run times depend on contention (allowed: {WALLTIME})")
-        if self.runtimes == PREDICTED and (why := why_not_predicted(policy, self.decision_time)):
-            raise bad("--runtimes", f"{what}: {why} (allowed: {WALLTIME}, {ACTUAL}; {PREDICTED} with {PREDICTABLE})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from .policies import Conservative, Easy, Policy, Strict
+from .policies import Conservative, Contending, Easy, Policy, Strict
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
-ALLOWED = "easy, strict and conservative, with any order, and Python policies"
+ALLOWED = "walltime; actual, not with pairs and nodes; predicted with easy, strict, conservative and Python policies"
 
 
 class RunTimePredictor(Protocol):
@@ -36,13 +36,18 @@ class RunTimePredictor(Protocol):
         """Note that a job has ended, by itself or at its walltime."""
 
 
-def why_not_predicted(policy: object, decision_time: float | None = 0.0) -> str:
-    """Return why a policy cannot use predicted run times; "" if it can.
+def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0.0) -> str:
+    """Return why a policy cannot know run times in this way; "" if it can.
 
     Args:
         policy: the queue policy.
+        runtimes: one of RUNTIMES.
         decision_time: simulated seconds that each decision takes; None means measured.
     """
+    if isinstance(policy, Contending) and runtimes != WALLTIME:
+        return "run times depend on contention"
+    if runtimes != PREDICTED:
+        return ""
     if isinstance(policy, Conservative) and policy.allocation != "basic":
         return f"conservative chooses resources by allocation={policy.allocation}"
     if isinstance(policy, Easy | Strict | Conservative):

@@ -25,8 +25,8 @@ from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from . import power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
-from .known_run_times import ACTUAL, Predictions, RunTimePredictor, why_not_predicted, with_actual_walltimes
-from .known_run_times import ALLOWED as PREDICTABLE
+from .known_run_times import ACTUAL, PREDICTED, Predictions, RunTimePredictor, why_not_known, with_actual_walltimes
+from .known_run_times import ALLOWED as KNOWN
 from .machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from .network_tables import network_for
 from .policies import Conservative, Contending, Easy, Policy, Saving, Strict
@@ -92,9 +92,9 @@ def replay(
     net = network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     if predictions is not None:
-        why = "run times depend on the network" if net else why_not_predicted(policy, decision_time)
+        why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
         if why:
-            raise ConfigError("run times", "", f"cannot be predicted: {why}", PREDICTABLE)
+            raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
         if isinstance(policy, Conservative):
             queue_tables.check_walltimes(workload, policy)
             policy = uncompiled(policy, seed)
