@@ -21,6 +21,7 @@ from pilotfish.simulate.replay.uncompiled import uncompiled
 from pilotfish.simulate.replay.user_policy import Snapshot, Start
 from tests.reference.plain_expected import plain_expected
 from tests.simulate.replay.test_replay import JOB, places, workload
+from tests.support.instances import rows_of
 
 #: The orders that do not depend on the seed.
 FIXED = [name for name in ORDERS if name != "random"]
@@ -33,8 +34,13 @@ ROW = st.one_of(
         st.tuples(st.integers(0, 400).map(float), LONG, st.one_of(LONG, st.just(np.inf)), st.integers(1, 60)), EXPECTED
     ),
 )
-ROWS = st.lists(ROW, max_size=30)
-MACHINES = st.integers(1, 70)
+#: Jobs that outlast their predictions while others wait, on a small machine; many times coincide.
+LATE = st.tuples(
+    rows_of([0.0, 0.0, 0.0, 1.0, 30.0], [1.0, 10.0, 61.0, 365.0, 900.0, 4000.0], [370.0, 2000.0, 9000.0], range(1, 5)),
+    st.sampled_from([1.0, 5.0, 10.0, 30.0, 50.0, 60.0, 200.0]),
+)
+FEW, MACHINES = st.lists(ROW, max_size=30), st.one_of(st.integers(4, 5), st.integers(1, 70))
+ROWS = st.one_of(FEW, st.lists(LATE, min_size=8, max_size=16))
 
 
 class Table:
@@ -173,6 +179,22 @@ def test_a_job_that_outlasts_its_prediction_moves_the_reservation() -> None:
     assert done.start_time.tolist() == [0.0, 500.0, 10.0]
     longer = replay(workload(rows), 4, run_times=Table([60.0, 5.0, 50.0]))
     assert longer.start_time.tolist() == [0.0, 500.0, 0.0]
+
+
+def test_a_prediction_knows_what_ended_after_a_correction() -> None:
+    """The third job is backfilled when the first outlasts its expected end, and ends before the fourth is submitted."""
+    rows = [(0.0, 500.0, 900.0, 3), (0.0, 1.0, 900.0, 4), (0.0, 5.0, 900.0, 1), (20.0, 1.0, 900.0, 1)]
+    for policy in (Easy(), uncompiled(Easy(), 0)):
+        table = Table([10.0, 5.0, 50.0, 900.0])
+        assert replay(workload(rows), 4, policy, run_times=table).start_time[2] == 10.0
+        assert table.calls[3:5] == [("ended", 2), ("expected", 3)]
+
+
+def test_reservations_move_when_a_job_ends_after_its_prediction() -> None:
+    """The first job is expected to end at 10 s, then at 70 s, and ends at 30 s: the next one starts then."""
+    rows = [(0.0, 30.0, 900.0, 4), (0.0, 1.0, 900.0, 4), (20.0, 1.0, 900.0, 4)]
+    done = replay(workload(rows), 4, Conservative(), run_times=Table([10.0, 1.0, 1.0]))
+    assert done.start_time.tolist() == [0.0, 30.0, 31.0]
 
 
 def test_the_order_sjf_is_that_of_the_predictions() -> None:
