@@ -17,7 +17,7 @@ class DaemonPolicy:
     Args:
         file: of its configuration.
         config: the configuration.
-        runtimes: what its planner may know of run times, `walltime` or `actual`.
+        runtimes: what its planner may know of run times, one of `known_run_times.RUNTIMES`.
     """
 
     file: Path

@@ -18,6 +18,7 @@ from ..daemon.config import check_objective, load_config, load_policy_of
 from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
+from ..simulate.replay.known_run_times import RunTimePredictor
 from .daemon_policy import DaemonPolicy
 from .streams import note, print_diagnostic
 
@@ -30,7 +31,7 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
 
     Args:
         file: of the configuration.
-        runtimes: what the planner may know of run times, one of `shared_nodes.RUNTIMES`.
+        runtimes: what the planner may know of run times, one of `known_run_times.RUNTIMES`.
 
     Raises:
         ConfigError: the configuration is wrong, or its policy cannot be loaded.
@@ -41,8 +42,9 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
 
 
 def replay_daemon(
-    policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None]
-) -> DaemonReplay:
+    policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None],
+    predictor: RunTimePredictor | None = None,
+) -> DaemonReplay:  # fmt: skip
     """Replay a workload under the daemon. Raises ConfigError.
 
     Args:
@@ -50,10 +52,11 @@ def replay_daemon(
         workload: the jobs.
         cluster: the nodes.
         progress: called with the simulated time.
+        predictor: predicts the run times, if the policy says that they are predicted.
     """
     config = policy.config
     check_objective(config, cluster)
-    jobs = TraceJobs(workload, cluster, policy.runtimes)
+    jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
     adapter = SimulatedAdapter(cluster, truth=jobs.truth)
     run = TraceRun(jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds))
     with _errors_shown():

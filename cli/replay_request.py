@@ -16,6 +16,8 @@ from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import LONGEST, Workload, joined
+from ..simulate.replay.known_run_times import ALLOWED as KNOWN
+from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
 from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
 from ..simulate.replay.policies import (
     Conservative,
@@ -53,6 +55,7 @@ class ReplayRequest:
         deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         skip_invalid: leave out jobs that cannot be replayed.
         contention: jobs on one node slow each other down.
+        runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -71,6 +74,7 @@ class ReplayRequest:
     deciding: str
     skip_invalid: bool
     contention: bool = False
+    runtimes: str = WALLTIME
     policy: NamedPolicy | NamedDaemon = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -83,6 +87,8 @@ class ReplayRequest:
         elif self.policy.compiled and not takes_time(self.policy.policy, self.decision_time):
             allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
             raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
+        if why := why_not_known(self.policy.policy, self.runtimes, self.decision_time, contention=self.contention):
+            raise bad("--runtimes", f"{self.runtimes}, with {self.policy.text}: {why} (allowed: {KNOWN})")
         if self.procs is not None and self.cluster is not None:
             raise bad("--procs", "not together with --cluster")
         if self.procs is not None and not 1 <= self.procs <= LARGEST:
@@ -168,10 +174,11 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
-    rich = bool(request.decision_time) or jobs.dependencies is not None
+    predicted = request.runtimes == PREDICTED
+    rich = predicted or bool(request.decision_time) or jobs.dependencies is not None
     if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
-    else:
+    elif not (predicted and isinstance(request.policy.policy, Conservative)):  # that is replayed in Python
         load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):

@@ -16,21 +16,23 @@ import typer
 
 from .. import __version__
 from ..formats.results_write import write_results
+from ..formats.text import count
+from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
 from ..simulate.replay import energy
 from ..simulate.replay.any_policy import replay_under
 from ..simulate.replay.contended import Contended, contended_track
 from ..simulate.replay.energy import LimitOutcome, Track
+from ..simulate.replay.known_run_times import PREDICTED, RUNTIMES, WALLTIME
 from ..simulate.replay.metrics import summarise
 from ..simulate.replay.replay import Replayed
 from ..simulate.replay.select import Select
-from ..simulate.replay.shared_nodes import RUNTIMES
 from . import options
 from .daemon_policy import DaemonPolicy
 from .inputs import file_hash
 from .options import flag, option
 from .output.documents import print_json
-from .output.replay import Progress, show_replay
+from .output.replay import Progress, runtimes_line, show_replay
 from .output.text import Screen
 from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note, print_policy_traceback
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
 
 
 #: Parameters that have no meaning with --daemon.
-#: Policies that need run times, and plan with those that --runtimes says.
-PLANNING_WITH_TIMES = ("let", "mom")
 _INSTEAD = ("policy", "contention", "decision_time", "procs", "resource", "seed")
 
 
@@ -64,8 +64,8 @@ def simulate(
         Path | None, option("FILE", "Configuration of the service (YAML), whose control loop decides instead.")
     ] = None,
     runtimes: Annotated[
-        str, option("KIND", "Run times that the daemon, let and mom plan with: walltime or actual.", words=RUNTIMES)
-    ] = "walltime",
+        str, option("KIND", "Run times that the policy knows: walltime, predicted or actual.", words=RUNTIMES)
+    ] = WALLTIME,
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
     begin: options.Begin = None,
@@ -93,24 +93,26 @@ def simulate(
     given, decides = given_options(context), cast(str | DaemonPolicy, policy)
     if runtimes not in RUNTIMES:
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
-    if daemon is None:
-        if policy not in PLANNING_WITH_TIMES and not contention:
-            refuse(("runtimes",), given, "only with --daemon, --contention, let and mom")
-    else:
+    if daemon is not None:
         refuse(_INSTEAD, given, "not together with --daemon")
         from .daemon_replay import read_daemon
 
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
-    request = ReplayRequest(
-        files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid, contention
-    )
+    request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
+                            contention, runtimes)  # fmt: skip
     found = read_replay(request)
-    replayed, did = _replay(request, found, runtimes)
-    _report(request, found, replayed, did, _power(request, found, replayed), out, as_json=as_json)
+    predictor = OnlineRunTimes(found.jobs) if runtimes == PREDICTED else None
+    if predictor and predictor.unasked:
+        what = "no requested time; its run time is its walltime, which bounds its prediction"
+        note(f"{count(predictor.unasked, 'job')} with {what}")
+    replayed, did = _replay(request, found, predictor)
+    _report(request, found, replayed, did, _power(request, found, replayed), predictor, out, as_json=as_json)
 
 
-def _replay(request: ReplayRequest, found: ReplayInput, runtimes: str) -> tuple[Replayed, DaemonReplay | None]:
+def _replay(
+    request: ReplayRequest, found: ReplayInput, predictor: OnlineRunTimes | None
+) -> tuple[Replayed, DaemonReplay | None]:
     """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
     jobs, machine, policy = found.jobs, found.machine, request.policy.policy
     with print_policy_traceback(), Progress(jobs) as progress:
@@ -118,11 +120,12 @@ def _replay(request: ReplayRequest, found: ReplayInput, runtimes: str) -> tuple[
             from .daemon_replay import replay_daemon
 
             assert found.cluster is not None
-            did = replay_daemon(policy, jobs, found.cluster, progress.at)
+            did = replay_daemon(policy, jobs, found.cluster, progress.at, predictor)
             return did.replayed, did
         return replay_under(
             policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
-            contention=request.contention, runtimes=runtimes, progress=progress.at, clock=time.perf_counter,
+            contention=request.contention, run_times=predictor or request.runtimes, progress=progress.at,
+            clock=time.perf_counter,
         ), None  # fmt: skip
 
 
@@ -144,13 +147,17 @@ def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _P
 
 def _report(
     request: ReplayRequest, found: ReplayInput, replayed: Replayed, did: DaemonReplay | None, power: _Power,
-    out: Path | None, *, as_json: bool,
+    predictor: OnlineRunTimes | None, out: Path | None, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
     track, joules, limit = power
     summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
     if did is not None:
         about["daemon"] = did.counts()
+    known = None if predictor is None else predictor.compared(~replayed.rejected)
+    about["runtimes"] = request.runtimes
+    if known is not None:
+        about["accuracy"] = {name: None if found is None else asdict(found) for name, found in known.items()}
     if out is not None:
         write_results(out, replayed, summary, about, track, joules)
     if as_json:
@@ -159,7 +166,7 @@ def _report(
     has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, found.cluster is None
     show_replay(
         Screen(), replayed, summary, request.policy.text, found.size_from, limit, has_limit=has_limit,
-        assumed=assumed, daemon=did.lines() if did else (),
+        assumed=assumed, runtimes=runtimes_line(request.runtimes, known), daemon=did.lines() if did else (),
     )  # fmt: skip
     if out is not None:
         note(f"the results are in {out}")

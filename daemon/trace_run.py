@@ -26,6 +26,7 @@ from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Submit
 from ..simulate.model.snapshot import JobState
 from ..simulate.model.workload import Workload
+from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
 from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
 from ..simulate.replay.queue_tables import DependencyTracker, stranded
 from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
@@ -39,8 +40,11 @@ from .report.metrics import Metrics
 from .state.journal import Journal
 from .state.queue import Entry, Submission
 
-#: A walltime says nothing about a model, so the guard does not judge forecasts made from it.
-_LIMIT = Provenance("default", note="the walltime")
+#: Neither a walltime nor a prediction says anything about a model, so the guard does not judge forecasts made from it.
+_KNOWN = {
+    WALLTIME: Provenance("default", note="the walltime"),
+    PREDICTED: Provenance("default", note="predicted from jobs that had ended"),
+}
 #: Virtual seconds without a start, an end or a submission after which the jobs that still wait are given up.
 PATIENCE_S = 3600.0
 #: Ended jobs that the journal may hold before they are dropped.
@@ -53,16 +57,19 @@ class TraceJobs:
     Args:
         workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
-        runtimes: what the planner may know, one of `shared_nodes.RUNTIMES`.
+        runtimes: what the planner may know, one of `known_run_times.RUNTIMES`.
+        predictor: predicts the run times, if they are `predicted`.
 
     Raises:
         ConfigError: a job has no walltime and the planner needs it, or its run time depends on a network; or the
             cluster takes any number of threads.
     """
 
-    def __init__(self, workload: Workload, cluster: Cluster, runtimes: str) -> None:
-        self.workload, self.cluster, self.runtimes = workload, cluster, runtimes
-        refuse_unknown_times(workload, walltimes=runtimes == "walltime")
+    def __init__(
+        self, workload: Workload, cluster: Cluster, runtimes: str, predictor: RunTimePredictor | None = None
+    ) -> None:
+        self.workload, self.cluster, self.runtimes, self._predictor = workload, cluster, runtimes, predictor
+        refuse_unknown_times(workload, walltimes=runtimes in _KNOWN)
         names = [str(name) for name in workload.more.get("name", workload.id).tolist()]
         if len(set(names)) < len(names):  # several traces
             names = [f"{name}.{row}" for row, name in enumerate(names)]
@@ -84,8 +91,10 @@ class TraceJobs:
             return None
         nodes, threads = shape
         told = self._truth[row] = self._profile(row, threads, float(self.workload.run_time[row]), Provenance())
-        if self.runtimes == "walltime":
-            told = self._profile(row, threads, walltime, _LIMIT)
+        if self.runtimes in _KNOWN:
+            seconds = self._predictor.expected(row) if self._predictor else None
+            seconds = walltime if seconds is None else min(seconds, walltime)
+            told = self._profile(row, threads, seconds, _KNOWN[self.runtimes])
         limit = None if math.isinf(walltime) else walltime
         return Job(self.names[row], told, nodes=nodes, memory=memory * threads, walltime=limit)
 
@@ -93,9 +102,11 @@ class TraceJobs:
         """Return what a job really needs, for the adapter that runs it."""
         return self._truth[self._rows[job.id]]
 
-    def forget(self, row: int) -> None:
-        """Drop what is kept of a job that has ended."""
+    def ended(self, row: int) -> None:
+        """Drop what is kept of a job that has ended, and learn its run time."""
         self._truth.pop(row, None)
+        if self._predictor:
+            self._predictor.ended(row)
 
     def _profile(self, row: int, threads: int, seconds: float, provenance: Provenance) -> Profile:
         moved, run_time = self.workload.more.get("volume"), float(self.workload.run_time[row])
@@ -286,7 +297,7 @@ class TraceRun:
         if entry.state is JobState.COMPLETED:
             self._dependencies.job_ended(row, self._next)
         self._adapter.forget(entry.key)
-        self._jobs.forget(row)
+        self._jobs.ended(row)
         self._ended += 1
         if self._ended % PRUNE_EVERY == 0:
             self._journal.prune(self._now)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.replay.policies import is_python_policy, needs_nodes, parse, parse_python_policy, text_of
+from ..simulate.replay.known_run_times import ALLOWED, RUNTIMES, why_not_known
+from ..simulate.replay.policies import Own, is_python_policy, needs_nodes, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
@@ -55,11 +56,13 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
         "machines": lambda value: _each_once(listed(lambda part: _machine(part, folder), least=1)(value)),
         "policies": lambda value: _policies(value, folder),
         "seeds": _seeds,
+        "runtimes": lambda value: _each_once(listed(lambda one: one_of(one, RUNTIMES), least=1)(value)),
     }
     parts: dict[str, Any] = build(dict, table, data, ("workloads", "policies"))
     parts["traces"] = parts.pop("workloads")
     sweep = Sweep(source, **parts)
     _refuse_alike(sweep)
+    _refuse_unknown(sweep)
     if len(sweep) > MOST_RUNS:
         raise bad(f"the sweep has {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
     return sweep
@@ -133,6 +136,13 @@ def _refuse_alike(sweep: Sweep) -> None:
     if choosing and alike:
         what = f"{text_of(choosing[0])} chooses among cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
         raise bad(what, "cluster files, with their cores as resources", key="machines")
+
+
+def _refuse_unknown(sweep: Sweep) -> None:
+    """Raise ConfigError if a policy cannot know the run times that the sweep varies."""
+    for policy, runtimes in product(sweep.policies, sweep.runtimes):
+        if not isinstance(policy, Own) and (why := why_not_known(policy, runtimes)):
+            raise bad(f"{runtimes}, with {text_of(policy)}: {why}", ALLOWED, key="runtimes")
 
 
 def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:

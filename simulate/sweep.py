@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
+from .replay.known_run_times import WALLTIME
 from .replay.policies import Own, Placing, Policy, text_of
 from .replay.policy_options import Amount, Sharing
 from .replay.select import Select
@@ -57,10 +58,11 @@ class Sweep:
     #: Numbers of processors, or cluster files; None = the size that the trace states.
     machines: tuple[int | Site | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)  # seeds of random policies and models
+    runtimes: tuple[str, ...] = (WALLTIME,)  # what the policies know of run times, of `known_run_times.RUNTIMES`
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        each = len(self.machines) * len(self.policies) * len(self.seeds)
+        each = len(self.machines) * len(self.policies) * len(self.seeds) * len(self.runtimes)
         return sum(len(trace.loads) for trace in self.traces) * each
 
 
@@ -74,6 +76,7 @@ class Run:
     machine: int | Site | None
     policy: Chosen
     seed: int
+    runtimes: str = WALLTIME
 
     @property
     def select(self) -> Select:
@@ -85,8 +88,9 @@ def runs(sweep: Sweep) -> Iterator[Run]:
     """Yield all runs of a sweep in its order."""
     numbers = count()
     for trace in sweep.traces:
-        for load, machine, policy, seed in product(trace.loads, sweep.machines, sweep.policies, sweep.seeds):
-            yield Run(next(numbers), trace, load, machine, policy, seed)
+        each = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.seeds)
+        for load, machine, policy, runtimes, seed in each:
+            yield Run(next(numbers), trace, load, machine, policy, seed, runtimes)
 
 
 #: Column -> field of Select; present if some workload of the sweep sets it.
@@ -99,7 +103,8 @@ def columns(sweep: Sweep) -> tuple[str, ...]:
         name for name, key in _SELECTING.items() if any(_limit_of(trace, key) is not None for trace in sweep.traces)
     ]
     options = dict.fromkeys(f"policy_{name}" for policy in sweep.policies for name in options_of(policy))
-    return ("run", "workload", *given, "load", "machine", "policy", *options, "seed")
+    known = ("runtimes",) if sweep.runtimes != (WALLTIME,) else ()
+    return ("run", "workload", *given, "load", "machine", "policy", *options, *known, "seed")
 
 
 def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
@@ -111,6 +116,7 @@ def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
         "machine": AS_TRACED if run.machine is None else str(run.machine),
         "policy": text_of(run.policy),
         "seed": run.seed,
+        "runtimes": run.runtimes,
     }
     found |= {name: _limit_of(run.trace, key) for name, key in _SELECTING.items()}
     found |= {f"policy_{name}": value for name, value in options_of(run.policy).items()}
@@ -234,5 +240,5 @@ def identity(run: Run, policy: str, contents: dict[str, str], version: str, numb
     site = run.machine
     machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
     trace = [contents[run.trace.file], run.trace.skip_invalid]
-    parts = [version, numbers, *trace, select, machine, policy, run.seed]
+    parts = [version, numbers, *trace, select, machine, policy, run.seed, run.runtimes]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

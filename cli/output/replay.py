@@ -16,11 +16,12 @@ from ...profiles.prediction.predictors import LIMIT
 from .text import Column, Screen, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.progress import Progress as Bar
 
     from ...profiles.prediction.evaluate import Evaluation, Score
+    from ...profiles.prediction.online_run_times import Accuracy
     from ...simulate.model.workload import Workload
     from ...simulate.replay.energy import LimitOutcome
     from ...simulate.replay.metrics import Summary
@@ -32,7 +33,7 @@ PATIENCE_S = 2.0
 
 def show_replay(
     screen: Screen, replayed: Replayed, summary: Summary, policy: str, size_from: str, limit: LimitOutcome | None,
-    *, has_limit: bool, assumed: bool, daemon: Sequence[str] = (),
+    *, has_limit: bool, assumed: bool, runtimes: str = "", daemon: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print the summary of a replay.
 
@@ -45,6 +46,7 @@ def show_replay(
         limit: use of an energy or power limit.
         has_limit: the policy has a limit.
         assumed: the power of the machine is an assumption.
+        runtimes: what the policy knew of run times, if not the walltimes.
         daemon: what the daemon did, if it decided.
     """
     jobs = replayed.workload
@@ -72,6 +74,7 @@ def show_replay(
         lines.append(("network", f"the run time of {count(placed, 'job')} depends on placement and on other traffic"))
     if jobs.left_out:
         lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
+    lines.append(("run times", runtimes))
     lines += zip(("daemon", *[""] * len(daemon)), daemon, strict=False)
     spent = summary.simulation_time
     rate = f", {summary.nb_jobs / spent:,.0f} jobs/s" if spent > 0 else ""
@@ -79,6 +82,23 @@ def show_replay(
     for name, text in lines:
         if text:
             screen.put(*hanging(f"{name:<12}", text, screen.cells))
+
+
+def runtimes_line(runtimes: str, known: Mapping[str, Accuracy | None] | None) -> str:
+    """Return what a policy knew of run times and how accurate it was; "" for walltimes.
+
+    Args:
+        runtimes: one of `known_run_times.RUNTIMES`.
+        known: accuracy of predictions and walltimes, if run times were predicted.
+    """
+    if known is None:
+        return "actual: known at the submission" if runtimes == "actual" else ""
+    of = [(name, found) for name, found in known.items() if found is not None]
+    return "; ".join(
+        f"{name}: {found.median_factor:,.2f} times off in the median, {percent(found.within_20_percent)} within 20 %, "
+        f"{percent(found.too_low)} too low"
+        for name, found in of
+    )
 
 
 def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:

@@ -56,7 +56,7 @@ def show_sweep(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None
         same: the columns that define a case: workload, selection of jobs, load.
     """
     found = cases([row for row in rows if row["status"] == "done"], same)
-    vary = [name for name in ("machine", "seed") if len({row[name] for row in rows}) > 1]
+    vary = [name for name in ("machine", "runtimes", "seed") if len({row.get(name) for row in rows}) > 1]
     differing = [name for name in same[1:] if len({row[name] for row in rows}) > 1]
     for case in found[:MOST_CASES]:
         words = [f"{name} {_word(case[0][name])}" for name in differing if case[0][name] is not None]

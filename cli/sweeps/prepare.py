@@ -168,7 +168,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
             trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
             source=own[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
-            cluster=place.cluster if needs_nodes(run.policy) else None,
+            cluster=place.cluster if needs_nodes(run.policy) else None, runtimes=run.runtimes,
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)
@@ -215,7 +215,7 @@ def check(prepared: Prepared, todo: Iterable[Task], pool: WorkerPool) -> set[Kin
         """Return what decides whether the jobs of a task can be replayed."""
         run, depends = runs[task.identity], task.abilities != Abilities()
         machine = run.machine if depends else task.machine is None
-        return task.trace, replace(task.select, load=1.0), machine, demanded(run.policy)
+        return task.trace, replace(task.select, load=1.0), machine, demanded(run.policy), run.runtimes
 
     each = list({content(task): task for task in todo}.values())
     answers = {task.identity: answer for found in pool.each(kind_of, each) for task, answer in found}

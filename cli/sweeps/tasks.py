@@ -19,10 +19,12 @@ from typing import Any, NamedTuple, cast
 from ... import __version__
 from ...formats.user_policy import load_policy
 from ...formats.workloads import read_workload
+from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
 from ...simulate.replay.any_policy import replay_under
+from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ...simulate.replay.machine import Machine
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.policies import Placing, Policy, parse, parse_python_policy
@@ -159,6 +161,7 @@ class Task:
         source: what is in the file of a policy of a user's own.
         abilities: of the machine, where the trace's run times depend on them.
         cluster: whose cores the machine has, where its tasks contend.
+        runtimes: what the policy knows of run times.
     """
 
     identity: str
@@ -171,6 +174,7 @@ class Task:
     source: bytes | None = None
     abilities: Abilities = field(default_factory=Abilities)
     cluster: Cluster | None = None
+    runtimes: str = WALLTIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +220,13 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
     policy = parse(task.policy) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
-    refuse_jobs(policy, jobs, _machine(task, jobs))
-    return Kind(jobs.programs is not None, jobs.dependencies is not None)
+    known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
+    refuse_jobs(policy, known, _machine(task, jobs))
+    if task.runtimes == PREDICTED and jobs.programs is not None:
+        raise ConfigError(
+            task.trace.path, "run times", "they depend on the network, so they are not predicted", WALLTIME
+        )
+    return Kind(jobs.programs is not None, jobs.dependencies is not None or task.runtimes == PREDICTED)
 
 
 def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
@@ -231,7 +240,10 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     machine, policy = _machine(task, jobs), _policy(task)
-    replayed = replay_under(policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter)
+    replayed = replay_under(
+        policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter,
+        run_times=OnlineRunTimes(jobs) if task.runtimes == PREDICTED else task.runtimes,
+    )  # fmt: skip
     return asdict(summarise(replayed, machine.powers))
 
 

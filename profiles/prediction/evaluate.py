@@ -124,11 +124,22 @@ def traced(workload: Workload, need: str = "run-time") -> TracedJobs:
     limits = _recorded(more, wanted, len(workload), even_alike=True) * unit
     waits = more.get("wait_time", np.full(len(workload), -1.0))
     ended = workload.submit_time + np.maximum(waits, 0.0) + workload.run_time
-    columns = {**more, "size": workload.size, "walltime": more.get("requested_time")}
+    jobs = submitted_jobs(workload, limits, more.get("requested_time"))
+    return TracedJobs(jobs, workload.submit_time, ended, values, int((waits < 0).sum()))
+
+
+def submitted_jobs(workload: Workload, limits: Array, walltimes: Array | None) -> list[SubmittedJob]:
+    """Return the jobs of a workload as they are submitted.
+
+    Args:
+        workload: the jobs.
+        limits: users' limits of what is predicted; nan = none.
+        walltimes: requested times, seconds; below 0 = unknown.
+    """
+    columns = {**workload.more, "size": workload.size, "walltime": walltimes}
     traits = zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True)
     asked = (None if np.isnan(limit) else limit for limit in limits.tolist())
-    jobs = [SubmittedJob(own, limit) for own, limit in zip(traits, asked, strict=True)]
-    return TracedJobs(jobs, workload.submit_time, ended, values, int((waits < 0).sum()))
+    return [SubmittedJob(own, limit) for own, limit in zip(traits, asked, strict=True)]
 
 
 def _recorded(more: Mapping[str, Array], name: str, jobs: int, *, even_alike: bool = False) -> Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from ..errors import ConfigError
 from ..model.cluster import Cluster
 from ..model.workload import Workload
 from .contended import replay_contended
+from .known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor
 from .machine import Machine
 from .policies import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from .replay import Replayed, replay
@@ -25,7 +27,7 @@ def replay_under(
     seed: int = 0,
     decision_time: float | None = 0.0,
     contention: bool = False,
-    runtimes: str = "walltime",
+    run_times: str | RunTimePredictor = WALLTIME,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -39,7 +41,7 @@ def replay_under(
         seed: of random choices.
         decision_time: see `replay`.
         contention: jobs on one node slow each other down, also under a queue policy.
-        runtimes: what the policy may know, one of `shared_nodes.RUNTIMES`; without contention, walltimes.
+        run_times: what the policy knows, see `replay`; no predictions where jobs share nodes.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -51,18 +53,21 @@ def replay_under(
         assert cluster is not None
         return replay_contended(jobs, cluster, policy, seed=seed, **show)
     on_nodes = contention or needs_nodes(policy)
+    if on_nodes and not isinstance(run_times, str):
+        raise ConfigError("runtimes", "", f"{PREDICTED}, on nodes that jobs share", f"{WALLTIME}, {ACTUAL}")
     if on_nodes and decision_time == 0.0 and is_compiled(policy, jobs):
         assert cluster is not None
         return replay_on_nodes(
-            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=runtimes, seed=seed, **show
+            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=cast(str, run_times), seed=seed, **show
         )
     if on_nodes:
         assert cluster is not None
         chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
         return replay_queue_on_nodes(
-            jobs, cluster, chosen, runtimes=runtimes, seed=seed, decision_time=decision_time, **show
+            jobs, cluster, chosen, runtimes=cast(str, run_times), seed=seed, decision_time=decision_time, **show
         )
     return replay(
         jobs, machine.processors, cast("Policy | QueuePolicy", policy), seed=seed, groups=machine.groups,
-        powers=machine.powers, network=machine.network, decision_time=decision_time, **show,
+        powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,
+        **show,
     )  # fmt: skip

@@ -44,6 +44,8 @@ ORDERS = {
 CHANGING = {"wfp3": 1, "unicep": 2}
 #: The order that depends on the submit time, with its code.
 SUBMITTED = {"f1": 3}
+#: The order that depends on nothing but the walltime, with its code; used if run times are predicted.
+BY_WALLTIME = {"sjf": 4}
 
 
 def f1_keys(walltime: Array, size: Array, since: Array) -> Array:
@@ -71,25 +73,28 @@ _KEYS: dict[str, Callable[[Workload, int], Array]] = {
 }
 
 
-def dynamic_order(jobs: Workload, order: str) -> int:
+def dynamic_order(jobs: Workload, order: str, *, predicted: bool = False) -> int:
     """Return the kernels' code of an order that must be evaluated during the run; 0 if ranks suffice.
 
     Args:
         jobs: the workload.
         order: a key of ORDERS.
+        predicted: walltimes are replaced by predictions, which are not known before the run.
     """
-    return CHANGING.get(order, 0) if jobs.dependencies is None else (CHANGING | SUBMITTED).get(order, 0)
+    late = SUBMITTED | BY_WALLTIME if predicted else {} if jobs.dependencies is None else SUBMITTED
+    return (CHANGING | late).get(order, 0)
 
 
-def ranks(jobs: Workload, order: str, seed: int) -> Array:
+def ranks(jobs: Workload, order: str, seed: int, *, predicted: bool = False) -> Array:
     """Return the rank of each job; its position in the workload if the order is evaluated during the run.
 
     Args:
         jobs: the workload.
         order: a key of ORDERS.
         seed: seed of the random order.
+        predicted: see `dynamic_order`.
     """
-    if order not in _KEYS or dynamic_order(jobs, order):
+    if order not in _KEYS or dynamic_order(jobs, order, predicted=predicted):
         return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
     return ranked_by(jobs, _KEYS[order](jobs, seed))
 

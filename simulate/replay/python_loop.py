@@ -2,6 +2,7 @@
 
 Rule: the instants are those of `replay`: all ends, then all submissions, then one call. A job of zero run time ends at
 the instant at which it starts, and another call follows.
+With predicted run times, a running job that outlasts its expected end is an instant, too.
 If deciding takes time, the decisions of a call at t that took d seconds are applied at t + d, after the ends and
 submissions of that instant. Ends and submissions in between are shown at the next call, which then follows at once: a
 policy is never called while it decides. If d is zero, or too small to change the clock, decisions are applied at t.
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -19,15 +22,16 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ConfigError
-from ..kernels.queue.tables import PIECE
+from ..kernels.queue.tables import INCREMENTS_S, PIECE
 from ..model.workload import LONGEST, Workload
 from . import slices
 from .intervals import Interval
+from .known_run_times import Predictions
 from .machine import Machine
 from .policy_calls import PolicyCalls
 from .queue_tables import DependencyTracker, stranded
 from .replay_result import Replayed, without_switches
-from .user_policy import FreeNodes, Job, Need, QueuePolicy, Running, Start
+from .user_policy import FreeNodes, Job, Need, NodeJob, QueuePolicy, Running, Start
 
 
 class Loop(Protocol):
@@ -60,6 +64,7 @@ class Loop(Protocol):
 
 def replay_with_python_policy(
     workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
+    predictions: Predictions | None,
     clock: Callable[[], float], progress: Callable[[float], None],
 ) -> Replayed:  # fmt: skip
     """Replay a workload under a Python policy. O(jobs x log running), plus the time of the policy.
@@ -69,6 +74,7 @@ def replay_with_python_policy(
         machine: the machine.
         policy: the policy to call.
         decision_time: simulated seconds that each call takes, 0 or more; None: its duration by `clock`.
+        predictions: of the run times; None: the policy sees walltimes.
         clock: returns seconds.
         progress: called now and then with the simulated time.
 
@@ -77,7 +83,8 @@ def replay_with_python_policy(
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
     began = clock()
-    return drive(_Loop(workload, machine, policy), began, decision_time=decision_time, clock=clock, progress=progress)
+    loop = _PredictedLoop(workload, machine, policy, predictions) if predictions else _Loop(workload, machine, policy)
+    return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
 
 
 def drive(
@@ -116,6 +123,8 @@ def drive(
 
 class _Loop(PolicyCalls):
     """The state of the replay; its snapshot shows the policy what a scheduler can know."""
+
+    make_job: Callable[..., Job] = Job
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
         name = f"{type(policy).__module__}:{type(policy).__qualname__}"
@@ -173,7 +182,7 @@ class _Loop(PolicyCalls):
 
     def _submit(self, number: int, now: float) -> None:
         ids, sizes, walls, users = self.columns
-        job = Job(number, ids[number], sizes[number], walls[number], now, users[number])
+        job = self.make_job(number, ids[number], sizes[number], walls[number], now, users[number])
         if job.size > self.processors:
             self.rejected[number] = True
         else:
@@ -233,3 +242,50 @@ class _Loop(PolicyCalls):
             np.array(pieces, PIECE), begins, counts,
             simulation_time=seconds, instants=instants, **without_switches(start),
         )  # fmt: skip
+
+
+class _PredictedLoop(_Loop):
+    """The replay of jobs whose run times are predicted: the policy sees the predictions as walltimes."""
+
+    make_job = partial(NodeJob, predicted=True)
+
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions) -> None:
+        super().__init__(workload, machine, policy)
+        self.predictions, self.walltimes = predictions, workload.walltime.copy()
+        self.outlasted: dict[int, tuple[int, Running]] = {}  # corrections of a running job, and what is shown of it
+        self.unlearned: list[int] = []
+
+    def _columns(self) -> dict[str, Array]:
+        found = super()._columns()
+        return found | {"walltime": self.walltimes[found["number"]]}
+
+    def next_time(self) -> float:
+        """Return the time of the next event, or of the next expected end that a job outlasts."""
+        time = super().next_time()
+        return min(time, self.untils[0]) if self.untils else time
+
+    def advance_to(self, now: float) -> None:
+        """Predict the jobs of this instant, process its ends and submissions, and move the ends that have passed."""
+        if self.submit_times[self.next] == now:
+            self.predictions.learn(self.unlearned, self.finish)
+            self.unlearned.clear()
+            for number, expected in self.predictions.submitted_with(self.next).items():
+                self.walltimes[number] = self.columns[2][number] = expected
+        super().advance_to(now)
+        while self.untils and self.untils[0] <= now:
+            self._move_first_end(now)
+
+    def _move_first_end(self, now: float) -> None:
+        shown = self.running.pop(0)
+        del self.untils[0]
+        number, began = shown.job.number, shown.start_time
+        times = self.outlasted[number][0] if number in self.outlasted else 0
+        until = began + min(now - began + INCREMENTS_S[times], self.predictions.limits[number])
+        self.outlasted[number] = times + 1, replace(shown, until=until)
+        self.add_running(self.outlasted[number][1])
+        self.woken = True
+
+    def end(self, ended: Running) -> None:
+        """Take a running job away, and note it for the predictor."""
+        self.unlearned.append(ended.job.number)
+        super().end(self.outlasted.pop(ended.job.number, (0, ended))[1])

@@ -45,6 +45,7 @@ class Setting:
     groups: Sequence[tuple[int, int]] = ()  # first and last resource of each cluster of the machine
     powers: Powers | MixedPowers | None = None  # of the resources; None if not known
     decision_time: float = 0.0  # simulated seconds that each decision takes, 0 or more
+    predicted: bool = False  # run times are predicted at the submissions; only for EASY and strict order
 
     def network_tables(self, rows: int | None = None) -> dict[str, Array]:
         """Return the tables of the network, if any; `rows` as in the function of this name."""
@@ -54,10 +55,10 @@ class Setting:
 def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
     """Return the tables of EASY backfilling or strict order."""
     workload, machine, decision_time = setting.workload, setting.machine, setting.decision_time
-    size, order = len(workload), dynamic_order(workload, policy.order)
+    size, order = len(workload), dynamic_order(workload, policy.order, predicted=setting.predicted)
     levels = tables.tree_levels(max(size, 1))
     most = min(size, machine) + 1
-    rich = decision_time > 0.0 or workload.dependencies is not None
+    rich = decision_time > 0.0 or workload.dependencies is not None or setting.predicted
     kind: type[QueueTables] = Networked if setting.network else RichReplay if rich else Replay
     world = kind(
         {
@@ -73,6 +74,7 @@ def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
             "free": (-(-machine // 64),),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
+            **dict.fromkeys(("expected", "ended"), (size + 1 if setting.predicted else 0,)),
             "decided": (most if decision_time > 0.0 else 1,),
             "count": (tables.CELLS,),
             "clock": (tables.CLOCKS,),
@@ -167,9 +169,12 @@ def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservativ
     jobs = world.jobs[: len(workload)]
     jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
     jobs["run"] = np.minimum(workload.run_time, workload.walltime)
-    jobs["rank"] = ranks(workload, policy.order, setting.seed)
+    jobs["rank"] = ranks(workload, policy.order, setting.seed, predicted=setting.predicted)
+    if setting.predicted:
+        world.expected["limit"][: len(workload)], jobs["wall"] = workload.walltime, np.nan
     world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
-    world.count[tables.MACHINE], world.count[tables.ORDER] = machine, dynamic_order(workload, policy.order)
+    order = dynamic_order(workload, policy.order, predicted=setting.predicted)
+    world.count[tables.MACHINE], world.count[tables.ORDER] = machine, order
     world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
     if machine % 64:
         world.free[-1] = (1 << machine % 64) - 1

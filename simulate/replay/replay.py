@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from . import power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
+from .known_run_times import ACTUAL, PREDICTED, Predictions, RunTimePredictor, why_not_known, with_actual_walltimes
+from .known_run_times import ALLOWED as KNOWN
 from .machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from .network_tables import network_for
 from .policies import Conservative, Contending, Easy, Policy, Saving, Strict
@@ -31,6 +34,7 @@ from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, without_switches
+from .uncompiled import uncompiled
 from .user_policy import QueuePolicy
 
 #: Largest number of resources of a machine.
@@ -48,6 +52,7 @@ def replay(
     powers: Powers | MixedPowers | None = TAURUS_POWERS,
     network: Callable[[], Network] | None = None,
     decision_time: float | None = 0.0,
+    run_times: str | RunTimePredictor = "walltime",
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -66,34 +71,55 @@ def replay(
         network: makes the network between the resources, for jobs whose run times depend on it.
         decision_time: simulated seconds that each decision takes, see `python_loop`; for EASY, strict order, and Python
             policies. None, for Python policies only: as long as the call took by `clock`.
+        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions,
+            conservative backfilling is replayed by its Python form.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
     Raises:
-        ConfigError: `machine` is out of range, or the policy does not allow `decision_time`; see also `network_for`.
+        ConfigError: `machine` is out of range, or the policy does not allow `decision_time` or `run_times`; see also
+            `network_for`.
         PolicyError: see `python_loop.replay_with_python_policy`.
     """
     if not 1 <= machine <= LARGEST:
         raise ConfigError("machine", "", f"{machine} resources", f"1 to {LARGEST}")
+    if run_times == ACTUAL:
+        done = replay(
+            with_actual_walltimes(workload), machine, policy, seed=seed, groups=groups, powers=powers, network=network,
+            decision_time=decision_time, progress=progress, clock=clock,
+        )  # fmt: skip
+        return replace(done, workload=workload)
     net = network_for(workload, machine, policy, network)
+    predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
+    if predictions is not None:
+        why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
+        if why:
+            raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
+        if isinstance(policy, Conservative):
+            queue_tables.check_walltimes(workload, policy)
+            policy = uncompiled(policy, seed)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
-            workload, whole, policy, decision_time=decision_time, clock=clock, progress=progress
-        )
+            workload, whole, policy, decision_time=decision_time, predictions=predictions, clock=clock,
+            progress=progress,
+        )  # fmt: skip
     if not takes_time(policy, decision_time):
         what = "as measured" if decision_time is None else f"{decision_time:g}"
         raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
     decision_s = decision_time or 0.0
-    rich = decision_s > 0.0 or workload.dependencies is not None
+    rich = decision_s > 0.0 or workload.dependencies is not None or predictions is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
-    world = _tables(Setting(workload, machine, seed, net, groups, powers, decision_s), policy)
+    setting = Setting(workload, machine, seed, net, groups, powers, decision_s, predictions is not None)
+    world = _tables(setting, policy)
     began = slice_began = clock()
     size = slices.FIRST
     while (answer := kernel(world.address, size)) != tables.DONE:
         if answer == tables.GROW:
             world = queue_tables.grow(world)
         else:
+            if predictions is not None:
+                predictions.feed(world)
             size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
             progress(float(world.clock[tables.NOW]))
     spent = clock() - began
@@ -134,7 +160,7 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     Args:
         policy: the queue policy.
         networked: run times depend on where jobs run.
-        rich: jobs have dependencies, or decisions take time.
+        rich: jobs have dependencies, run times are predicted, or decisions take time.
     """
     if not isinstance(policy, Policy):
         return None

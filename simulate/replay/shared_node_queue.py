@@ -20,6 +20,7 @@ from ..kernels.mapping import layout
 from ..model.cluster import Cluster
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
+from .known_run_times import ACTUAL, WALLTIME
 from .node_policy_calls import NodePolicyCalls
 from .policies import Conservative, Easy, Strict, text_of
 from .policy_options import Sharing
@@ -35,7 +36,7 @@ def replay_queue_on_nodes(
     cluster: Cluster,
     policy: Easy | Strict | Conservative | QueuePolicy,
     *,
-    runtimes: str = "walltime",
+    runtimes: str = WALLTIME,
     seed: int = 0,
     decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
@@ -47,7 +48,7 @@ def replay_queue_on_nodes(
         workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
         policy: the queue policy.
-        runtimes: what the policy may know, one of `shared_nodes.RUNTIMES`.
+        runtimes: what the policy may know, WALLTIME or ACTUAL.
         seed: of a random order.
         decision_time: see `python_loop.replay_with_python_policy`.
         progress: called now and then with the simulated time.
@@ -73,7 +74,7 @@ class _Loop(NodePolicyCalls):
 
     def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
         self.workload, self.cluster = workload, cluster
-        self.world, self.fits, threads = tables_of(workload, cluster, "actual")
+        self.world, self.fits, threads = tables_of(workload, cluster, ACTUAL)
         self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
@@ -81,7 +82,7 @@ class _Loop(NodePolicyCalls):
         needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
         super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, self._columns)
         count = len(workload)
-        told = workload.run_time if runtimes == "actual" else workload.walltime
+        told = workload.run_time if runtimes == ACTUAL else workload.walltime
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         nodes = world.classes["nodes"].tolist()
         sizes = (world.classes["nodes"] * threads).tolist()

@@ -24,14 +24,13 @@ from ..model.cluster import Cluster
 from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from . import slices
+from .known_run_times import ACTUAL, WALLTIME
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
 from .policies import Easy, OnNodes, Strict, dynamic_order, ranks
 from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernel.
 KERNEL = "mapping.entry"
-#: What a policy may know of run times: the walltime that a user asks for, or the time that a job takes.
-RUNTIMES = ("walltime", "actual")
 #: Shortest run time that is simulated, seconds.
 SHORTEST_S = 1e-6
 _PAUSED = 3.0
@@ -43,7 +42,7 @@ def replay_on_nodes(
     cluster: Cluster,
     policy: OnNodes | Easy | Strict,
     *,
-    runtimes: str = "walltime",
+    runtimes: str = WALLTIME,
     seed: int = 0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
@@ -58,7 +57,7 @@ def replay_on_nodes(
         workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
         policy: one that `is_compiled`.
-        runtimes: what the policy may know, one of RUNTIMES.
+        runtimes: what the policy may know, WALLTIME or ACTUAL.
         seed: of a random order.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
@@ -67,8 +66,8 @@ def replay_on_nodes(
         ConfigError: a run time is not known, or a walltime that the policy needs; or the nodes take any number of
             threads.
     """
-    known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else "actual"
-    refuse_unknown_times(workload, walltimes=known == "walltime")
+    known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
+    refuse_unknown_times(workload, walltimes=known == WALLTIME)
     world, fits, threads = tables_of(workload, cluster, known)
     if not isinstance(policy, OnNodes):
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
@@ -98,7 +97,7 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
     Args:
         workload: the jobs.
         cluster: the nodes.
-        runtimes: what forecasts may know, one of RUNTIMES.
+        runtimes: what forecasts may know, WALLTIME or ACTUAL.
     """
     template, size, kinds = template_of(cluster), len(workload), len(cluster.types)
     shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
@@ -109,7 +108,7 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
     run, split = np.maximum(workload.run_time, SHORTEST_S), template.split
     classes = np.zeros(size, layout.CLASS)
     classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
-    classes["told"] = 1.0 if runtimes == "actual" else np.maximum(workload.walltime, SHORTEST_S) / run
+    classes["told"] = 1.0 if runtimes == ACTUAL else np.maximum(workload.walltime, SHORTEST_S) / run
     classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
     groups = np.zeros(size, layout.GROUP)
     groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
@@ -183,7 +182,7 @@ def _backfilling(
     for name in world.shapes.keys() - {"tree", "ends", "later", "queues"}:
         getattr(found, name)[...] = getattr(world, name)
     found.nodes["limit"], found.clock[layout.SHARE] = cores, bound or math.inf
-    asked = workload.walltime if runtimes == "walltime" else workload.run_time
+    asked = workload.walltime if runtimes == WALLTIME else workload.run_time
     found.jobs["queue"], found.jobs["asked"] = 0, asked
     held = np.asarray(world.classes["threads"] * world.classes["nodes"], np.int64)
     found.jobs["key"] = ranks(replace(workload, walltime=asked, size=held), policy.order, seed)

@@ -160,7 +160,7 @@ class Reserving:
         new = [*queue] if self._arranged else [*now.submitted]
         self._arranged, self._loose = (
             False,
-            self._loose or any(_end(it.start_time, it.job) > now.time for it in now.ended),
+            self._loose or any(max(it.until, _end(it.start_time, it.job)) > now.time for it in now.ended),
         )
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]

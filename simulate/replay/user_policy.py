@@ -32,7 +32,8 @@ class Job:
         user: the user; None if the workload has none.
 
     `nodes`: over how many nodes the resources are spread evenly; the machine of a replay is one node. `predicted`:
-    whether the user gave no walltime, so that it is a predicted run time, after which nothing is killed.
+    whether `walltime` is a predicted run time, after which nothing is killed: in a plan without a given one, and in a
+    replay with predictions.
     """
 
     number: int
@@ -47,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeJob(Job):
-    """A job of a plan, which runs on whole nodes or parts of them; see `Job`."""
+    """A job of a plan, which runs on whole nodes or parts of them, or of a replay with predictions; see `Job`."""
 
     nodes: int = 1  # type: ignore[misc]
     predicted: bool = False  # type: ignore[misc]
@@ -60,7 +61,8 @@ class Running:
     Args:
         job: the job.
         start_time: seconds.
-        until: start time plus walltime, seconds: its latest end.
+        until: start time plus walltime, seconds: its latest end. If it is `predicted`, its expected end; in a replay, a
+            job that outlasts that is shown with a later one, and the policy is called then.
         resources: first and last of each interval of its resources, ascending.
     """
 

@@ -64,7 +64,16 @@ def test_json_says_what_the_daemon_did(folder: Path, capsys: pytest.CaptureFixtu
     found = json.loads(capsys.readouterr().out)
     assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (12, "daemon:slf", 0)
     assert found["daemon"]["runtimes"] == "actual" and found["daemon"]["plans"].keys() == {"slf"}
+    assert found["runtimes"] == "actual" and "accuracy" not in found
     assert found["daemon"]["failures"] == {} and set(found["inputs"]) == {"trace.swf", "large.yaml", "slf.yaml"}
+
+
+def test_the_daemon_plans_with_predictions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "trace.swf", "--daemon", "slf.yaml", "--runtimes", "predicted", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["daemon"]["runtimes"] == found["runtimes"] == "predicted"
+    predicted, walltime = (found["accuracy"][name] for name in ("predicted", "walltime"))
+    assert predicted["jobs"] == walltime["jobs"] == 54 and predicted["too_low"] > walltime["too_low"] == 0.0
 
 
 BUG = "def decide(simulation, request):\n    raise LookupError('a bug of production')\n"
@@ -114,8 +123,7 @@ def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
         (["--daemon", "slf.yaml", "--procs", "8"], 64, "'--procs': not together with --daemon"),
         (["--daemon", "slf.yaml", "--resource", "node"], 64, "'--resource': not together with --daemon"),
         (["--daemon", "slf.yaml", "--seed", "1"], 64, "'--seed': not together with --daemon"),
-        (["--daemon", "slf.yaml", "--runtimes", "guess"], 64, "allowed: walltime, actual"),
-        (["--runtimes", "actual"], 64, "'--runtimes': only with --daemon"),
+        (["--daemon", "slf.yaml", "--runtimes", "guess"], 64, "allowed: walltime, predicted, actual"),
         (["--daemon", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
         (["--daemon", "wrong.yaml"], 1, "wrong.yaml: policy: found 'fastest' (allowed: 'lookahead', 'mom'"),
         (["--daemon", "slf.yaml", "-c", "nowhere.yaml"], 1, "nowhere.yaml"),

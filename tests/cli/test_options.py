@@ -125,7 +125,10 @@ def complete(line: str) -> set[str]:
     ("line", "offered"),
     [
         ("pilotfish plan --policy s", {"slf", "strict"}),
-        ("pilotfish simulate --policy ", {"easy", "conservative", "strict", "pairs", "nodes"}),
+        (
+            "pilotfish simulate --policy ",
+            {"easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg"},
+        ),
         ("pilotfish plan --engine ", {"fluid", "interval"}),
         ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),
         ("pilotfish generate lublin --kind b", {"both", "batch"}),

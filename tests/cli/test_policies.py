@@ -54,7 +54,10 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
             ["simulate", "t.swf", "-c", "c.yaml", "--contention", "-p", "easy+opportunistic"],
             "'--contention': not together with easy+opportunistic (allowed: easy, strict, conservative,",
         ),
-        (["simulate", "t.swf", "--runtimes", "actual"], "only with --daemon, --contention, let and mom"),
+        (
+            ["simulate", "t.swf", "-c", "c.yaml", "-p", "mom", "--runtimes", "predicted"],
+            "with mom: jobs share nodes (allowed:",
+        ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "pairs"],
             "'pairs' places each task of a rigid job on a core of its own",

@@ -55,6 +55,70 @@ def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.Captu
     assert next(iter(found["inputs"].values())).startswith("sha256:")
 
 
+def test_the_summary_says_which_run_times_the_policy_knew(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {}
+    for known in ("walltime", "predicted", "actual"):
+        assert main(["simulate", str(trace), "--runtimes", known, "--json"]) == 0
+        found[known] = json.loads(capsys.readouterr().out)
+        assert found[known]["runtimes"] == known and ("accuracy" in found[known]) == (known == "predicted")
+        assert main(["simulate", str(trace), "--runtimes", known]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert ("run times " in said) == (known != "walltime")
+    accuracy = found["predicted"]["accuracy"]
+    assert accuracy["walltime"]["median_factor"] == 4.0 and accuracy["predicted"]["jobs"] == 36
+    assert accuracy["predicted"]["median_factor"] < 2.0 and accuracy["predicted"]["within_20_percent"] > 0.1
+    assert found["predicted"]["mean_waiting_time"] != found["walltime"]["mean_waiting_time"]
+    assert main(["simulate", str(trace), "--runtimes", "predicted"]) == 0
+    assert "% too low; walltime: 4.00 times off in the median, 0 % within 20 %" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["--runtimes", "guess"], "'guess' is not a kind of run time (allowed: walltime, predicted, actual)"),
+        (
+            ["--runtimes", "predicted", "-p", "easy+inertial"],
+            "it has energy-saving parts (allowed: walltime; actual, not with ",
+        ),
+        (
+            ["--runtimes", "predicted", "-p", "conservative:allocation=contiguous"],
+            "by allocation=contiguous (allowed: ",
+        ),
+        (
+            ["--runtimes", "predicted", "--decision-time", "1"],
+            "decisions take 1 s (allowed: ",
+        ),
+        (
+            ["--runtimes", "actual", "-p", "pairs"],
+            "actual, with pairs: run times depend on contention (allowed: walltime; ",
+        ),
+    ],
+    ids=["word", "saving", "allocation", "decision_time", "contention"],
+)
+def test_run_times_that_a_policy_cannot_know_are_a_usage_error(
+    trace: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", str(trace), *argv]) == 64
+    assert why in " ".join(capsys.readouterr().err.split())
+
+
+def test_predictions_reach_each_kind_of_policy(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also a policy of a user's own, which sees that its walltimes are predictions; and jobs without a request."""
+    (trace.parent / "mine.py").write_text(
+        "from pilotfish.api import Start\n\n\nclass Mine:\n    def decide(self, now):\n"
+        "        assert all(job.predicted and job.walltime <= 20.0 for job in now.waiting)\n"
+        "        return [Start(job) for job in now.waiting if job.size <= now.free][:1]\n"
+    )
+    for policy in ("strict:order=sjf", "conservative", f"{trace.parent}/mine.py:Mine"):
+        assert main(["simulate", str(trace), "-p", policy, "--runtimes", "predicted", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["nb_jobs_finished"] == 36
+    trace.write_text(TRACE.replace(" 20 -1 1 ", " -1 -1 1 "))
+    assert main(["simulate", str(trace), "--runtimes", "predicted"]) == 0
+    assert "40 jobs with no requested time; its run time is its walltime" in capsys.readouterr().err
+
+
 def test_the_start_date_of_a_trace_stays_with_the_results(tmp_path: Path) -> None:
     (tmp_path / "dated.swf").write_text(f"; UnixStartTime: 1346598124\n{TRACE}")
     assert main(["simulate", "-w", str(tmp_path / "dated.swf"), "--out", str(tmp_path / "run")]) == 0

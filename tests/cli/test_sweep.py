@@ -80,6 +80,20 @@ def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[
     ]  # fmt: skip
 
 
+def test_run_times_are_varied_as_simulate_knows_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = ["walltime", "predicted", "actual"]
+    write(folder, workloads=["a.swf"], machines=[8], policies=["easy:order=sjf", "conservative"], runtimes=known)
+    assert main(["sweep", "s.yaml", "--workers", "1"]) == 0
+    assert "easy:order=sjf, runtimes actual" in capsys.readouterr().out
+    found = rows(folder)
+    assert [row["runtimes"] for row in found] == 2 * known
+    for row in found:
+        assert main(["simulate", "a.swf", "-p", row["policy"], "--runtimes", row["runtimes"], "--json"]) == 0
+        alone = json.loads(capsys.readouterr().out)
+        assert float(row["mean_waiting_time"]) == alone["mean_waiting_time"]
+    assert len({row["mean_waiting_time"] for row in found}) > 3
+
+
 def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]

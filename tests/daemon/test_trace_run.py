@@ -16,6 +16,7 @@ from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
+from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
@@ -46,7 +47,7 @@ def workload_of(rows: list[Row], **more) -> Workload:
 def played(
     jobs: Workload, cluster: Cluster, policy: str = "slf", runtimes: str = "walltime", **changes
 ) -> DaemonReplay:
-    told = TraceJobs(jobs, cluster, runtimes)
+    told = TraceJobs(jobs, cluster, runtimes, OnlineRunTimes(jobs) if runtimes == "predicted" else None)
     options = Options(policy=policy, objective="turnaround", window=changes.pop("window", WINDOW), **changes)
     guard = Guard(bound=0.5, window=20, fallback="slf")
     run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard)
@@ -106,7 +107,7 @@ def law_no_core_twice(done: DaemonReplay) -> None:
 
 
 @pytest.mark.parametrize("policy", ["slf", "mom", "lookahead"])
-@pytest.mark.parametrize("runtimes", ["walltime", "actual"])
+@pytest.mark.parametrize("runtimes", ["walltime", "predicted", "actual"])
 def test_the_laws_of_any_schedule(policy: str, runtimes: str) -> None:
     @settings(max_examples=30)
     @given(rows_of(ANY), st.integers(1, 3))

@@ -18,15 +18,16 @@ from pilotfish.simulate.sweep import Run, Site, Sweep, Trace, columns, described
 SPECS = ("easy", "easy:order=sjf", "strict", "conservative:allocation=local")
 MACHINES = (None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
 SWEEPS = st.builds(
-    lambda loads, machines, specs, seeds: Sweep(
+    lambda loads, machines, specs, seeds, known: Sweep(
         "s.yaml",
         tuple(Trace(f"{i}.swf", f"workloads[{i}]", loads=tuple(each)) for i, each in enumerate(loads)),
-        tuple(map(parse, specs)), tuple(machines), tuple(range(seeds)),
+        tuple(map(parse, specs)), tuple(machines), tuple(range(seeds)), tuple(known),
     ),
     st.lists(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=1, max_size=3, unique=True), min_size=1, max_size=3),
     st.lists(st.sampled_from(MACHINES), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from(SPECS), min_size=1, max_size=3, unique=True),
     st.integers(1, 3),
+    st.lists(st.sampled_from(["walltime", "predicted", "actual"]), min_size=1, max_size=3, unique=True),
 )  # fmt: skip
 
 
@@ -34,7 +35,9 @@ SWEEPS = st.builds(
 def test_each_combination_is_one_run_and_workloads_stay_together(sweep: Sweep) -> None:
     found = list(runs(sweep))
     assert [run.number for run in found] == list(range(len(sweep)))
-    assert len({(run.trace.file, run.load, run.machine, run.policy, run.seed) for run in found}) == len(sweep)
+    assert len({(run.trace.file, run.load, run.machine, run.policy, run.seed, run.runtimes) for run in found}) == len(
+        sweep
+    )
     changes = sum(one.trace != other.trace for one, other in pairwise(found))
     assert changes == len(sweep.traces) - 1
     assert all(run.select.load == run.load for run in found)
@@ -66,7 +69,7 @@ def test_a_selection_is_a_column_only_if_set() -> None:
 def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
     part = make_dataclass("Part", [("t_idle", float, 300.0)], frozen=True)()
     whole = make_dataclass("Whole", [("order", str, "fcfs"), ("power", Any, part), ("none", Any, None)])()
-    assert options_of(whole) == {"order": "fcfs", "share": "any", "t_idle": 300.0}
+    assert options_of(whole) == {"order": "fcfs", "t_idle": 300.0}
     capped = options_of(parse("easy+powercap:cap=60%,begin=5"))
     assert capped == {"order": "fcfs", "share": "any", "cap": "60%", "begin": 5.0, "end": math.inf}
 
@@ -84,6 +87,7 @@ def known(run: Run = RUN, contents: dict[str, str] = CONTENTS, version: str = "1
     [
         known(replace(RUN, load=1.5)),
         known(replace(RUN, machine=8)),
+        known(replace(RUN, runtimes="actual")),
         known(replace(RUN, machine=Site("lab.yaml", whole_nodes=True))),
         known(replace(RUN, machine=None)),
         known(replace(RUN, policy=parse("easy:order=sjf"))),

@@ -2,6 +2,8 @@
 
 Rule: at each instant all ends are processed, then all submissions, then one pass. Until a job ends, the reservation of
 the first waiting job (the head) stands and rejected backfill candidates stay rejected, so only new jobs are examined.
+If run times are predicted, a run pauses before each submission, so that the caller writes the prediction into `wall`.
+A time at which a running job outlasts its expected end is an instant, too, with a pass.
 If decisions take time, each is applied that much later, and events in between are left to the next decision.
 Complexity: a job costs O(log running + levels of the tree + pieces) and a shift of the sorted ends of running jobs; a
 pass after an end costs O(ends up to the reservation).
@@ -21,10 +23,15 @@ from .resources import give_back, take
 from .running import (
     add_latest_end,
     add_running,
+    correct_ends,
     decisions_take_time,
     earliest,
     has_dependencies,
+    has_predictions,
+    lacks_prediction,
     next_end,
+    next_expected_end,
+    note_ended,
     pop_running,
     remove_latest_end,
 )
@@ -250,6 +257,18 @@ def _submit(replay, job, now, direct):
 
 
 @inner
+def _next_planned(replay, total):
+    """Return the time of the next submission, end of a decision, or expected end; infinity if no more is planned."""
+    count = replay.count
+    now = replay.jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
+    if decisions_take_time(replay):
+        now = min(now, replay.clock[BUSY])
+    if has_predictions(replay):
+        now = min(now, next_expected_end(replay))
+    return now
+
+
+@inner
 def call(replay, instants):
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
@@ -263,13 +282,11 @@ def call(replay, instants):
             return DONE
         if count[PIECES] > capacity:
             return GROW
-        if instants == 0:
+        if instants == 0 or lacks_prediction(replay):
             return PAUSED
         instants -= 1
         count[INSTANTS] += 1
-        now = jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
-        if decisions_take_time(replay):
-            now = min(now, clock[BUSY])
+        now = _next_planned(replay, total)
         unsettled, waited = count[ORDER] > 0, count[WAITING]  # such orders can change with time alone
         end = next_end(replay, now)
         if end <= now:
@@ -279,8 +296,11 @@ def call(replay, instants):
                 give_back(replay, job)
                 count[FREE] += jobs[job].size
                 jobs[job].state = ENDED
+                note_ended(replay, job)
                 if some:
                     release_followers(replay, job)
+            count[RESERVED], unsettled = 0, True
+        if correct_ends(replay, now):
             count[RESERVED], unsettled = 0, True
         clock[NOW] = now
         first = count[NEXT]

@@ -1,9 +1,12 @@
 """Running jobs: their true ends, and their latest ends by walltime as the scheduler sees them.
 
-Rule: the type of the state selects at compile time how ends are found (known at the start, or from the network) and
-whether jobs have dependencies and decisions take time. Plain replays pay nothing for features that they do not have.
-The bodies of `begin`, `next_end`, `end_first`, `ended_well`, `has_dependencies`, `decisions_take_time` and
-`decided_count` are empty because numba's `overload` replaces them; they work in compiled code only.
+Rule: the type of the state selects at compile time how ends are found (known at the start, or from the network),
+whether jobs have dependencies or predicted run times, and whether decisions take time. Plain replays pay nothing for
+features that they do not have. A latest end that is predicted is an expected end: `correct_ends` moves it when a job
+outlasts it.
+The bodies of `begin`, `next_end`, `end_first`, `ended_well`, `has_dependencies`, `has_predictions`,
+`decisions_take_time` and `decided_count` are empty because numba's `overload` replaces them; they work in compiled code
+only.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from ..jit import inner
 from .end_heap import pop, push
 from .network import job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
-from .tables import DECIDED, FIRST_END, FREE, RUNNING, TAKES, Replay, RichReplay
+from .tables import DECIDED, FIRST_END, FREE, INCREMENTS_S, NEXT, RUNNING, TAKES, Replay, RichReplay
 
 _OPTIONS = {"error_model": "numpy"}
 
@@ -77,6 +80,10 @@ def has_dependencies(world):
     """Return whether any job has dependencies. numba's `overload` replaces this body."""
 
 
+def has_predictions(world):
+    """Return whether run times are predicted. numba's `overload` replaces this body."""
+
+
 def decisions_take_time(world):
     """Return whether decisions take time. numba's `overload` replaces this body."""
 
@@ -93,6 +100,11 @@ def _never(world):
 @inner
 def _has_unmet(world):
     return len(world.unmet) > 0
+
+
+@inner
+def _has_expected(world):
+    return len(world.expected) > 0
 
 
 @inner
@@ -113,6 +125,11 @@ def _count(world):
 @overload(has_dependencies, jit_options=_OPTIONS)
 def _has_dependencies(world):
     return (_never if world == Replay.numba_type else _has_unmet).py_func
+
+
+@overload(has_predictions, jit_options=_OPTIONS)
+def _has_predictions(world):
+    return (_has_expected if world == RichReplay.numba_type else _never).py_func
 
 
 @overload(decisions_take_time, jit_options=_OPTIONS)
@@ -214,6 +231,44 @@ def _remove(replay, job, size):
     else:
         for i in range(at, begin + size - 1):
             ends[i] = ends[i + 1]
+
+
+@inner
+def next_expected_end(world):
+    """Return the first latest end of a running job; infinity if none runs."""
+    return world.ends[world.count[FIRST_END]].time if world.count[RUNNING] > 0 else math.inf
+
+
+@inner
+def correct_ends(world, now):
+    """Move the expected ends that have passed, at most to the walltime. Return whether there were any."""
+    corrected = False
+    while has_predictions(world) and next_expected_end(world) <= now:
+        job = world.ends[world.count[FIRST_END]].job
+        row, expected = world.jobs[job], world.expected[job]
+        _remove(world, job, world.count[RUNNING])
+        row.wall = min(now - row.start + INCREMENTS_S[expected.corrections], expected.limit)
+        expected.corrections += 1
+        _insert(world, job, row.start + row.wall, world.count[RUNNING] - 1)
+        corrected = True
+    return corrected
+
+
+@inner
+def lacks_prediction(world):
+    """Return whether the next instant submits a job whose run time has not been predicted yet."""
+    job = world.count[NEXT]
+    if not has_predictions(world) or job >= len(world.jobs) or not math.isnan(world.jobs[job].wall):
+        return False
+    return world.jobs[job].submit <= min(next_expected_end(world), _first_in_heap(world, 0.0))
+
+
+@inner
+def note_ended(world, job):
+    """Note that a job has ended, for predictions."""
+    if has_predictions(world):
+        world.ended[0] += 1
+        world.ended[world.ended[0]] = job
 
 
 @inner

@@ -33,6 +33,15 @@ HELD = {
     "given": (INT, 1),  # for the lowest rank of each group of ties: how many ranks have been assigned
 }
 
+#: A job with a predicted run time: its walltime, and how often its expected end was corrected while it ran.
+EXPECTED = row_dtype("limit", "corrections")
+#: Seconds by which the expected end of a job that outlasts it is moved, the first time, the second time, ...; together
+#: more than any run time. Up to 100 h these are those of Tsafrir, Etsion and Feitelson (IEEE TPDS 18(6), 2007).
+INCREMENTS_S = (
+    *(60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 18000.0, 36000.0, 72000.0, 180000.0),
+    *(360000.0 * 2.0**k for k in range(33)),
+)  # fmt: skip
+
 WAITS, RUNS, ENDED, REJECTED = range(4)
 #: Return codes of a run: the trace is done; the tables must grow; the requested number of instants has passed.
 DONE, GROW, PAUSED = range(3)
@@ -84,12 +93,14 @@ class Replay(Block):
         "scores": (FLOAT, 1),
         "count": (INT, 1),
         "clock": (FLOAT, 1),
+        "expected": (EXPECTED, 1),  # of each job; empty if walltimes are used. `wall` is nan until a job is predicted
+        "ended": (INT, 1),  # jobs that have ended since the last prediction, from cell 1 on; cell 0 is their number
         **HELD,
     }
 
 
 class RichReplay(Block):
-    """The same for jobs with dependencies, or decisions that take time."""
+    """The same for jobs with dependencies or predicted run times, or decisions that take time."""
 
     layout: ClassVar = Replay.layout
 

@@ -107,7 +107,7 @@ def search(replay, rank, free, spare, now, reservation, refused):
                 return -1
 
 
-WFP3, UNICEP, F1 = 1, 2, 3
+WFP3, UNICEP, F1, SJF = 1, 2, 3, 4
 
 
 @inner
@@ -130,6 +130,8 @@ def score(replay, job, order, now):
     if order == WFP3:
         ratio = wait / row.wall
         return ratio * ratio * ratio * row.size
+    if order == SJF:
+        return -row.wall
     return wait / (math.log2(max(row.size, 2)) * row.wall)
 
 

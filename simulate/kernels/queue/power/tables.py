@@ -156,7 +156,7 @@ class Powered(Block):
     """State of a replay with energy-saving parts."""
 
     layout: ClassVar = {
-        **{name: kind for name, kind in tables.Replay.layout.items() if name != "decided"},
+        **{name: kind for name, kind in tables.Replay.layout.items() if name not in ("decided", "expected", "ended")},
         "jobs": (ROW, 1),
         "off": (np.dtype("u8"), 1),  # one bit per machine
         "kept": (np.dtype("u8"), 1),

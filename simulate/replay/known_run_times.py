@@ -1,0 +1,112 @@
+"""What a policy may know of the run times of jobs: the walltimes, the actual run times, or predictions.
+
+Rule: a job is killed at its walltime, whatever is known of it. A prediction is made when a job is submitted (handed in,
+if it depends on others), from jobs that ended before that time in the same schedule, and is at most the walltime. A job
+that outlasts its expected end gets a later one: INCREMENTS_S after this time, at most its walltime. That is an instant.
+Source: Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than user runtime
+estimates" (IEEE TPDS 18(6), 2007).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..kernels.queue.tables import NEXT
+from ..model.workload import Workload
+from .policies import Conservative, Contending, Easy, Policy, Strict, needs_nodes
+
+WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
+RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
+ALLOWED = (
+    "walltime; actual, not with pairs and nodes; predicted with easy, strict, conservative and Python policies, where "
+    "jobs do not contend"
+)
+
+
+class RunTimePredictor(Protocol):
+    """Predicts the run times of the jobs of a workload; called in the order in which things happen."""
+
+    def expected(self, row: int) -> float | None:
+        """Return the expected run time of a job that is submitted now, seconds, 0 or more; None: its walltime."""
+
+    def ended(self, row: int) -> None:
+        """Note that a job has ended, by itself or at its walltime."""
+
+
+def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0.0, *, contention: bool = False) -> str:
+    """Return why a policy cannot know run times in this way; "" if it can.
+
+    Args:
+        policy: the queue policy.
+        runtimes: one of RUNTIMES.
+        decision_time: simulated seconds that each decision takes; None means measured.
+        contention: jobs on one node slow each other down.
+    """
+    if isinstance(policy, Contending) and runtimes != WALLTIME:
+        return "run times depend on contention"
+    if runtimes != PREDICTED:
+        return ""
+    if contention or needs_nodes(policy):
+        return "jobs share nodes"
+    if isinstance(policy, Conservative) and policy.allocation != "basic":
+        return f"conservative chooses resources by allocation={policy.allocation}"
+    if isinstance(policy, Easy | Strict | Conservative):
+        return f"decisions take {decision_time:g} s" if decision_time else ""
+    return "it has energy-saving parts" if isinstance(policy, Policy) else ""
+
+
+def with_actual_walltimes(workload: Workload) -> Workload:
+    """Return the workload with the times that the jobs will run as walltimes. Raises ConfigError if not known."""
+    if workload.programs is not None:
+        problem = "run times depend on the network, so they are not known before"
+        raise ConfigError(workload.name, "run times", problem, WALLTIME)
+    return replace(workload, walltime=np.minimum(workload.run_time, workload.walltime))
+
+
+class Predictions:
+    """Asks a predictor, and keeps the walltimes as limits.
+
+    Args:
+        predictor: the predictor.
+        workload: the jobs.
+    """
+
+    def __init__(self, predictor: RunTimePredictor, workload: Workload) -> None:
+        self._predictor, self._submit_time = predictor, workload.submit_time.tolist()
+        self.limits: list[float] = workload.walltime.tolist()
+
+    def submitted_with(self, row: int) -> dict[int, float]:
+        """Return the expected run times of a job and of those that are submitted at the same time after it, by row."""
+        found, times = dict[int, float](), self._submit_time
+        now = times[row] if row < len(times) else math.inf
+        while row < len(times) and times[row] == now:
+            expected = self._predictor.expected(row)
+            found[row] = self.limits[row] if expected is None else min(max(expected, 0.0), self.limits[row])
+            row += 1
+        return found
+
+    def learn(self, ended: Iterable[int], finish: Any) -> None:
+        """Note the jobs that have ended, in the order of their ends, then of rows.
+
+        Args:
+            ended: their rows.
+            finish: end of each job of the workload, seconds.
+        """
+        for row in sorted(ended, key=lambda row: (finish[row], row)):
+            self._predictor.ended(row)
+
+    def feed(self, world: Any) -> None:
+        """Write predictions into the tables of a replay that has paused for them."""
+        row, jobs = int(world.count[NEXT]), world.jobs
+        if row < len(jobs) and math.isnan(jobs[row]["wall"]):
+            ended = world.ended
+            self.learn(ended[1 : 1 + int(ended[0])].tolist(), jobs["finish"])
+            ended[0] = 0
+            for each, expected in self.submitted_with(row).items():
+                jobs[each]["wall"] = expected
