@@ -10,6 +10,7 @@ import pytest
 
 import pilotfish
 from pilotfish.adapters.registry import BUILT_IN
+from tests.lint.layout import import_statements
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 ROOMS = {
@@ -42,10 +43,10 @@ def tree_of(path: Path) -> ast.Module:
 def imports(path: Path, tree: ast.Module | None = None) -> Iterator[tuple[int, str]]:
     """(line, module) of everything imported, relative names made absolute: "pilotfish.room.module"."""
     package = ["pilotfish", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(tree or tree_of(path)):
+    for node in import_statements(tree or tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             yield node.lineno, module
@@ -54,12 +55,12 @@ def imports(path: Path, tree: ast.Module | None = None) -> Iterator[tuple[int, s
 
 def crossings(path: Path, tree: ast.Module | None = None) -> list[str]:
     """Imports of a file that break the directions, or reach its own package by its absolute name."""
-    room, wrong = path.relative_to(ROOT).parts[0], []
+    room, wrong, tree = path.relative_to(ROOT).parts[0], [], tree or tree_of(path)
     for line, module in imports(path, tree):
         parts = module.split(".")
         if parts[0] == "pilotfish" and len(parts) > 1 and parts[1] in ROOMS and parts[1] not in ROOMS[room]:
             wrong.append(f"{name_of(path)}:{line}: {room} imports {module}")
-    for node in ast.walk(tree or tree_of(path)):
+    for node in import_statements(tree):
         named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         named += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
         wrong += [f"{name_of(path)}:{node.lineno}: {n}: not relative" for n in named if n.split(".")[0] == "pilotfish"]

@@ -59,6 +59,19 @@ def long_prose(root: Path, files: Iterable[str]) -> Iterator[str]:
                 yield f"{name}:{number}: {len(line)} columns (at most {WIDEST}; wrap it)"
 
 
+def import_statements(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield each import of a module, at its top or inside a function; expressions, most of a tree, hold none."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, field, None)
+            if isinstance(inner, list):
+                left += inner
+
+
 def imported(name: str, text: str, known: set[str]) -> set[str]:
     """Return the files of `known` that a file imports, at its top or inside a function.
 
@@ -68,7 +81,7 @@ def imported(name: str, text: str, known: set[str]) -> set[str]:
         known: all files of the rooms.
     """
     package, found = name.split("/")[:-1], set()
-    for node in ast.walk(ast.parse(text)):
+    for node in import_statements(ast.parse(text)):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
