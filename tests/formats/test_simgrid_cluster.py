@@ -188,7 +188,7 @@ def as_compared(kind: NodeType) -> Any:
 
 
 @given(clusters())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_written_platform_reads_back_as_the_same_machine(cluster: Cluster) -> None:
     again = cluster_of(parse_platform(platform_text(cluster).encode(), "p.xml"))
     assert [node.name for node in again.nodes] == [node.name for node in cluster.nodes]

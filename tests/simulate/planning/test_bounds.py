@@ -17,7 +17,7 @@ from pilotfish.simulate.planning.simulation import RunningJob, Simulation
 from tests.support.instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_no_plan_is_faster_than_the_bound(data: Any) -> None:
     workflow, cluster = data.draw(fitting(clusters(shared=True), workflows(phased=True, nodes=2, kinds=2), spare=1))

@@ -54,7 +54,7 @@ ROW = st.tuples(SECONDS, SECONDS, st.integers(1, 6))
     st.lists(ROW, min_size=1, max_size=25), st.integers(6, 9), st.booleans(), st.booleans(),
     st.sampled_from([name for name in ORDERS if name != "random"]),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_plan_starts_what_a_replay_starts_where_nothing_contends(
     rows: list[tuple[float, float, int]], cores: int, spread: bool, fills: bool, order: str
 ) -> None:
@@ -105,7 +105,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Job], Cluster]:
 
 
 @given(worlds(), POLICY)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_core_is_given_twice_and_nobody_starts_before_it_is_ready(
     world: tuple[list[Job], Cluster], make: Callable[[], QueuePolicy]
 ) -> None:

@@ -54,7 +54,7 @@ def compare(workflow: Workflow, cluster: Cluster, policy: str, **moment: Any) ->
         assert simulation.world.jobs["energy"][i] == pytest.approx(mine, rel=RELATIVE, abs=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.sampled_from(PAPER))
 def test_one_node_jobs_under_the_models_without_coupling(data: Any, policy: str) -> None:
     contention = data.draw(st.sampled_from([Contention.NONE, Contention.EQUAL_SHARE]))
@@ -62,7 +62,7 @@ def test_one_node_jobs_under_the_models_without_coupling(data: Any, policy: str)
     compare(data.draw(workflows(jobs=12, kinds=2)), cluster, policy)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(clusters(), workflows(jobs=12, phased=True, kinds=2), st.sampled_from(PAPER))
 def test_one_node_jobs_under_every_model_with_phases(cluster: Cluster, workflow: Workflow, policy: str) -> None:
     compare(workflow, cluster, policy)

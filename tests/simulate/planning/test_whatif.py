@@ -59,7 +59,7 @@ def test_a_forecast_changes_nothing_and_repeats_itself(data: Any) -> None:
     assert all(value > 0.0 for value in first)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.permutations(PAPER))
 def test_a_decision_is_the_best_of_the_forecasts_regardless_of_earlier_questions(data: Any, order: list[str]) -> None:
     simulation, ready = moment(data)

@@ -88,7 +88,7 @@ def obeys(done: Replayed) -> None:
 
 
 @given(WORKLOADS, MACHINES, st.sampled_from(list(ORDERS)), st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_easy_and_strict_equal_the_reference(jobs: Workload, machine: int, order: str, fills: bool) -> None:
     done = replay(jobs, machine, Easy(order) if fills else Strict(order))
     start, finish, where = plain(jobs, machine, order, fills=fills, drawn=drawn(jobs))
@@ -123,7 +123,7 @@ POWERED = st.lists(test_powered.JOB, min_size=1, max_size=24).map(workload).flat
 
 
 @given(POWERED, test_powered.MACHINES, SAVING, test_powered.POWERS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_energy_saving_equals_the_reference(jobs: Workload, machine: int, policy: Saving, powers: Powers) -> None:
     obeys(test_powered.alike(jobs, machine, policy, powers, 0))
 
@@ -132,7 +132,7 @@ CONTENDED = st.lists(test_contended.JOB, min_size=1, max_size=20).map(test_conte
 
 
 @given(CONTENDED, st.lists(test_contended.KINDS, min_size=1, max_size=3), test_contended.POLICY)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_contending_tasks_equal_the_reference(jobs: Workload, kinds: list[Any], policy: Contending) -> None:
     machine = test_contended.cluster(*kinds)
     done, by_hand = replay_contended(jobs, machine, policy), Plain(jobs, machine, policy)
@@ -143,7 +143,7 @@ def test_contending_tasks_equal_the_reference(jobs: Workload, kinds: list[Any], 
 
 
 @given(WORKLOADS, MACHINES, st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_python_policy_sees_jobs_once_they_are_submitted(jobs: Workload, machine: int, fills: bool) -> None:
     kind, seen = python_policies.Easy() if fills else python_policies.Strict(), dict[int, float]()
 

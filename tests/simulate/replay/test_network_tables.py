@@ -118,7 +118,7 @@ def run(jobs: Workload, network: Network, policy: str = "easy") -> Replayed:
 
 
 @given(st.one_of(scenes(), crowds()))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_replay_equals_the_reference(scene: tuple[Workload, list[Part], Network]) -> None:
     jobs, parts, network = scene
     done = run(jobs, network)
@@ -137,7 +137,7 @@ OTHERS = st.sampled_from(
 
 
 @given(st.one_of(scenes(), crowds()), OTHERS)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_run_times_follow_from_the_network_under_every_policy(
     scene: tuple[Workload, list[Part], Network], policy: str
 ) -> None:

@@ -37,7 +37,7 @@ def same(one: Replayed, other: Replayed) -> bool:
 
 
 @given(ROWS, st.integers(1, 130), st.booleans(), st.one_of(st.just(0.0), st.sampled_from([1e-12, 0.25, 1.0, 7.5])))
-@settings(max_examples=400, deadline=None)  # the first compiles
+@settings(max_examples=200, deadline=None)  # the first compiles
 def test_a_python_policy_gives_the_schedule_of_the_compiled_one(
     rows: list[Any], machine: int, fills: bool, takes: float
 ) -> None:

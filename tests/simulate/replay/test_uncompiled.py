@@ -39,7 +39,7 @@ def assert_same(own: Replayed, compiled: Replayed) -> None:
         st.booleans(),
     ),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_easy_and_strict_are_those_of_the_kernel(rows: list[Any], machine: int, order: str, fills: bool) -> None:
     jobs, policy = workload([row for row in rows if row[3] <= machine]), Easy(order) if fills else Strict(order)
     assert_same(replay(jobs, machine, uncompiled(policy, 0)), replay(jobs, machine, policy))
@@ -50,7 +50,7 @@ def test_easy_and_strict_are_those_of_the_kernel(rows: list[Any], machine: int, 
     st.one_of(st.integers(8, 12), st.integers(1, 90)),
     st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1")),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_conservative_is_that_of_the_kernel(rows: list[Any], machine: int, order: str) -> None:
     jobs, policy = workload([row for row in rows if row[3] <= machine]), Conservative(order)
     assert_same(replay(jobs, machine, uncompiled(policy, 0)), replay(jobs, machine, policy))
