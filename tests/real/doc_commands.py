@@ -29,7 +29,7 @@ class Rule:
         skip: Why the line is not run here; it is tested elsewhere.
         once: It measures the machine, so one kind of user is enough.
         daemon: It needs a running daemon.
-        shorten: (pattern, replacement): measure for a shorter time, or on a free port.
+        shorten: (pattern, replacement): measure for a shorter time, make a shorter trace, or on a free port.
     """
 
     pattern: str
@@ -76,6 +76,7 @@ RULES = (
     Rule(r"--source likwid", codes=(1,)),  # 1: the file of that tool is not here
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
     Rule(r"^pilotfish (plot|sweep)\b"),
+    Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),
 )
 
@@ -248,7 +249,7 @@ FILES = {
 #: Commands that make the other files which the documents name, from those above.
 MADE = (
     "pilotfish generate lublin --jobs 3000 --procs 256 --load 0.8 -o trace.swf.gz",
-    "pilotfish generate thesis --jobs 500 -o thesis.swf",
+    "pilotfish generate thesis --jobs 200 -o thesis.swf",
     "pilotfish calibrate --seconds 0.2 --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",
     "cp monday.json friday.json",
