@@ -15,10 +15,12 @@ from pathlib import Path
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
     "slurm_overhead", "slurm_load", "slurm_gain", "trace_replay", "python_policy", "energy_policies", "machines_off",
-    "sweep_runs", "irmasim", "communication", "prediction", "profiling",
+    "shared_nodes", "sweep_runs", "irmasim", "communication", "prediction", "profiling",
 )  # fmt: skip
 #: Benchmarks that also measure given traces.
-TRACED = ("search_gain", "trace_replay", "python_policy", "energy_policies", "communication", "prediction")
+TRACED = (
+    "search_gain", "trace_replay", "shared_nodes", "python_policy", "energy_policies", "communication", "prediction",
+)  # fmt: skip
 
 
 def main() -> None:

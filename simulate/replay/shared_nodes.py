@@ -170,7 +170,7 @@ def _backfilling(
     cores = np.minimum([node.type.cores for node in cluster.nodes], world.nodes["limit"])
     fixed, shapes = dict(world.fixed), dict(world.shapes)
     leaves = 1 << (nodes - 1).bit_length()
-    shapes |= {"tree": (2 * leaves,), "ends": (size,), "later": (2, nodes), "queues": (1,)}
+    shapes |= {"tree": (2 * leaves,), "ends": (2 * size,), "later": (2, nodes), "queues": (1,)}
     if bound == 0.0:  # a node takes one job
         classes = fixed["classes"] = fixed["classes"].copy()
         wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)

@@ -7,9 +7,8 @@ stays refused, so only new jobs are examined.
 With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than
 1 / bound of its rate alone; as that holds at every start, it holds at all times. The reservation of the head is then
 one of nodes without other jobs, so that it is never later than with nodes of its own.
-Complexity: O(waiting) comparisons a pass; O(log nodes) for each node tried; after an end O(nodes + running jobs that
-end before the reservation); a start shifts the sorted ends of running jobs. With a bound, a solver call for each node
-tried.
+Complexity: O(waiting) comparisons a pass; O(log nodes) for each node tried; after an end, while jobs wait, O(nodes +
+running jobs). With a bound, a solver call for each node tried.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from ..jit import inner
 from .choose import fits
 from .component import gather
 from .layout import (
+    ARRANGED,
     EASY,
     ENDED,
     ENDS,
@@ -29,6 +29,7 @@ from .layout import (
     PASS,
     RESERVED,
     RESERVED_FOR,
+    RUNNING,
     SHARE,
 )
 from .rates import solve
@@ -97,38 +98,74 @@ def _start(world, scratch, job, now):
     place(world, scratch, job, now)
     for i in range(world.classes[j.cls].nodes):
         set_free(world, scratch.chosen[i])
-    i = world.count[ENDS]
+    ends[world.count[ENDS]].until, ends[world.count[ENDS]].job = now + j.asked, job
     world.count[ENDS] += 1
-    until = now + j.asked
-    while i > 0 and ends[i - 1].until > until:
-        ends[i] = ends[i - 1]
-        i -= 1
-    ends[i].until, ends[i].job = until, job
+
+
+@inner
+def _before(world, a, b):
+    """Return whether a running job is expected to end before another one; of equals, the one that started first."""
+    return a.until < b.until or (a.until == b.until and world.jobs[a.job].start < world.jobs[b.job].start)
+
+
+@inner
+def _sift(world, rows, i, size):
+    """Move a row of a heap, whose last job is at the top, to its place."""
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            return
+        if child + 1 < size and _before(world, rows[child], rows[child + 1]):
+            child += 1
+        if not _before(world, rows[i], rows[child]):
+            return
+        until, job = rows[i].until, rows[i].job
+        rows[i].until, rows[i].job = rows[child].until, rows[child].job
+        rows[child].until, rows[child].job = until, job
+        i = child
+
+
+@inner
+def _arrange(world):
+    """Sort the ends of the running jobs: drop those that have ended, and merge those that are new.
+
+    O(running + new x log new), where new jobs are those that have started since the last time.
+    """
+    ends, count, jobs = world.ends, world.count, world.jobs
+    kept, new, spare = 0, 0, ends[len(jobs) :]
+    for i in range(count[ENDS]):
+        if jobs[ends[i].job].state != RUNNING:
+            continue
+        if i < count[ARRANGED]:
+            ends[kept].until, ends[kept].job = ends[i].until, ends[i].job
+            kept += 1
+        else:
+            spare[new].until, spare[new].job = ends[i].until, ends[i].job
+            new += 1
+    for i in range(new // 2 - 1, -1, -1):
+        _sift(world, spare, i, new)
+    count[ENDS] = count[ARRANGED] = kept + new
+    for at in range(kept + new - 1, -1, -1):  # the last one first, from the heap or from what was sorted before
+        if new > 0 and (kept == 0 or not _before(world, spare[0], ends[kept - 1])):
+            ends[at].until, ends[at].job = spare[0].until, spare[0].job
+            new -= 1
+            spare[0].until, spare[0].job = spare[new].until, spare[new].job
+            _sift(world, spare, 0, new)
+        elif kept > 0:
+            kept -= 1
+            ends[at].until, ends[at].job = ends[kept].until, ends[kept].job
 
 
 @inner
 def _note_ends(world):
     """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
-    ends, some = world.ends, False
+    some = False
     while world.count[ENDED] < world.ended[0]:
         world.count[ENDED] += 1
         job, some = world.ended[world.count[ENDED]], True
         j = world.jobs[job]
         for i in range(world.classes[j.cls].nodes):
             set_free(world, world.placed[j.place0 + i])
-        until = j.start + j.asked
-        low, high = 0, world.count[ENDS]
-        while low < high:  # the first end that is not before `until`
-            middle = (low + high) // 2
-            if ends[middle].until < until:
-                low = middle + 1
-            else:
-                high = middle
-        while ends[low].job != job:
-            low += 1
-        world.count[ENDS] -= 1
-        for i in range(low, world.count[ENDS]):
-            ends[i] = ends[i + 1]
     return some
 
 
@@ -220,6 +257,7 @@ def _release_later(world, job, cls):
 @inner
 def _reserve(world, job, now):
     """Reserve nodes for the head: when it can start at the latest, and what is then left of all nodes."""
+    _arrange(world)
     cls = world.classes[world.jobs[job].cls]
     later, ends, many, have = world.later, world.ends, world.count[ENDS], 0
     for n in range(len(world.nodes)):

@@ -89,7 +89,7 @@ class World(Block):
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
         # Backfilling; empty under other policies, see `backfilling`:
         "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the nodes, and 0 for none
-        "ends": (END, 1),  # running jobs by expected ends, ascending
+        "ends": (END, 1),  # [2 * jobs]: jobs by expected ends, those that started lately unsorted; then working space
         "later": (FLOAT, 2),  # [2, nodes]: cores and bytes that are free at the reservation, beyond what is reserved
     }
 
@@ -99,9 +99,9 @@ RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLA
 
 # Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
-# ENDED: jobs whose end the last pass has seen; ENDS: rows of `ends`; RESERVED_FOR: row of the head with a reservation,
-# plus 1; PASS: passes that examined all jobs.
-BELIEFS, ENDED, ENDS, FREE_CORES, RESERVED_FOR, PASS, CELLS = range(11, 18)
+# ENDED: jobs whose end the last pass has seen; ENDS, ARRANGED: rows of `ends`, and how many of them are sorted;
+# RESERVED_FOR: row of the head with a reservation, plus 1; PASS: passes that examined all jobs.
+BELIEFS, ENDED, ENDS, ARRANGED, FREE_CORES, RESERVED_FOR, PASS, CELLS = range(11, 19)
 # Cells of World.clock. SHARE: the largest factor by which jobs may slow each other down.
 NOW, SHARE, RESERVED, CLOCKS = range(4)
 

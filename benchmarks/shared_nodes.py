@@ -1,0 +1,92 @@
+"""Replays on nodes that jobs share: their speed, and what a bound on sharing gains over nodes of one's own.
+
+Workloads: arrivals, sizes and run times are drawn, or those of a trace; jobs of a trace say nothing of memory, so each
+gets one of four classes of bandwidth, drawn with a fixed seed: 40 % need a tenth of a node's bandwidth if they filled
+it, and 20 % each half of it, all of it, and 1.6 times as much. No job alone needs more than a node has. Walltimes are
+at least 1.5 times the run time, so that a slowdown within the bound kills no job.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.replay.metrics import summarise
+from pilotfish.simulate.replay.node_allocation import NodeShapes
+from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
+
+CORES, BANDWIDTH = 16, 40e9
+#: Share of a node's bandwidth that a node full of such jobs needs, and how many jobs are of this class.
+CLASSES = {0.1: 0.4, 0.5: 0.2, 1.0: 0.2, 1.6: 0.2}
+SHARES = ("none", "1", "1.05", "1.1", "1.25", "any")
+#: Trace, and nodes.
+TRACES = (("lublin_256.swf.gz", 20), ("lublin_256.swf.gz", 32), ("metacentrum_1w_1361306800.swf.gz", 210))
+#: Jobs, nodes, SPEC.
+SIZES = (
+    (100_000, 100, "easy"), (100_000, 1_000, "easy"), (100_000, 3_000, "easy"), (300_000, 1_000, "easy"),
+    (100_000, 1_000, "strict"), (100_000, 1_000, "easy:share=1.1"), (30_000, 1_000, "slf"), (3_000, 1_000, "let"),
+    (3_000, 1_000, "mom"),
+)  # fmt: skip
+
+
+def cluster(nodes: int) -> Cluster:
+    """Return a cluster of equal nodes."""
+    kind = NodeType("std", CORES, 64e9, BANDWIDTH, contention=Contention.MAX_MIN)
+    return Cluster("bench", tuple(Node(f"n{i}", kind) for i in range(nodes)))
+
+
+def with_bandwidths(jobs: Workload, machine: Cluster) -> Workload:
+    """Return a workload whose jobs move data."""
+    shapes = NodeShapes(machine)
+    threads = np.array([(shapes.of(int(size), 0.0) or (1, CORES))[1] for size in jobs.size])
+    share = np.random.default_rng(1).choice(list(CLASSES), len(jobs), p=list(CLASSES.values()))
+    each = np.minimum(share * BANDWIDTH / CORES, BANDWIDTH / threads)
+    walltime = np.maximum(jobs.walltime, 1.5 * jobs.run_time)
+    return replace(jobs, walltime=walltime, more={**jobs.more, "volume": each * jobs.run_time})
+
+
+def drawn(count: int, nodes: int) -> Workload:
+    """Return jobs that keep 80 % of the cores busy."""
+    rng = np.random.default_rng(0)
+    size = rng.choice([1, 2, 4, 8, 16, 32, 64], count, p=[0.25, 0.15, 0.2, 0.15, 0.15, 0.07, 0.03])
+    run = np.round(rng.lognormal(6, 1.5, count)) + 1
+    submit = np.cumsum(rng.exponential((size * run).mean() / (nodes * CORES * 0.8), count))
+    return Workload("drawn", np.arange(count), submit, run, run * 3, size.astype(np.int64))
+
+
+def measure(quick: bool, traces: Path | None = None) -> None:
+    """Print the speed by size, and turnaround and slowdown by the bound on sharing."""
+    heading("Replays on shared nodes of 16 cores: jobs/s of CPU time, the best of three")
+    rows = []
+    for count, nodes, spec in SIZES[:2] if quick else SIZES:
+        machine = cluster(nodes)
+        jobs = with_bandwidths(drawn(count, nodes), machine)
+        runs = [replay_on_nodes(jobs, machine, parse(spec), clock=time.process_time) for _ in range(3)]
+        best = min(run.simulation_time for run in runs)
+        rows.append((spec, number(count), number(nodes), number(count / best)))
+    table(("policy", "jobs", "nodes", "jobs/s"), rows)
+    if traces is None:
+        return
+    heading("EASY by how much jobs may slow each other down")
+    rows = []
+    for name, nodes in TRACES[:1] if quick else TRACES:
+        machine = cluster(nodes)
+        jobs = with_bandwidths(read_swf(traces / name), machine)
+        alone = 0.0
+        for share in SHARES:
+            done = summarise(replay_on_nodes(jobs, machine, parse(f"easy:share={share}")))
+            turnaround = done.mean_turnaround_time or 0.0
+            alone = alone or turnaround
+            rows.append((
+                f"{name}, {nodes} nodes", share, number(turnaround), f"{turnaround / alone - 1.0:+.0%}",
+                f"{done.mean_stretch:.3f}", f"{done.p95_stretch:.3f}", str(done.nb_jobs_killed),
+            ))  # fmt: skip
+    table(("trace", "share", "turnaround s", "against none", "stretch", "95 %", "killed"), rows)
