@@ -1,0 +1,92 @@
+"""`simulate` and `sweep` on nodes that jobs share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pilotfish.cli.__main__ import main
+
+CLUSTER = """schema: pilotfish/cluster/v1
+name: lab
+node_types:
+  quad: {cores: 4, memory: 8GiB, memory_bandwidth: 10GB/s}
+nodes: [{names: "n[1-2]", type: quad}]
+"""
+OWN = """from pilotfish.api import Start
+class Last:
+    def decide(self, now):
+        free = now.free_nodes()
+        for job in reversed(list(now.waiting)):
+            nodes = free.where(job)
+            if nodes is not None:
+                free.take(job, nodes)
+                yield Start(job, nodes=nodes)
+"""
+SWEEP = """schema: pilotfish/sweep/v1
+workloads: [trace.swf]
+machines: [lab.yaml]
+policies: [mom, slf, {policy: easy, share: [none, "1.1"]}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    jobs = (
+        f"{i} {i * 3} -1 {20 + i % 7 * 9} {1 + i % 6} -1 -1 {1 + i % 6} 99 -1 1 1 -1 -1 -1 -1 -1 -1\n"
+        for i in range(60)
+    )
+    for name, text in {"trace.swf": "".join(jobs), "lab.yaml": CLUSTER, "own.py": OWN, "sweep.yaml": SWEEP}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def replayed(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, object]:
+    assert main(["simulate", "trace.swf", "-c", "lab.yaml", *argv, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_each_policy_replays_and_says_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["mom"], ["let"], ["slf"], ["loadavg"], ["easy:share=1.1"], ["easy:share=none"]):
+        found = replayed(capsys, "-p", *argv)
+        assert (found["policy"], found["nb_jobs_success"], found["machine"]) == (argv[0], 60, 8)
+        assert found["mean_stretch"] == 1.0, "jobs of an SWF trace move no data"
+    for policy in ("easy", "strict", "conservative", "easy:order=wfp3", "./own.py:Last"):
+        assert replayed(capsys, "-p", policy, "--contention")["nb_jobs_success"] == 60
+    assert replayed(capsys, "-p", "easy", "--contention", "--decision-time", "2.5")["nb_jobs_success"] == 60
+
+
+def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "sweep.yaml", "--json"]) == 0
+    rows = {row["policy"]: row for row in json.loads(capsys.readouterr().out)["runs"]}
+    assert set(rows) == {"mom", "slf", "easy:share=none", "easy:share=1.1"}
+    for policy, row in rows.items():
+        found = replayed(capsys, "-p", policy)
+        assert [row[key] for key in ("makespan", "mean_waiting_time")] == [
+            found[key] for key in ("makespan", "mean_waiting_time")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "why"),
+    [
+        (["-p", "mom", "--contention", "--decision-time", "3"], 64, "'--decision-time': 3, with mom (allowed: ignore"),
+        (["-p", "easy:share=0.5"], 64, "easy:share: '0.5' (allowed: any, none, or a factor of 1 or more)"),
+        (["-p", "easy:order=wfp3,share=2"], 1, "an order that changes with time"),
+        (["-p", "easy:share=2", "--decision-time", "3"], 1, "decisions that take time (allowed: share=any)"),
+        (
+            ["-p", "conservative:allocation=local", "--contention"],
+            64,
+            "not together with conservative:allocation=local",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    folder: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "trace.swf", "-c", "lab.yaml", *argv]) == code
+    assert why in " ".join(capsys.readouterr().err.split())
