@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.policies import parse as parse_policy
     from .simulate.replay.replay import Replayed, replay
-    from .simulate.replay.user_policy import Decision, QueuePolicy, Reject, Running, Start, Wake
+    from .simulate.replay.user_policy import Decision, Forecast, QueuePolicy, Reject, Running, Start, Wake
     from .simulate.replay.user_policy import Job as QueuedJob
     from .simulate.replay.user_policy import Snapshot as QueueView
 
@@ -38,6 +38,7 @@ __all__ = [
     "Cluster",
     "ConfigError",
     "Decision",
+    "Forecast",
     "InvalidJobError",
     "Job",
     "Machine",
@@ -83,7 +84,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".profiles.store": ("ProfileStore",),
     ".simulate.replay.user_policy": (
-        "Decision", "Reject", "Running", "Start", "Wake", ("Job", "QueuedJob"), "QueuePolicy",
+        "Decision", "Forecast", "Reject", "Running", "Start", "Wake", ("Job", "QueuedJob"), "QueuePolicy",
         ("Snapshot", "QueueView"),
     ),
     ".simulate.replay.machine": ("Machine", "machine_of"),

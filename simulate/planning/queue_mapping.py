@@ -1,16 +1,17 @@
 """A queue policy as a mapping policy: it decides in plans and live, with the same calls as in a replay.
 
 Rule: the policy sees what it sees in a replay: waiting jobs that are ready, running jobs with their latest ends, and
-free cores, numbered over the usable nodes. It never sees a forecast of contention, a true run time or progress. Where a
-user gave no walltime, `walltime` is the isolated run time of the job's profile on the slowest usable node, and the job
-says `predicted`. Contention, memory and domains act in the simulation that carries the decisions out.
+free cores, numbered over the usable nodes. It never sees a true run time or progress, and contention only in a
+`forecast` that it asks for, by the profiles. Where a user gave no walltime, `walltime` is the isolated run time of the
+job's profile on the slowest usable node, and the job says `predicted`. Contention, memory and domains act in the
+simulation that carries the decisions out.
 Which cores a job gets: see `replay.node_policy_calls`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..arrays import Array
 from ..errors import PolicyError
 from ..kernels.mapping import layout
 from ..replay.node_policy_calls import NodePolicyCalls
-from ..replay.user_policy import Job, Need, NodeJob, QueuePolicy, Running
+from ..replay.user_policy import Forecast, Job, Need, NodeJob, QueuePolicy, Running
 from .mapping_policies import Mapped, Request
 from .search_moves import Candidate
 from .simulation import Simulation
@@ -111,6 +112,12 @@ class _Run(NodePolicyCalls):
                 self.rejected[number] = why
             else:
                 self.submit(job)
+
+    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+        """Return what would happen if a job started now on these nodes, by the profiles."""
+        names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes)]
+        left, *others = self.simulation.what_if(str(job.id), names)
+        return Forecast(self.now + left, *others)
 
     # --- what it decides ---
     def begin(self, running: Running) -> None:

@@ -152,7 +152,7 @@ class Simulation:
         world = self.world if world is None else world
         scratch = self.scratch
         load()(question, world.address, scratch.address, policy, which, number, cutoff)
-        first, second = scratch.answer.tolist()
+        first, second = scratch.answer[:2].tolist()
         return first, second
 
     def copy(self) -> Simulation:
@@ -245,6 +245,15 @@ class Simulation:
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         cls = int(self.world.jobs[job]["cls"])
         return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
+
+    def what_if(self, job_id: str, nodes: Sequence[str]) -> tuple[float, float, float, float]:
+        """Return the numbers of `kernels.mapping.forecast.what_if` for a job on these nodes. Changes nothing."""
+        _ = self.isolated
+        job = self.workflow.index[job_id]
+        self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
+        self._ask(layout.WHAT_IF, which=int(self.world.jobs[job]["cls"]), number=len(nodes))
+        left, slowdown, others, delay_s = self.scratch.answer.tolist()
+        return left, slowdown, others, delay_s
 
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
         """Return the nodes on which the policy would start the job now; None if it fits nowhere now.

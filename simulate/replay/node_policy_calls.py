@@ -84,9 +84,9 @@ class NodePolicyCalls(PolicyCalls):
         if decision.resources is not None:
             given = self.allocate_requested(job, decision.resources)
             nodes = self._nodes_of(job, given)
-            self._check(job, nodes)
+            self.check_nodes(job, nodes)
         elif decision.nodes is not None:
-            nodes = self._check(job, decision.nodes)
+            nodes = self.check_nodes(job, decision.nodes)
             given = self.lowest_cores(job, nodes)
         else:
             found = self.room.where(job, without=self._kept_free)
@@ -104,7 +104,7 @@ class NodePolicyCalls(PolicyCalls):
         order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
         self._kept_free.update(order[: job.nodes].tolist())
 
-    def _check(self, job: Job, nodes: Sequence[int]) -> tuple[int, ...]:
+    def check_nodes(self, job: Job, nodes: Sequence[int]) -> tuple[int, ...]:
         """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now."""
         allowed = f"{job.nodes} of the nodes 0 to {len(self.nodes) - 1}, different ones on which it fits now"
         need = self.need(job)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from numbers import Real
 from operator import index
@@ -20,7 +20,7 @@ from ..arrays import Array
 from ..errors import PolicyError
 from .intervals import FreeResources, Interval, merge_intervals
 from .machine import Machine
-from .user_policy import FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
+from .user_policy import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
@@ -52,7 +52,7 @@ class PolicyCalls(ABC):
         self.woken = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, columns,
-            free_nodes,
+            free_nodes, self.forecast,
         )  # fmt: skip
 
     # --- what a world does in its own way ---
@@ -63,6 +63,10 @@ class PolicyCalls(ABC):
     @abstractmethod
     def begin(self, running: Running) -> None:
         """Let a job run that has its resources."""
+
+    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+        """Return what would happen if a job started now; this one is for worlds without contention."""
+        return Forecast(self.now + job.walltime)
 
     @abstractmethod
     def reject(self, job: Job) -> None:

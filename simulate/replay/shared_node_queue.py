@@ -7,7 +7,7 @@ out. So a job has cores of its own on each of its nodes, and shares the memory o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop
 from typing import Any
 
@@ -28,7 +28,7 @@ from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
 from .shared_nodes import KERNEL, schedule_of, tables_of
 from .uncompiled import uncompiled
-from .user_policy import Need, NodeJob, QueuePolicy, Running
+from .user_policy import Forecast, Job, Need, NodeJob, QueuePolicy, Running
 
 
 def replay_queue_on_nodes(
@@ -74,7 +74,7 @@ class _Loop(NodePolicyCalls):
 
     def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
         self.workload, self.cluster = workload, cluster
-        self.world, self.fits, threads = tables_of(workload, cluster, ACTUAL)
+        self.world, self.fits, threads = tables_of(workload, cluster, runtimes)
         self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
@@ -89,11 +89,12 @@ class _Loop(NodePolicyCalls):
         self.jobs = workload.more.get("name", workload.id).tolist(), sizes, told.tolist(), users, nodes
         self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
+        self.isolated = False  # whether the isolated run times are known
         self.given: list[tuple[int, int, int]] = []
         self._ask(layout.SETTLE)
 
-    def _ask(self, question: int, which: int = -1, until: float = math.inf) -> None:
-        self.kernel(question, self.world.address, self.scratch.address, 0, which, 0, until)
+    def _ask(self, question: int, which: int = -1, until: float = math.inf, number: int = 0) -> None:
+        self.kernel(question, self.world.address, self.scratch.address, 0, which, number, until)
 
     def _columns(self) -> dict[str, Array]:
         rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
@@ -147,6 +148,17 @@ class _Loop(NodePolicyCalls):
         """Return whether something happened since the last call that the policy must see."""
         jobs_remain = self.waiting or self.running or self.arrived < len(self.world.arrivals)
         return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+
+    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+        """Return what would happen if a job started now on these nodes."""
+        if not self.isolated:
+            self._ask(layout.ISOLATED)
+            self.isolated = True
+        chosen = self.check_nodes(job, nodes)
+        self.scratch.places[: len(chosen)] = chosen
+        self._ask(layout.WHAT_IF, job.number, number=len(chosen))
+        left, *others = self.scratch.answer.tolist()
+        return Forecast(self.now + left, *others)
 
     # --- decisions ---
     def begin(self, running: Running) -> None:

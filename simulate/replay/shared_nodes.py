@@ -121,7 +121,7 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
             "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
             "phases": _phases(workload, cluster, run), "successors": after,
             "arrivals": np.flatnonzero(fits),
-            "isolated": np.zeros((1, kinds)), "inflation": template.inflation,
+            "isolated": np.zeros((size, kinds)), "inflation": template.inflation,
             "allowed": np.zeros((0, len(template.nodes)), np.int64),
         },
         {
@@ -176,8 +176,6 @@ def _backfilling(
         wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)
         fixed["allowed"] = (cores >= wanted[:, None]).astype(np.int64)
         classes["threads"], cores = 1.0, np.ones(nodes)
-    elif bound < math.inf:
-        fixed["isolated"] = np.zeros((size, len(cluster.types)))
     found = World(fixed, shapes)
     for name in world.shapes.keys() - {"tree", "ends", "later", "queues"}:
         getattr(found, name)[...] = getattr(world, name)

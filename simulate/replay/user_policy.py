@@ -105,6 +105,23 @@ class Wake:
 Decision = Start | Reject | Wake
 
 
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would happen if a job started now, and nothing else later, as far as run times are known.
+
+    Args:
+        end: when it would end, seconds on the trace's clock; inf: not known.
+        slowdown: its run time as a factor on that alone, 1 or more.
+        others: the largest factor by which the time left of another job would grow, 1 or more.
+        delay_s: the seconds by which the ends of all other jobs would move, in all.
+    """
+
+    end: float
+    slowdown: float = 1.0
+    others: float = 1.0
+    delay_s: float = 0.0
+
+
 class View(Sequence[T], Generic[T]):
     """A read-only view of a list."""
 
@@ -230,6 +247,7 @@ class Snapshot:
     machine: Machine
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
+    _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
 
     def columns(self) -> dict[str, Array]:
         """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
@@ -238,6 +256,18 @@ class Snapshot:
     def free_nodes(self) -> FreeNodes:
         """Return what is free on each node, as a copy to find out what fits where. O(nodes)."""
         return self._free_nodes()
+
+    def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
+        """Return what would happen if a waiting job started now on these nodes.
+
+        Decisions of this call are not carried out yet, so it knows nothing of them. Where jobs do not contend, a job
+        ends after its walltime. O(jobs on the nodes) steps of the solver.
+
+        Args:
+            job: a waiting job.
+            nodes: positions in the `nodes` of the machine, as many as the job needs.
+        """
+        return self._forecast(job, nodes)
 
 
 class QueuePolicy(Protocol):

@@ -171,11 +171,15 @@ def _note_ends(world):
 
 # --- where a job can start ---
 @inner
-def _slowed(world, scratch, starts, n_starts, cls_id, now):
-    """Return the largest factor by which a job on these nodes, or the candidate, progresses more slowly than alone."""
+def _within(world, scratch, starts, n_starts, cls_id, now):
+    """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there.
+
+    By its rate, as a factor on that alone; jobs have one group of threads and one phase.
+    """
+    if world.clock[SHARE] == math.inf:
+        return True
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
-    worst = 1.0
     for s in range(n_strands):
         row, longest = scratch.strands[s], 0.0
         if row.candidate:
@@ -187,8 +191,9 @@ def _slowed(world, scratch, starts, n_starts, cls_id, now):
                 kind = world.nodes[world.parts[p].node].type
                 longest = max(longest, world.isolated[world.jobs[strand.job].cls, kind])
         alone = world.phases[phase_at(world, row.group, row.phase, row.type)].work / longest
-        worst = max(worst, alone / row.rate)
-    return worst
+        if alone > row.rate * world.clock[SHARE] * HAIR:
+            return False
+    return True
 
 
 @inner
@@ -206,7 +211,7 @@ def _where(world, scratch, job, late, now):
     cls = world.classes[j.cls]
     if cls.threads * cls.nodes > world.count[FREE_CORES] or cls.threads > world.tree[1]:
         return False
-    bound, later, only = world.clock[SHARE], world.later, scratch.chosen[len(world.nodes) :]
+    later, only = world.later, scratch.chosen[len(world.nodes) :]
     found, n = 0, NO_INDEX
     while True:
         n = next_free(world.tree, n + 1, cls.threads)
@@ -217,15 +222,13 @@ def _where(world, scratch, job, late, now):
         if not fits(world, n, cls):
             continue
         only[0] = n
-        if bound < math.inf and _slowed(world, scratch, only, ONE, j.cls, now) > bound * HAIR:
+        if not _within(world, scratch, only, ONE, j.cls, now):
             continue
         scratch.chosen[found] = n
         found += 1
         if found == cls.nodes:
             break
-    if bound < math.inf and found > 1:
-        return _slowed(world, scratch, scratch.chosen, found, j.cls, now) <= bound * HAIR
-    return True
+    return found == 1 or _within(world, scratch, scratch.chosen, found, j.cls, now)
 
 
 @inner

@@ -11,8 +11,8 @@ from ..jit import inner
 from .choose import choose
 from .component import rerate
 from .fluid_loop import ALL, advance, begin, evaluate, simulate, total_energy
-from .forecast import forecast, isolated
-from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE
+from .forecast import forecast, isolated, what_if
+from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE, WHAT_IF
 from .tables import place, touch
 
 
@@ -24,6 +24,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
     `fluid_loop.evaluate`. ISOLATED: fill world.isolated. FORECAST: (seconds, exact) for class `which` on the first
     `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
+    WHAT_IF: the numbers of `forecast.what_if` for class `which` on the first `number` entries of `places`.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock[0], scratch.answer
@@ -36,6 +37,8 @@ def call(question, world, scratch, policy, which, number, cutoff):
     elif question == REPLAY:
         answer[0] = simulate(world, scratch, policy, which, cutoff, number)
         answer[1] = total_energy(world)
+    elif question == WHAT_IF:
+        answer[0], answer[1], answer[2], answer[3] = what_if(world, scratch, scratch.places, number, which, now)
     elif question == ISOLATED:
         isolated(world, scratch)
     elif question == FORECAST:

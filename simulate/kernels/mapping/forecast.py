@@ -10,7 +10,7 @@ import math
 
 from ..jit import inner
 from .component import fill_part, gather
-from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, ONE, SIMPLE, ZERO
+from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, MOM, NO_INDEX, ONE, SIMPLE, ZERO
 from .rates import solve
 from .tables import INSTANT, phase_at
 
@@ -39,14 +39,76 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
     if world.count[SIMPLE] == 1 and n_starts == 1:
         return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
-    if world.count[BELIEFS] == 1:
-        for s in range(n_strands):
-            row = scratch.strands[s]
-            if row.candidate:
-                row.rem *= world.classes[cls_id].told
-            else:
-                row.rem = believed(world, row.rem, world.jobs[world.strands[row.id].job].cls, row.group, row.type)
+    _believe(world, scratch, n_strands, cls_id)
     return run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff)
+
+
+@inner
+def _believe(world, scratch, n_strands, cls_id):
+    """Replace what is really left of gathered jobs by what the planner knows of it."""
+    if world.count[BELIEFS] == 0:
+        return
+    for s in range(n_strands):
+        row = scratch.strands[s]
+        if row.candidate:
+            row.rem *= world.classes[cls_id].told
+        else:
+            row.rem = believed(world, row.rem, world.jobs[world.strands[row.id].job].cls, row.group, row.type)
+
+
+@inner
+def _job_end(world, strands, n_strands, s):
+    """Return when the job of a strand that was simulated ahead ends; inf: not known."""
+    end = 0.0
+    for t in range(n_strands):
+        if strands[s].candidate != strands[t].candidate:
+            continue
+        same = strands[s].candidate or world.strands[strands[s].id].job == world.strands[strands[t].id].job
+        if same:
+            end = max(end, strands[t].rem if strands[t].dead else math.inf)
+    return end
+
+
+@inner
+def what_if(world, scratch, starts, n_starts, cls_id, now):
+    """Return what would happen if a candidate started now and nothing else later; isolated run times must be known.
+
+    Args:
+        world: tables of the simulation.
+        scratch: working space of the kernels.
+        starts: nodes of the candidate.
+        n_starts: number of these nodes.
+        cls_id: class of the candidate.
+        now: seconds.
+
+    Returns:
+        Seconds until it ends; these as a factor on its run time alone; the largest factor by which the time left of
+        another job grows; the seconds by which the ends of all others move, in all.
+    """
+    without, strands = scratch.keys, scratch.strands
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now)
+    _believe(world, scratch, n_strands, NO_INDEX)
+    run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
+    for s in range(n_strands):
+        without[world.strands[strands[s].id].job] = _job_end(world, strands, n_strands, s)
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    _believe(world, scratch, n_strands, cls_id)
+    run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
+    own, factor, delay = math.inf, 1.0, 0.0
+    for s in range(n_strands):
+        end = _job_end(world, strands, n_strands, s)
+        if strands[s].candidate:
+            own = end
+            continue
+        job = world.strands[strands[s].id].job
+        before = without[job]
+        if end < math.inf and before > 0.0:
+            factor, delay = max(factor, end / before), delay + max(0.0, end - before)
+            without[job] = 0.0  # counted
+    alone = 0.0
+    for i in range(n_starts):
+        alone = max(alone, world.isolated[cls_id, world.nodes[starts[i]].type] * world.classes[cls_id].told)
+    return own, max(1.0, own / alone) if own < math.inf else 1.0, factor, delay
 
 
 @inner
@@ -92,7 +154,7 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
                 row.phase += 1
                 row.rem = world.phases[phase_at(world, row.group, row.phase, row.type)].work
             else:
-                row.dead = 1
+                row.dead, row.rem = 1, clock
                 waiting -= 1 if policy != LET or row.candidate else 0
         if changed and waiting > 0:
             n_parts = _compact(world, scratch, n_domains)
@@ -259,9 +321,11 @@ def _sleepy_step(fast, size, per_byte, remote, cores):
 def isolated(world, scratch):
     """Compute the isolated run time of every class on every node type: alone on an empty node, under its models.
 
-    Fills world.isolated [classes, types] from the first node of each type; every type has a node.
+    Fills world.isolated [classes, types] from the first node of each type; every type has a node. These are true run
+    times, whatever is believed.
     """
-    start = scratch.chosen
+    start, beliefs = scratch.chosen, world.count[BELIEFS]
+    world.count[BELIEFS] = 0
     for t in range(len(world.types)):
         n = 0
         while world.nodes[n].type != t:
@@ -269,3 +333,4 @@ def isolated(world, scratch):
         start[0] = n
         for c in range(len(world.classes)):
             world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]
+    world.count[BELIEFS] = beliefs

@@ -95,7 +95,7 @@ class World(Block):
 
 
 # Operations of `entry.call`.
-RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY = range(10)
+RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)
 
 # Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
@@ -131,5 +131,5 @@ class Scratch(Block):
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]
         "places": (INT, 1),  # [slots of all jobs, at least the nodes]
-        "answer": (FLOAT, 1),  # [2]
+        "answer": (FLOAT, 1),  # [4]
     }

@@ -252,3 +252,39 @@ def test_a_mapping_ignores_done_jobs() -> None:
     simulation = Simulation(flow(make_job("old"), make_job("new")), make_cluster(2), done=["old"])
     makespan, _ = simulation.follow(np.array([-1, 1]), np.zeros(2), np.array([-1, 0]), np.full(2, math.inf))
     assert makespan == pytest.approx(10.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_what_if_is_what_happens_with_the_job_and_without_it(data: Any) -> None:
+    simulation, ready = moment(data, most_nodes=2)
+    job_id = data.draw(st.sampled_from(ready))
+    nodes = simulation.decide(job_id, "slf")
+    assume(nodes is not None)
+    before = repr(table_contents(simulation, ANSWERS))
+    left, slowdown, others, delay_s = simulation.what_if(job_id, nodes)
+    assert repr(table_contents(simulation, ANSWERS)) == before
+    assert left == pytest.approx(simulation.forecast(job_id, nodes, "let"))
+    without, with_it = ends_of(simulation), ends_of(started(simulation, job_id, nodes))
+    job = simulation.workflow.index[job_id]
+    kinds = [int(simulation.world.nodes[simulation.cluster.index[name]]["type"]) for name in nodes]
+    alone = max(simulation.isolated[simulation.world.jobs[job]["cls"], kind] for kind in kinds)
+    assert left == pytest.approx(with_it.pop(job)) and slowdown == pytest.approx(max(1.0, left / alone))
+    assert delay_s == pytest.approx(sum(max(0.0, with_it[other] - without[other]) for other in without), abs=1e-6)
+    assert others == pytest.approx(max([1.0, *(with_it[other] / without[other] for other in without)]), rel=1e-6)
+
+
+def started(simulation: Simulation, job_id: str, nodes: tuple[str, ...]) -> Simulation:
+    twin = simulation.copy()
+    twin.start(job_id, nodes)
+    return twin
+
+
+def ends_of(simulation: Simulation) -> dict[int, float]:
+    """Return when each running job ends if nothing else starts, seconds from now."""
+    twin = simulation.copy()
+    running = np.flatnonzero(twin.world.jobs["state"] == layout.RUNNING)
+    now = float(twin.world.clock[0])
+    while math.isfinite(twin.next_event):
+        twin.advance(twin.next_event)
+    return {int(job): float(twin.world.jobs[job]["finish"]) - now for job in running}

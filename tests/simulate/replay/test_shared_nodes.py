@@ -297,3 +297,73 @@ def test_streams_wait_for_each_other_where_the_bound_is_small() -> None:
     assert starts[math.inf] == starts[2.0] == [0.0, 0.0, 20.0]
     assert starts[1.0] == starts[1.5] == [0.0, 10.0, 0.0]
     assert starts[0.0] == [0.0, 10.0, 20.0]
+
+
+# --- what if ---
+class Asks:
+    """Starts jobs on the lowest nodes that fit; asks for a forecast before the last one starts."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.found = last, None
+
+    def decide(self, now: Any) -> Any:
+        free = now.free_nodes()
+        for job in list(now.waiting):
+            nodes = free.where(job)
+            if nodes is None or (job.number == self.last and len(now.waiting) > 1):
+                continue
+            if job.number == self.last:
+                self.found = now.forecast(job, nodes)
+            free.take(job, nodes)
+            yield Start(job, nodes=nodes)
+
+
+@given(CROWD, CLUSTERS)
+@settings(max_examples=150, deadline=None)
+def test_a_forecast_comes_true_if_nothing_else_starts(rows: list[Any], cluster: Cluster) -> None:
+    """The last job comes when all others run or have ended; without it, they end as they would have."""
+    early = [(0.0, run, 0.0, size, rate, memory) for _, run, _, size, rate, memory in rows[:-1]]
+    jobs = replace(workload([*early, (1.0, *rows[-1][1:])]), walltime=np.full(len(rows), 1e6))
+    jobs = replace(jobs, more={**jobs.more, "memory": np.zeros(len(jobs))})
+    last = len(rows) - 1
+    policy = Asks(last)
+    with_it = replay_queue_on_nodes(jobs, cluster, policy, runtimes="actual")
+    without = replay_queue_on_nodes(jobs.take(np.arange(last)), cluster, Asks(last), runtimes="actual")
+    if with_it.rejected[last]:
+        assert policy.found is None
+        return
+    found, start = policy.found, with_it.start_time[last]
+    assert found.end == pytest.approx(with_it.finish_time[last], abs=1e-6)
+    alone = alone_at(cluster, jobs, last, nodes_of(with_it, [node.type.cores for node in cluster.nodes])[last])
+    assert found.slowdown == pytest.approx(max(1.0, (found.end - start) / alone), rel=1e-6)
+    went_on = ~without.rejected & (without.finish_time > start)
+    left, then = (done.finish_time[:last][went_on] - start for done in (without, with_it))
+    assert found.delay_s == pytest.approx(float((then - left).sum()), abs=1e-6)
+    assert found.others == pytest.approx(max([1.0, *(then / left).tolist()]), rel=1e-6)
+
+
+def alone_at(cluster: Cluster, jobs: Workload, row: int, nodes: tuple[int, ...]) -> float:
+    """Return the run time of a job that has these nodes for itself."""
+    there = replace(cluster, nodes=tuple(cluster.nodes[node] for node in nodes))
+    slowest = min(cluster.types, key=lambda kind: kind.relative_speed)
+    factor = min(kind.relative_speed for kind in there.types) / slowest.relative_speed
+    some = jobs.take(np.array([row]))
+    some = replace(some, run_time=some.run_time / factor)
+    done = replay_queue_on_nodes(some, there, Easy(), runtimes="actual")
+    return max(float(done.finish_time[0] - done.start_time[0]), 1e-6)
+
+
+def test_a_policy_of_ones_own_can_avoid_what_hurts() -> None:
+    """Two streams and two nodes: a policy that asks starts them on different nodes."""
+
+    class Gentle:
+        def decide(self, now: Any) -> Any:
+            for job in list(now.waiting)[:1]:
+                costs = {node: now.forecast(job, (node,)).delay_s for node in range(len(now.machine.nodes))}
+                yield Start(job, nodes=(min(costs, key=lambda node: costs[node]),))
+
+    rows = [STREAMS[0], (1.0, *STREAMS[1][1:])]
+    done = replay_queue_on_nodes(workload(rows), lab(2), Gentle())
+    assert done.finish_time.tolist() == pytest.approx([10.0, 11.0])
+    rigid = replay(workload(rows), 4, Asks(1))
+    assert rigid.finish_time.tolist() == [10.0, 11.0]
