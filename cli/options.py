@@ -145,7 +145,7 @@ MappingPolicy = Annotated[
 ]  # fmt: skip
 QueuePolicy = Annotated[
     str,
-    option("POLICY", "Queue policy with its options, or ./mine.py:Class; `pilotfish policies` lists them.", "--policy",
+    option("POLICY", "Policy with its options, or ./mine.py:Class; `pilotfish policies` lists them.", "--policy",
            "-p", words=queue_policy_names),
 ]  # fmt: skip
 Goal = Annotated[

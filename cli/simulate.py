@@ -1,4 +1,4 @@
-"""`pilotfish simulate`: replay a trace under a queue policy.
+"""`pilotfish simulate`: replay a trace under a policy.
 
 Rule: a summary names its inputs and the command that made it.
 """
@@ -77,7 +77,7 @@ def simulate(
     skip_invalid: options.SkipInvalid = False,
     as_json: options.Json = False,
 ) -> None:
-    """Replay traces of jobs under a queue policy, and print waiting time, slowdown, utilisation and energy.
+    """Replay traces of jobs under a policy, and print waiting time, slowdown, utilisation and energy.
 
     Exact: at each instant all ends, then all submissions, then one pass of the policy; the processors with the lowest
     numbers first. Several traces are joined.
@@ -86,6 +86,7 @@ def simulate(
     Examples:
       pilotfish simulate trace.swf.gz
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
+      pilotfish simulate trace.swf -c lab.yaml -p easy:share=1.1
       pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
