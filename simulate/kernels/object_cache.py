@@ -46,11 +46,11 @@ class Kernel:
 
 #: All kernels, by name.
 KERNELS = {
-    "mapping.entry": Kernel("the simulator of workflows", 12, 6, 1),
+    "mapping.entry": Kernel("the simulator of workflows", 14, 6, 1),
     "deside.interval": Kernel("the interval engine", 4, 2, 1),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
-    "queue.easy_rich": Kernel("EASY with dependencies, predictions or decision times", 6, module="queue.easy"),
+    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),
     "queue.conservative": Kernel("the conservative replay", 6),
     "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),
     "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),

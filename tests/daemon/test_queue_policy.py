@@ -190,7 +190,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=...)"),
+        ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
         (
             "pairs",
