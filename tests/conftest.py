@@ -38,6 +38,21 @@ UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", 
 LONGEST = ("site 1", "site 2", "slurm 1", "slurm 2", "machine", "installed docs/guides", "counters")
 AGAIN = 2
 QUICK = 20
+
+
+@pytest.fixture(autouse=True)
+def forget_policies() -> Iterator[None]:
+    """Forget the policies that a test registers, so that tests that go through all of them meet their own only."""
+    module = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
+    before = dict(module.POLICIES) if module else None
+    yield
+    module = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
+    if module is not None:
+        kept = before or {name: module.POLICIES[name] for name in (*module.POLICY_CODES, "lookahead")}
+        module.POLICIES.clear()
+        module.POLICIES.update(kept)
+
+
 #: Seconds from which on a run shows what took longest.
 LONG_S = 60.0
 

@@ -89,8 +89,8 @@ class _Loop(NodePolicyCalls):
         self.jobs = workload.more.get("name", workload.id).tolist(), sizes, told.tolist(), users, nodes
         self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
-        self.isolated = False  # whether the isolated run times are known
         self.given: list[tuple[int, int, int]] = []
+        self._ask(layout.ISOLATED)  # for forecasts, while nothing runs
         self._ask(layout.SETTLE)
 
     def _ask(self, question: int, which: int = -1, until: float = math.inf, number: int = 0) -> None:
@@ -151,9 +151,6 @@ class _Loop(NodePolicyCalls):
 
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
-        if not self.isolated:
-            self._ask(layout.ISOLATED)
-            self.isolated = True
         chosen = self.check_nodes(job, nodes)
         self.scratch.places[: len(chosen)] = chosen
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
@@ -319,6 +319,7 @@ class Asks:
 
 
 @given(CROWD, CLUSTERS)
+@example([(0.0, 2.0, 0.0, 1, 0, 0), (0.0, 1.0, 0.0, 1, 6, 0)], lab())  # alone is not next to what runs already
 @settings(max_examples=150, deadline=None)
 def test_a_forecast_comes_true_if_nothing_else_starts(rows: list[Any], cluster: Cluster) -> None:
     """The last job comes when all others run or have ended; without it, they end as they would have."""
