@@ -115,7 +115,7 @@ class _Run(NodePolicyCalls):
 
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
-        names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes)]
+        names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes, fewer=True)]
         left, *others = self.simulation.what_if(str(job.id), names)
         return Forecast(self.now + left, *others)
 
@@ -154,6 +154,8 @@ class _Run(NodePolicyCalls):
                 self.woken = True
             if self.snapshot.submitted or self.snapshot.ended or self.woken:
                 self.apply(self.call_policy(), self.now)
+                while self.again:
+                    self.apply(self.call_policy(), self.now)
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):

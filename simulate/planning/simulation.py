@@ -77,7 +77,8 @@ class Simulation:
             {
                 "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
                 "groups": np.array(shapes.groups, dtype=layout.GROUP),
-                "phases": np.array(shapes.phases, dtype=layout.PHASE), "successors": successors,
+                "phases": np.array([(*phase, 0.0) for phase in shapes.phases], layout.PHASE),
+                "successors": successors,
                 "arrivals": np.empty(0, np.int64),
                 "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
                 "allowed": shapes.allowed(),
@@ -114,7 +115,7 @@ class Simulation:
         count[layout.SIMPLE] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
-        self._isolated = False
+        self._isolated = 0  # 1: run times alone are known; 2: those of phases, too
 
     def _note_underway(self, underway: Sequence[RunningJob]) -> None:
         rows, placed, index = self.world.jobs, self.world.placed, self.cluster.index
@@ -166,12 +167,16 @@ class Simulation:
     @property
     def isolated(self) -> Array:
         """Isolated run time, seconds [classes, types]: alone on an empty node under that node's models."""
-        if not self._isolated:
+        self._run_alone(0)
+        return self.world.isolated
+
+    def _run_alone(self, phases: int) -> None:
+        """Compute isolated run times; with `phases` = 1 those of phases, too."""
+        if self._isolated <= phases:
             fresh = self.world.copy()
             fresh.nodes[:] = template_of(self.cluster).nodes
-            self._ask(layout.ISOLATED, fresh)
-            self._isolated = True
-        return self.world.isolated
+            self._ask(layout.ISOLATED, fresh, number=phases)
+            self._isolated = phases + 1
 
     def run(
         self, policy: str, *, keys: Array | None = None, caps: Array | None = None, explain: bool = False
@@ -246,14 +251,13 @@ class Simulation:
         cls = int(self.world.jobs[job]["cls"])
         return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
 
-    def what_if(self, job_id: str, nodes: Sequence[str]) -> tuple[float, float, float, float]:
+    def what_if(self, job_id: str, nodes: Sequence[str]) -> tuple[float, ...]:
         """Return the numbers of `kernels.mapping.forecast.what_if` for a job on these nodes. Changes nothing."""
-        _ = self.isolated
+        self._run_alone(1)
         job = self.workflow.index[job_id]
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         self._ask(layout.WHAT_IF, which=int(self.world.jobs[job]["cls"]), number=len(nodes))
-        left, slowdown, others, delay_s = self.scratch.answer.tolist()
-        return left, slowdown, others, delay_s
+        return tuple(self.scratch.answer.tolist())
 
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
         """Return the nodes on which the policy would start the job now; None if it fits nowhere now.

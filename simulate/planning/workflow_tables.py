@@ -244,5 +244,5 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
         "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,), "heads": (len(world.queues),),
         "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
-        "places": (max(len(world.placed), nodes),), "answer": (4,),
+        "places": (max(len(world.placed), nodes),), "answer": (5,),
     })  # fmt: skip

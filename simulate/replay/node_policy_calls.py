@@ -104,8 +104,14 @@ class NodePolicyCalls(PolicyCalls):
         order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
         self._kept_free.update(order[: job.nodes].tolist())
 
-    def check_nodes(self, job: Job, nodes: Sequence[int]) -> tuple[int, ...]:
-        """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now."""
+    def check_nodes(self, job: Job, nodes: Sequence[int], *, fewer: bool = False) -> tuple[int, ...]:
+        """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now.
+
+        Args:
+            job: the job.
+            nodes: their positions.
+            fewer: whether they may be fewer than the job needs.
+        """
         allowed = f"{job.nodes} of the nodes 0 to {len(self.nodes) - 1}, different ones on which it fits now"
         need = self.need(job)
         fits = need.fits(self.room.cores, self.room.memory)
@@ -113,8 +119,9 @@ class NodePolicyCalls(PolicyCalls):
             chosen = tuple(index(node) for node in nodes)
         except Exception:
             raise self.error(job, f"its nodes are {nodes!r:.60}", allowed) from None
-        distinct = len(set(chosen)) == len(chosen) == job.nodes
-        if not distinct or not all(0 <= node < len(fits) and fits[node] for node in chosen):
+        distinct, enough = len(set(chosen)) == len(chosen), len(chosen) == job.nodes
+        enough |= fewer and 0 < len(chosen) < job.nodes
+        if not (distinct and enough) or not all(0 <= node < len(fits) and fits[node] for node in chosen):
             raise self.error(job, f"its nodes are {chosen!r:.60}", allowed)
         return chosen
 

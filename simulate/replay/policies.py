@@ -371,8 +371,6 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
         problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
     elif isinstance(policy, Saving):
         problem = f"{text!r} switches machines or limits power, and the nodes of a plan are always on"
-    elif isinstance(policy, Easy) and policy.share != Sharing():
-        problem = f"{text!r} asks for forecasts of contention"
     elif isinstance(policy, Conservative) and policy.allocation != "basic":
         problem = f"{text!r} chooses among numbered resources, and a plan places jobs on nodes"
     else:

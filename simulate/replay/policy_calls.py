@@ -49,7 +49,7 @@ class PolicyCalls(ABC):
         self.untils: list[float] = []
         self.running: list[Running] = []
         self.wakes: list[float] = []
-        self.woken = False
+        self.woken = self.again = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, columns,
             free_nodes, self.forecast,
@@ -111,12 +111,15 @@ class PolicyCalls(ABC):
         return found
 
     def apply(self, decisions: Iterable[Any], now: float) -> None:
-        """Apply the decisions of the last call at this time. Raises PolicyError."""
+        """Apply the decisions of the last call; `again`: they ask for another one at once. Raises PolicyError."""
+        self.again, acted, waiting = False, False, len(self.waiting)
         for decision in decisions:
+            acted |= not isinstance(decision, Wake)
             if isinstance(decision, Start):
                 self._start(self._waiting_job(decision.job), decision, now)
             elif isinstance(decision, Wake):
-                self._schedule_wake(decision.time, now)
+                self._schedule_wake(decision.time, now, acted=acted)
+                self.again &= len(self.waiting) < waiting
             elif isinstance(decision, Reject):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
@@ -163,10 +166,21 @@ class PolicyCalls(ABC):
             raise self.error(job, f"resource {busy} is not free")
         return tuple(found)
 
-    def _schedule_wake(self, time: Any, now: float) -> None:
-        if not isinstance(time, Real) or not self.called_at < float(time) < math.inf:
-            raise self.error("", f"invalid Wake({time!r:.60})", f"a time later than now, {self.called_at} s")
-        if time <= now:
+    def _schedule_wake(self, time: Any, now: float, *, acted: bool) -> None:
+        """Note when the policy is called again. Raises PolicyError.
+
+        Args:
+            time: what the policy asks for.
+            now: the time at which its decisions are carried out.
+            acted: whether it started or rejected something before, so that a call at once may see something new.
+        """
+        known = isinstance(time, Real) and self.called_at <= float(time) < math.inf
+        if not known or (time == self.called_at and not acted):
+            allowed = f"a time later than now, {self.called_at} s, or now after a Start or Reject"
+            raise self.error("", f"invalid Wake({time!r:.60})", allowed)
+        if time == self.called_at == now:
+            self.again = True
+        elif time <= now:
             self.woken = True
         else:
             heappush(self.wakes, float(time))

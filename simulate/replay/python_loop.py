@@ -49,6 +49,9 @@ class Loop(Protocol):
         """Return whether something happened since the last call that the policy must see."""
         ...
 
+    #: Whether the last decisions ask for another call at this instant.
+    again: bool
+
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""
         ...
@@ -116,8 +119,10 @@ def drive(
         spent = clock() - began if decision_time is None else decision_time
         if now + spent > now:
             apply_at = now + spent
-        else:
-            loop.apply(decisions, now)
+            continue
+        loop.apply(decisions, now)
+        while loop.again:
+            loop.apply(loop.call_policy(), now)
     return loop.result(instants, clock() - replay_began)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
@@ -23,7 +22,6 @@ from ..planning.workflow_tables import scratch_for
 from .known_run_times import ACTUAL, WALLTIME
 from .node_policy_calls import NodePolicyCalls
 from .policies import Conservative, Easy, Strict, text_of
-from .policy_options import Sharing
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
 from .shared_nodes import KERNEL, schedule_of, tables_of
@@ -61,9 +59,6 @@ def replay_queue_on_nodes(
     name, asked = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
     if isinstance(policy, Easy | Strict | Conservative):
         name, asked = text_of(policy), uncompiled(policy, seed)
-    if isinstance(policy, Easy) and policy.share != Sharing():
-        problem = f"{text_of(policy)}, with an order that changes with time, dependencies, or decisions that take time"
-        raise ConfigError("policy", "easy:share", problem, "share=any")
     began = clock()
     loop = _Loop(workload, cluster, asked, name, runtimes)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
@@ -90,7 +85,7 @@ class _Loop(NodePolicyCalls):
         self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
         self.given: list[tuple[int, int, int]] = []
-        self._ask(layout.ISOLATED)  # for forecasts, while nothing runs
+        self._ask(layout.ISOLATED, number=1)  # for forecasts, while nothing runs
         self._ask(layout.SETTLE)
 
     def _ask(self, question: int, which: int = -1, until: float = math.inf, number: int = 0) -> None:
@@ -151,7 +146,7 @@ class _Loop(NodePolicyCalls):
 
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
-        chosen = self.check_nodes(job, nodes)
+        chosen = self.check_nodes(job, nodes, fewer=True)
         self.scratch.places[: len(chosen)] = chosen
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))
         left, *others = self.scratch.answer.tolist()

@@ -74,7 +74,7 @@ def replay_on_nodes(
     code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
     kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
     if world.clock[layout.SHARE] < math.inf:
-        kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 0, math.inf)
+        kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 1, math.inf)
     began = slice_began = clock()
     size = slices.FIRST
     while True:

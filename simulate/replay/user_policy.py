@@ -97,7 +97,10 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Call the policy again at `time`, in seconds and later than now, even if nothing happens then."""
+    """Call the policy again at `time`, in seconds, even if nothing happens then.
+
+    Later than now; or now, after decisions that start or reject a job: the next call sees what has become of them.
+    """
 
     time: float
 
@@ -114,12 +117,15 @@ class Forecast:
         slowdown: its run time as a factor on that alone, 1 or more.
         others: the largest factor by which the time left of another job would grow, 1 or more.
         delay_s: the seconds by which the ends of all other jobs would move, in all.
+        crowding: the largest factor by which a job, this one or another, would then progress more slowly than alone, 1
+            or more.
     """
 
     end: float
     slowdown: float = 1.0
     others: float = 1.0
     delay_s: float = 0.0
+    crowding: float = 1.0
 
 
 class View(Sequence[T], Generic[T]):
@@ -260,12 +266,14 @@ class Snapshot:
     def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
         """Return what would happen if a waiting job started now on these nodes.
 
-        Decisions of this call are not carried out yet, so it knows nothing of them. Where jobs do not contend, a job
-        ends after its walltime. O(jobs on the nodes) steps of the solver.
+        Decisions of this call are not carried out yet, so it knows nothing of them: to know them, end with `Wake(time)`
+        of this instant. Where jobs do not contend, a job ends after its walltime. O(jobs on the nodes) steps of the
+        solver.
 
         Args:
             job: a waiting job.
-            nodes: positions in the `nodes` of the machine, as many as the job needs.
+            nodes: positions in the `nodes` of the machine, at most as many as the job needs; of fewer, it says how it
+                would be on these.
         """
         return self._forecast(job, nodes)
 

@@ -76,8 +76,6 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
     [
         (["-p", "mom", "--contention", "--decision-time", "3"], 64, "'--decision-time': 3, with mom (allowed: ignore"),
         (["-p", "easy:share=0.5"], 64, "easy:share: '0.5' (allowed: any, none, or a factor of 1 or more)"),
-        (["-p", "easy:order=wfp3,share=2"], 1, "an order that changes with time"),
-        (["-p", "easy:share=2", "--decision-time", "3"], 1, "decisions that take time (allowed: share=any)"),
         (
             ["-p", "conservative:allocation=local", "--contention"],
             64,

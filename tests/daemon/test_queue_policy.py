@@ -16,6 +16,7 @@ import pytest
 from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.job import Profile, ThreadGroup
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
@@ -83,6 +84,24 @@ def test_the_shortest_starts_first_and_nothing_is_oversubscribed(queue: Any, kit
     assert order_of(bench) == ["j1", "j3", "j6", "j9"]
     assert set(bench.states(flow).values()) == {"completed"}
     assert bench.value("decisions_total", policy="easy:order=sjf", outcome="failed") == 0.0
+
+
+@pytest.mark.parametrize(("share", "order"), [("any", ["a", "b", "c"]), ("1.1", ["a", "c", "b"])])
+def test_jobs_that_would_hurt_each_other_are_kept_apart(queue: Any, kit: Any, share: str, order: list[str]) -> None:
+    """Two jobs that both need the whole bandwidth of the only node, and one that needs none; two cores."""
+    bench = queue(f"easy:share={share}")
+    rates = {"a": 1e10, "b": 1e10, "c": 0.0}
+    bench.submit(
+        *(
+            dataclasses.replace(
+                kit.job(name, seconds=4.0, walltime=20.0), profile=Profile((ThreadGroup(1, 4.0, bandwidth=rate),))
+            )
+            for name, rate in rates.items()
+        )
+    )
+    bench.run(40)
+    assert order_of(bench) == order
+    assert bench.value("decisions_total", policy=bench.cycle.planner.options.policy, outcome="failed") == 0.0
 
 
 def test_the_same_policy_starts_the_same_jobs_in_a_replay_in_a_plan_and_live(queue: Any, kit: Any) -> None:

@@ -1,6 +1,6 @@
 """EASY backfilling and strict order on nodes that jobs share.
 
-Rule: as `replay.uncompiled.Backfilling` has it. A job starts on the lowest nodes that have what it needs. The first
+Rule: as `replay.easy_policy.Backfilling` has it. A job starts on the lowest nodes that have what it needs. The first
 waiting job that does not fit (the head) has a reservation of nodes; what is started behind it ends before the
 reservation, or leaves its nodes what the head needs. Until a job ends, the reservation stands and what was refused
 stays refused, so only new jobs are examined.
@@ -18,6 +18,7 @@ import math
 from ..jit import inner
 from .choose import fits
 from .component import gather
+from .forecast import crowding
 from .layout import (
     ARRANGED,
     EASY,
@@ -33,7 +34,7 @@ from .layout import (
     SHARE,
 )
 from .rates import solve
-from .tables import phase_at, place
+from .tables import place
 
 #: Seconds that a job is expected to go on for when it has run for longer than was expected.
 OVERDUE_S = 1.0
@@ -172,28 +173,12 @@ def _note_ends(world):
 # --- where a job can start ---
 @inner
 def _within(world, scratch, starts, n_starts, cls_id, now):
-    """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there.
-
-    By its rate, as a factor on that alone; jobs have one group of threads and one phase.
-    """
+    """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there."""
     if world.clock[SHARE] == math.inf:
         return True
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
-    for s in range(n_strands):
-        row, longest = scratch.strands[s], 0.0
-        if row.candidate:
-            for i in range(n_starts):
-                longest = max(longest, world.isolated[cls_id, world.nodes[starts[i]].type])
-        else:
-            strand = world.strands[row.id]
-            for p in range(strand.part0, strand.part0 + strand.parts):
-                kind = world.nodes[world.parts[p].node].type
-                longest = max(longest, world.isolated[world.jobs[strand.job].cls, kind])
-        alone = world.phases[phase_at(world, row.group, row.phase, row.type)].work / longest
-        if alone > row.rate * world.clock[SHARE] * HAIR:
-            return False
-    return True
+    return crowding(world, scratch, starts, n_starts, n_strands) <= world.clock[SHARE] * HAIR
 
 
 @inner

@@ -21,10 +21,11 @@ def call(question, world, scratch, policy, which, number, cutoff):
     """Run one operation and store its result in `scratch.answer`.
 
     RUN: run to the end; (status, joules); `number` = 1 orders jobs by their keys. EVALUATE: (makespan, joules), see
-    `fluid_loop.evaluate`. ISOLATED: fill world.isolated. FORECAST: (seconds, exact) for class `which` on the first
+    `fluid_loop.evaluate`. ISOLATED: fill world.isolated, and with
+    `number` = 1 what `crowding` needs. FORECAST: (seconds, exact) for class `which` on the first
     `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
-    WHAT_IF: the numbers of `forecast.what_if` for class `which` on the first `number` entries of `places`.
+    WHAT_IF: see `forecast.what_if`, for class `which` on the first `number` entries of `places`.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock[0], scratch.answer
@@ -38,9 +39,9 @@ def call(question, world, scratch, policy, which, number, cutoff):
         answer[0] = simulate(world, scratch, policy, which, cutoff, number)
         answer[1] = total_energy(world)
     elif question == WHAT_IF:
-        answer[0], answer[1], answer[2], answer[3] = what_if(world, scratch, scratch.places, number, which, now)
+        what_if(world, scratch, scratch.places, number, which, now)
     elif question == ISOLATED:
-        isolated(world, scratch)
+        isolated(world, scratch, number)
     elif question == FORECAST:
         value, exact = forecast(world, scratch, scratch.places, number, which, policy, now, cutoff)
         answer[0], answer[1] = value, 1.0 if exact else 0.0

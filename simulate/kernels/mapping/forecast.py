@@ -10,7 +10,7 @@ import math
 
 from ..jit import inner
 from .component import fill_part, gather
-from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, MOM, NO_INDEX, ONE, SIMPLE, ZERO
+from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, MEASURE, MOM, NO_INDEX, ONE, SIMPLE, ZERO
 from .rates import solve
 from .tables import INSTANT, phase_at
 
@@ -71,7 +71,11 @@ def _job_end(world, strands, n_strands, s):
 
 @inner
 def what_if(world, scratch, starts, n_starts, cls_id, now):
-    """Return what would happen if a candidate started now and nothing else later; isolated run times must be known.
+    """Find out what would happen if a candidate started now and nothing else later; isolated run times must be known.
+
+    Stores in `scratch.answer`: seconds until it ends; these as a factor on its run time alone; the largest factor by
+    which the time left of another job grows; the seconds by which the ends of all others move, in all; and `crowding`
+    at its start.
 
     Args:
         world: tables of the simulation.
@@ -80,18 +84,16 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
         n_starts: number of these nodes.
         cls_id: class of the candidate.
         now: seconds.
-
-    Returns:
-        Seconds until it ends; these as a factor on its run time alone; the largest factor by which the time left of
-        another job grows; the seconds by which the ends of all others move, in all.
     """
-    without, strands = scratch.keys, scratch.strands
+    without, strands, answer = scratch.keys, scratch.strands, scratch.answer
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now)
     _believe(world, scratch, n_strands, NO_INDEX)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     for s in range(n_strands):
         without[world.strands[strands[s].id].job] = _job_end(world, strands, n_strands, s)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
+    answer[4] = crowding(world, scratch, starts, n_starts, n_strands)
     _believe(world, scratch, n_strands, cls_id)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     own, factor, delay = math.inf, 1.0, 0.0
@@ -108,7 +110,39 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
     alone = 0.0
     for i in range(n_starts):
         alone = max(alone, world.isolated[cls_id, world.nodes[starts[i]].type] * world.classes[cls_id].told)
-    return own, max(1.0, own / alone) if own < math.inf else 1.0, factor, delay
+    answer[0], answer[1] = own, max(1.0, own / alone) if own < math.inf else 1.0
+    answer[2], answer[3] = factor, delay
+
+
+@inner
+def crowding(world, scratch, starts, n_starts, n_strands):
+    """Return the largest factor by which a job of the solved component progresses more slowly than alone, 1 or more.
+
+    O(parts). What phases take alone must be known, see `isolated`.
+
+    Args:
+        world: tables of the simulation.
+        scratch: working space, with the solved rates.
+        starts: nodes of the candidate.
+        n_starts: number of these nodes.
+        n_strands: number of strands of the component.
+    """
+    worst = 1.0
+    for s in range(n_strands):
+        row, alone = scratch.strands[s], 0.0
+        if row.candidate:
+            for i in range(n_starts):
+                kind = world.nodes[starts[i]].type
+                alone = max(alone, world.phases[phase_at(world, row.group, row.phase, kind)].alone)
+        else:
+            strand = world.strands[row.id]
+            for p in range(strand.part0, strand.part0 + strand.parts):
+                kind = world.nodes[world.parts[p].node].type
+                alone = max(alone, world.phases[phase_at(world, row.group, row.phase, kind)].alone)
+        if alone > 0.0:
+            here = world.phases[phase_at(world, row.group, row.phase, row.type)].work / row.rate
+            worst = max(worst, here / alone)
+    return worst
 
 
 @inner
@@ -134,6 +168,8 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
     clock = 0.0
     while waiting > 0:
         solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
+        if policy == MEASURE:
+            _measure(world, scratch, n_strands)
         step = math.inf
         for s in range(n_strands):
             if strands[s].dead == 0:
@@ -159,6 +195,16 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
         if changed and waiting > 0:
             n_parts = _compact(world, scratch, n_domains)
     return clock, True
+
+
+@inner
+def _measure(world, scratch, n_strands):
+    """Note how long the present phases take at these rates, the longest time of each."""
+    for s in range(n_strands):
+        row = scratch.strands[s]
+        if row.dead == 0:
+            phase = world.phases[phase_at(world, row.group, row.phase, row.type)]
+            phase.alone = max(phase.alone, phase.work / row.rate)
 
 
 @inner
@@ -318,11 +364,11 @@ def _sleepy_step(fast, size, per_byte, remote, cores):
 
 
 @inner
-def isolated(world, scratch):
+def isolated(world, scratch, phases):
     """Compute the isolated run time of every class on every node type: alone on an empty node, under its models.
 
     Fills world.isolated [classes, types] from the first node of each type; every type has a node. These are true run
-    times, whatever is believed.
+    times, whatever is believed. With `phases` also how long each phase takes alone.
     """
     start, beliefs = scratch.chosen, world.count[BELIEFS]
     world.count[BELIEFS] = 0
@@ -333,4 +379,7 @@ def isolated(world, scratch):
         start[0] = n
         for c in range(len(world.classes)):
             world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]
+            if phases:
+                n_domains, n_parts, n_strands, tied = gather(world, scratch, start, ONE, c, 0.0)
+                run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MEASURE, math.inf)
     world.count[BELIEFS] = beliefs

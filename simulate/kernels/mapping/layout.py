@@ -14,7 +14,7 @@ from ..block import Block
 
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
-LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT = (np.int64(code) for code in range(7))
+LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT, MEASURE = (np.int64(code) for code in range(8))
 ZERO, ONE, NO_INDEX = np.int64(0), np.int64(1), np.int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
@@ -37,7 +37,8 @@ NODE = row_dtype(
 DOMAIN = row_dtype("", "start count mark")
 CLASS = row_dtype("threads memory told", "nodes group_start group_count spin name places")
 GROUP = row_dtype("count", "phase_start phase_count")
-PHASE = row_dtype("work utilisation bandwidth", "")
+#: `alone`: seconds that the phase takes on a node without other jobs; filled by `forecast.isolated` when asked for.
+PHASE = row_dtype("work utilisation bandwidth alone", "")
 JOB = row_dtype(
     "key start finish energy alt_cost progress score scale submit walltime asked",
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed",
@@ -131,5 +132,5 @@ class Scratch(Block):
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]
         "places": (INT, 1),  # [slots of all jobs, at least the nodes]
-        "answer": (FLOAT, 1),  # [4]
+        "answer": (FLOAT, 1),  # [5]
     }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
+from pilotfish.simulate.model.job import Job, Phase, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.objective import Objective, Submitted
 from pilotfish.simulate.model.plan import Plan, PlannedJob, RunningJob
 from pilotfish.simulate.model.workload import Workload
@@ -21,6 +21,7 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Strict
+from pilotfish.simulate.replay.policy_options import Sharing
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.uncompiled import uncompiled
 from pilotfish.simulate.replay.user_policy import QueuePolicy, Reject, Snapshot, Start, Wake
@@ -238,6 +239,41 @@ def test_an_invalid_decision_is_one_clear_error(decide: Callable[[Snapshot], Any
     with pytest.raises(PolicyError) as caught:
         planned(decide, jobs, cluster_of(4, 4, 1))
     assert why.replace("job 'a', at", "job a, at") in str(caught.value)
+
+
+def sharing(bound: float) -> QueuePolicy:
+    return uncompiled(Easy(share=Sharing(bound)), 0)
+
+
+@pytest.mark.parametrize(
+    ("bound", "starts"), [(0.0, [0.0, 10.0, 20.0]), (1.1, [0.0, 10.0, 0.0]), (2.0, [0.0, 0.0, 20.0])]
+)
+def test_jobs_share_nodes_where_nobody_is_hurt_beyond_a_bound(bound: float, starts: list[float]) -> None:
+    """Two jobs that use the whole bandwidth of the only node, and one that uses none."""
+    jobs = [job_of(name, 10.0, 4, bandwidth=rate, walltime=50.0) for name, rate in (("a", 20.0), ("b", 20.0), ("c", 0))]
+    found = planned(sharing(bound), jobs, cluster_of(8, bandwidth=80.0))
+    assert [job.start_time for job in sorted(found.jobs, key=lambda job: job.id)] == pytest.approx(starts)
+
+
+def test_a_bound_on_sharing_looks_at_later_phases_of_a_job() -> None:
+    """Both jobs stream in their second phase only, so that they start alike and would hurt each other later."""
+    phases = ThreadGroup(1, 10.0, phases=(Phase(0.5, 1.0, 0.0), Phase(0.5, 1.0, 80.0)))
+    jobs = [Job(name, Profile((phases,)), walltime=50.0) for name in "ab"]
+    found = [planned(sharing(bound), jobs, cluster_of(8, bandwidth=80.0)).jobs for bound in (1.1, 2.0)]
+    assert [max(job.start_time for job in jobs) for jobs in found] == [10.0, 0.0]
+
+
+@given(st.lists(ROW, min_size=1, max_size=12), st.sampled_from((1.0, 1.1, 1.5)))
+@settings(max_examples=60, deadline=None)
+def test_in_a_plan_nobody_takes_longer_than_the_bound(rows: list[tuple[float, float, int]], bound: float) -> None:
+    jobs = [
+        job_of(str(i), run, min(size, 4), bandwidth=20.0 * (size % 3), walltime=1e3)
+        for i, (_, run, size) in enumerate(rows)
+    ]
+    found = planned(sharing(bound), jobs, cluster_of(4, 4, bandwidth=60.0))
+    assert len(found.jobs) == len(jobs)
+    for one in found.jobs:
+        assert one.finish_time - one.start_time <= bound * one.isolated_run_time * (1 + 1e-6) + 1e-6
 
 
 def test_a_queue_policy_does_not_oversubscribe() -> None:

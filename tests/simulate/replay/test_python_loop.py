@@ -130,7 +130,7 @@ def once(decide: Callable[[Snapshot], Any]) -> Callable[[Snapshot], Any]:
         (lambda now: [Start(Job(2, 3, 1, 1.0, 0.0))], "job 3, at 3.0 s: no such job was shown"),
         (lambda now: [Start(7)], "at 3.0 s: a decision is about 7"),
         (lambda now: [Reject(first(now)), Reject(first(now))], "job 3, at 3.0 s: it was rejected"),
-        (lambda now: [Wake(3.0)], "invalid Wake(3.0) (allowed: a time later than now, 3.0 s)"),
+        (lambda now: [Wake(3.0)], "invalid Wake(3.0) (allowed: a time later than now, 3.0 s, or now after"),
         (lambda now: [Wake(math.inf)], "Wake(inf)"),
         (lambda now: [Wake(math.nan)], "Wake(nan)"),
         (lambda now: [Wake("soon")], "Wake('soon')"),
@@ -197,6 +197,29 @@ def test_wake() -> None:
     policy = Says(decide)
     done = replay(workload([(1.0, 1.0, 1.0, 1), (1.0, 1.0, 1.0, 1)]), 1, policy)
     assert done.start_time.tolist() == [3.5, 4.5] and [seen[0] for seen in policy.seen] == [1.0, 2.0, 3.5, 4.5, 5.5]
+
+
+def one_by_one(now: Snapshot) -> Any:
+    """Start one job a call, as strict order does, and ask to be called again at once."""
+    starts = [*python_policies.Strict().decide(now)]
+    return [*starts[:1], *[Wake(now.time)] * len(starts[:1])]
+
+
+@given(ROWS, st.integers(1, 60), st.sampled_from((0.0, 0.5)))
+@settings(max_examples=60, deadline=None)
+def test_another_call_at_once_sees_what_was_decided(rows: list[Any], machine: int, decision_time: float) -> None:
+    jobs = workload(rows)
+    done = replay(jobs, machine, Says(one_by_one), decision_time=decision_time)
+    if decision_time == 0.0:
+        whole = replay(jobs, machine, python_policies.Strict())
+        assert np.array_equal(done.start_time, whole.start_time, equal_nan=True)
+    assert not np.isnan(done.start_time[~done.rejected]).any()
+
+
+def test_a_call_at_once_follows_a_start_only() -> None:
+    policy = Says(one_by_one)
+    replay(workload([(0.0, 1.0, 1.0, 1), (0.0, 1.0, 1.0, 1)]), 2, policy)
+    assert [(seen[0], seen[1]) for seen in policy.seen] == [(0.0, 2), (0.0, 1), (0.0, 0), (1.0, 2)]
 
 
 def test_a_job_of_zero_run_time_ends_at_its_start_and_another_call_follows() -> None:

@@ -207,12 +207,15 @@ def test_a_policy_of_ones_own_decides_and_takes_time() -> None:
         replay_queue_on_nodes(jobs, lab(), Breaks())
 
 
-@pytest.mark.parametrize("order", ["wfp3", "unicep"])
-def test_a_bound_needs_an_order_that_is_known_before(order: str) -> None:
-    for share in ("none", "1.2"):
-        with pytest.raises(ConfigError, match=r"easy:share: easy:order=.*\(allowed: share=any\)"):
-            replay_under(parse(f"easy:order={order},share={share}"), workload(STREAMS), machine_of(lab()), lab())
-    assert replay_under(parse("easy:share=none"), workload(STREAMS), machine_of(lab()), lab()).finish_time[1] == 20.0
+@pytest.mark.parametrize("order", ["fcfs", "wfp3", "unicep"])
+@pytest.mark.parametrize("decision_time", [0.0, 0.25])
+def test_a_bound_goes_with_every_order_and_with_decisions_that_take_time(order: str, decision_time: float) -> None:
+    for share, decisions in (("none", 2), ("1.2", 2), ("2", 1)):
+        policy = parse(f"easy:order={order},share={share}")
+        done = replay_under(
+            policy, workload(STREAMS), machine_of(lab()), lab(), decision_time=decision_time, contention=True
+        )
+        assert done.finish_time.max() == pytest.approx(20.0 + decision_time * decisions), share
     with pytest.raises(ConfigError, match="does not go with 'opportunistic'"):
         parse("easy:share=1.1+opportunistic")
 
@@ -231,7 +234,11 @@ def test_what_cannot_be_replayed_is_said() -> None:
 
 # --- EASY and strict order, compiled ---
 ORDERED = st.one_of(
-    st.builds(Easy, st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1"))),
+    st.builds(
+        Easy,
+        st.sampled_from(("fcfs", "sjf", "smallest", "largest", "f1")),
+        st.sampled_from([Sharing(), *map(Sharing, (0.0, 1.0, 1.1, 1.5))]),
+    ),
     st.builds(Strict, st.sampled_from(("fcfs", "largest"))),
 )
 #: Jobs that come in quick succession, so that many wait.

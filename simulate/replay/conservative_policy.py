@@ -1,0 +1,166 @@
+"""Conservative backfilling in Python.
+
+Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ..arrays import Array
+from .easy_policy import latest_end
+from .order import Order
+from .user_policy import Decision, Job, Snapshot, Start, Wake
+
+
+class Reserving:
+    """Conservative backfilling: every waiting job has a reservation, which moves to an earlier time when it can.
+
+    Rule: what waits at the first call gets its reservations in the order of the queue if `arranged`, else in that of
+    submission, as a kernel has it.
+    """
+
+    def __init__(self, queue: Order, *, arranged: bool = False) -> None:
+        self._queue, self._arranged = queue, arranged
+        self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
+        self._loose, self._due = False, math.inf
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Move reservations, reserve for new jobs, and start what is due."""
+        if not (now.ended or now.submitted) and now.time < self._due:
+            return  # an older wake-up
+        queue, kept = self._queue.sorted(now), self._kept
+        new = [*queue] if self._arranged else [*now.submitted]
+        self._arranged, self._loose = (
+            False,
+            self._loose or any(max(it.until, _end(it.start_time, it.job)) > now.time for it in now.ended),
+        )
+        known, lost = [job for job in queue if job.number in kept], list[Job]()
+        starts = [kept[job.number][0] for job in known]
+        ends = [_end(start, job) for start, job in zip(starts, known, strict=True)]
+        profile = _Profile(now, (*starts, *ends))
+        for job in known:
+            if not profile.take(job, *kept[job.number]):
+                lost.append(job)  # what should have ended by then has not
+                del kept[job.number]
+        if self._loose:
+            self._loose = False
+            for job in known:
+                if job.number in kept and (earlier := profile.moved(job, *kept[job.number])):
+                    kept[job.number], self._loose = earlier, True
+        self._loose |= bool(lost)
+        for job in (*lost, *new):
+            kept[job.number] = found = profile.earliest(job)
+            profile.take(job, *found)
+        self._due = math.inf
+        for job in queue:
+            start, nodes = kept[job.number]
+            if start <= now.time:
+                del kept[job.number]
+                yield Start(job, nodes=nodes)
+            else:
+                self._due = min(self._due, start)
+        if self._due < math.inf:
+            yield Wake(self._due)
+
+
+def _end(start: float, job: Job) -> float:
+    """Return the latest end of a job; one of zero walltime holds its nodes until the next representable time."""
+    end = start + job.walltime
+    return end if end > start else math.nextafter(start, math.inf)
+
+
+class _Profile:
+    """What is free on each node over time if all jobs run until their walltimes: one row for each time of a change.
+
+    Args:
+        now: the snapshot, with the running jobs.
+        times: of the changes to come by reservations, seconds.
+    """
+
+    def __init__(self, now: Snapshot, times: Iterable[float]) -> None:
+        free = now.free_nodes()
+        self._need = free.need
+        ends = [latest_end(it, now.time) for it in now.running]
+        self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
+        self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
+        self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
+        for it, end in zip(now.running, ends, strict=True):
+            self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)
+
+    def _add(self, first: int, stop: int, job: Job, nodes: tuple[int, ...], sign: int) -> None:
+        need, columns = self._need(job), _columns(nodes)
+        self._cores[first:stop, columns] += sign * need.cores
+        if need.memory:
+            self._memory[first:stop, columns] += sign * need.memory
+
+    def _row(self, time: float) -> int:
+        """Return the row that begins at this time, made if it is missing. O(rows x nodes) if so."""
+        row = bisect_left(self._times, time)
+        if row == len(self._times) or self._times[row] != time:
+            self._times.insert(row, time)
+            self._cores = np.insert(self._cores, row, self._cores[row - 1], axis=0)
+            self._memory = np.insert(self._memory, row, self._memory[row - 1], axis=0)
+        return row
+
+    def take(self, job: Job, start: float, nodes: tuple[int, ...]) -> bool:
+        """Reserve nodes from `start` on; return False if they are not free."""
+        if start < self._times[0]:
+            return False
+        first, stop, need, columns = self._row(start), self._row(_end(start, job)), self._need(job), _columns(nodes)
+        if (self._cores[first:stop, columns] < need.cores).any():
+            return False
+        if need.memory and (self._memory[first:stop, columns] < need.memory).any():
+            return False
+        self._add(first, stop, job, nodes, -1)
+        return True
+
+    def moved(self, job: Job, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
+        """Move a reservation to an earlier time; return it, or None if it stays."""
+        first = self._row(start)
+        if not self._enough(job, first).any():
+            return None  # no earlier time has nodes for it
+        self._add(first, self._row(_end(start, job)), job, nodes, 1)
+        found = self._search(job, start)
+        self.take(job, *(found or (start, nodes)))
+        return found
+
+    def earliest(self, job: Job) -> tuple[float, tuple[int, ...]]:
+        """Return the earliest start of a job, and its nodes. O(rows x nodes), and more for gaps that are too short."""
+        found = self._search(job, math.inf)
+        assert found is not None, "a job that fits on no empty node has no place in the queue"
+        return found
+
+    def _enough(self, job: Job, rows: int | None = None) -> Array:
+        """Return which of the first rows have enough nodes for a job, bool [rows]; None = of all rows."""
+        fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
+        enough: Array = fits[:, 0] if fits.shape[1] == job.nodes == 1 else fits.sum(axis=1) >= job.nodes
+        return enough
+
+    def _search(self, job: Job, before: float) -> tuple[float, tuple[int, ...]] | None:
+        """Return the earliest start of a job before a time, and its nodes; None: there is no such start."""
+        enough = self._enough(job)
+        gaps, first = np.flatnonzero(~enough).tolist(), 0
+        for gap in (*gaps, len(enough)):
+            for row in range(first, gap):
+                start = self._times[row]
+                if start >= before:
+                    return None
+                stop = bisect_left(self._times, _end(start, job))
+                if stop > gap:
+                    break
+                fits = self._need(job).fits(self._cores[row:stop], self._memory[row:stop]).all(axis=0)
+                nodes = np.flatnonzero(fits)[: job.nodes].tolist()
+                if len(nodes) == job.nodes:
+                    return start, tuple(nodes)
+            first = gap + 1
+        return None
+
+
+def _columns(nodes: tuple[int, ...]) -> int | list[int]:
+    """Return an index of nodes; that of one is much faster."""
+    return nodes[0] if len(nodes) == 1 else list(nodes)

@@ -1,0 +1,94 @@
+"""EASY backfilling and strict order in Python.
+
+Rule: on one node, which is what a replay is, each gives the schedule of its kernel. On several nodes a reservation is
+one of nodes, because a job does not move: what is backfilled leaves the nodes of the reservation free in its time.
+A running job that is past its latest end is expected to go on for as long as it is late, at least OVERDUE_S.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .order import Order
+from .user_policy import Decision, FreeNodes, Job, Running, Snapshot, Start
+
+OVERDUE_S = 1.0
+_Started = tuple[float, Job, tuple[int, ...]]  # latest end, job, nodes
+
+
+class Backfilling:
+    """EASY backfilling, and strict order without `fills`."""
+
+    def __init__(self, queue: Order, *, fills: bool) -> None:
+        self._queue, self._fills = queue, fills
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
+        free, started = now.free_nodes(), list[_Started]()
+        left, reserved, later = int(free.cores.clip(0).sum()), math.inf, None
+        for job in self._queue.sorted(now):
+            until, late = now.time + job.walltime, False
+            if later is not None:
+                late = until > reserved
+                nodes = free.where(job, later if late else None) if job.size <= left else None
+            else:
+                nodes = free.where(job) if job.size <= left else None
+                if nodes is None and not self._fills:
+                    return
+                if nodes is None:
+                    reserved, later = self._reserve(now, job, started)
+            if nodes is None:
+                continue
+            free.take(job, nodes)
+            left -= job.size
+            if late and later is not None:
+                later.take(job, nodes)
+            started.append((until, job, nodes))
+            yield Start(job, nodes=nodes)
+
+    def _reserve(
+        self, now: Snapshot, head: Job, started: list[tuple[float, Job, tuple[int, ...]]]
+    ) -> tuple[float, FreeNodes]:
+        """Return when a job can start at the latest, and what is then free of its nodes and of all others."""
+        later = now.free_nodes()
+        for _, job, nodes in started:
+            later.take(job, nodes)
+        reserved = reservation(now, later, started, lambda: later.where(head))
+        if (place := later.where(head)) is not None:
+            later.take(head, place)
+        return reserved, later
+
+
+def reservation(
+    now: Snapshot, later: FreeNodes, started: list[_Started], where: Callable[[], tuple[int, ...] | None]
+) -> float:
+    """Return the first time at which `where` finds nodes, inf if it never does; `later` is then what is free at it.
+
+    Args:
+        now: the snapshot.
+        later: what is free now.
+        started: jobs that are being started.
+        where: looks for nodes in `later`.
+    """
+    ends: list[tuple[float, int, Any]] = [(latest_end(it, now.time), 0, it) for it in now.running]
+    ends += [(until, 1, (job, nodes)) for until, job, nodes in started]
+    ends.sort(key=lambda end: end[:2])
+    reserved, fits = math.inf, False
+    for time, ours, what in ends:
+        if fits and time > reserved:
+            break
+        if ours:
+            later.give(*what)
+        else:
+            later.release(what)
+        if not fits and (fits := where() is not None):
+            reserved = time
+    return reserved
+
+
+def latest_end(it: Running, now: float) -> float:
+    """Return when a running job is expected to have ended, later than now."""
+    expected = it.until > now or it.start_time == now
+    return it.until if expected else now + max(now - it.until, OVERDUE_S)

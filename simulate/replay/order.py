@@ -1,0 +1,54 @@
+"""Orders of the queue in Python.
+
+Rule: that of `policies.ORDERS`, but `random` differs from that of the kernels: it is drawn from the seed and the id of
+each job, so that it stays the same from one plan to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+
+import numpy as np
+
+from .policies import CHANGING, f1_keys
+from .user_policy import Job, Snapshot
+
+
+class Order:
+    """An order of the queue; ties are broken by submission.
+
+    Args:
+        name: a key of `policies.ORDERS`.
+        seed: of the random order.
+    """
+
+    def __init__(self, name: str, seed: int = 0) -> None:
+        self._name, self._seed, self._began = name, seed, math.inf
+
+    def sorted(self, now: Snapshot) -> list[Job]:
+        """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
+        jobs, name = [*now.waiting], self._name
+        self._began = min([self._began, *(job.submit_time for job in now.submitted)])
+        if name == "random":
+            return sorted(jobs, key=lambda job: blake2b(f"{self._seed} {job.id}".encode(), digest_size=8).digest())
+        if name in CHANGING:
+            return sorted(jobs, key=lambda job: -_score(job, name, now.time))
+        if name == "fcfs" or not jobs:
+            return jobs
+        of = now.columns()
+        since = of["submit_time"] - self._began
+        keys = {"sjf": of["walltime"], "smallest": of["size"], "largest": -of["size"]}
+        found = f1_keys(of["walltime"], of["size"], since) if name == "f1" else keys[name]
+        return [jobs[i] for i in np.argsort(found, kind="stable").tolist()]
+
+
+def _score(job: Job, order: str, now: float) -> float:
+    """Return the score of a waiting job in an order that changes with time; the largest comes first."""
+    wait = now - job.submit_time
+    if job.walltime <= 0.0:
+        return math.inf if wait > 0.0 else 0.0
+    if order == "wfp3":
+        ratio = wait / job.walltime
+        return ratio * ratio * ratio * job.size
+    return wait / (math.log2(max(job.size, 2)) * job.walltime)

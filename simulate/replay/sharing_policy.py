@@ -1,0 +1,121 @@
+"""EASY backfilling on nodes that jobs share, with a bound on how much they slow each other down, in Python.
+
+Rule: that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither it nor
+any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of later
+phases. The head of the queue has a reservation of nodes without other jobs. Until a job ends, the reservation stands
+and what was refused stays refused.
+A forecast knows nothing of decisions of the same call, so each call starts one job and asks to be called again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..arrays import Array
+from .easy_policy import reservation
+from .order import Order
+from .user_policy import Decision, FreeNodes, Job, Snapshot, Start, Wake
+
+HAIR = 1.0 + 1e-9
+
+
+class SharedBackfilling:
+    """EASY backfilling with a bound on sharing.
+
+    O(nodes) forecasts for each job that is examined.
+
+    Args:
+        queue: order of the queue.
+        bound: the largest factor by which jobs may slow each other down; 0: each job has nodes of its own.
+        steady: the order of jobs does not change with time.
+    """
+
+    def __init__(self, queue: Order, bound: float, *, steady: bool) -> None:
+        self._queue, self._bound, self._steady = queue, bound, steady
+        self._head: Job | None = None  # who has the reservation
+        self._reserved, self._later, self._drifts = math.inf, (np.zeros(0), np.zeros(0)), False
+        self._refused = set[int]()  # numbers of jobs
+        self._called = -math.inf
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Start the first job that may start, reserving for the head of the queue."""
+        queue, free = self._queue.sorted(now), now.free_nodes()
+        again, self._called = self._called == now.time and not now.ended, now.time
+        empty = np.array([last - first + 1 for first, last in now.machine.nodes])
+        if not queue:
+            self._head = None
+            return
+        stands = queue[0] is self._head and not now.ended and (again or (self._steady and not self._drifts))
+        if not stands:
+            self._head = None
+            self._refused.clear()
+            if nodes := self._where(now, queue[0], free, empty):
+                yield from _start(now, queue, queue[0], nodes)
+                return
+            self._reserve(now, queue[0], empty)
+        later = FreeNodes(*self._later, free.need, free.held)
+        for job in queue[1:]:
+            if job.number in self._refused:
+                continue
+            self._refused.add(job.number)
+            late = now.time + job.walltime > self._reserved
+            if nodes := self._where(now, job, free, empty, later if late else None):
+                if late:
+                    later.take(job, nodes)
+                yield from _start(now, queue, job, nodes)
+                return
+
+    def _where(
+        self, now: Snapshot, job: Job, free: FreeNodes, empty: Array, later: FreeNodes | None = None
+    ) -> tuple[int, ...]:
+        """Return the lowest nodes on which a job may start; () if they are too few."""
+        need = free.need(job)
+        fits = need.fits(free.cores, free.memory)
+        if self._bound == 0.0:
+            fits &= free.cores == empty
+        if later is not None:
+            fits &= need.fits(later.cores, later.memory)
+            if self._bound == 0.0:
+                fits &= later.cores == empty
+        found: tuple[int, ...] = ()
+        for node in np.flatnonzero(fits).tolist():
+            if not self._within(now, job, (node,)):
+                continue
+            found += (node,)
+            if len(found) == job.nodes:
+                break
+        else:
+            return ()
+        return found if len(found) == 1 or self._within(now, job, found) else ()
+
+    def _within(self, now: Snapshot, job: Job, nodes: tuple[int, ...]) -> bool:
+        """Return whether no job is slowed down beyond the bound, neither at once nor in a later phase."""
+        if self._bound == 0.0:
+            return True
+        would = now.forecast(job, nodes)
+        return max(would.crowding, would.slowdown, would.others) <= self._bound * HAIR
+
+    def _reserve(self, now: Snapshot, head: Job, empty: Array) -> None:
+        """Reserve nodes without other jobs for the head of the queue."""
+        later = now.free_nodes()
+
+        def where() -> tuple[int, ...] | None:
+            whole = later.need(head).fits(later.cores, later.memory) & (later.cores == empty)
+            found = np.flatnonzero(whole)[: head.nodes].tolist()
+            return tuple(found) if len(found) == head.nodes else None
+
+        self._reserved = reservation(now, later, [], where)
+        if (place := where()) is not None:
+            later.take(head, place)
+            later.cores[list(place)] = 0
+        self._head, self._later = head, (later.cores, later.memory)
+        self._drifts = any(it.until <= now.time and it.start_time < now.time for it in now.running)
+
+
+def _start(now: Snapshot, queue: list[Job], job: Job, nodes: tuple[int, ...]) -> Iterator[Decision]:
+    yield Start(job, nodes=nodes)
+    if len(queue) > 1:
+        yield Wake(now.time)
