@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from .simulate.generate.models import lublin
     from .simulate.model.cluster import Cluster, Node, NodeType, Power
     from .simulate.model.job import Job, Profile, ThreadGroup, Workflow
+    from .simulate.model.machine import Machine, machine_of
     from .simulate.model.objective import Objective
     from .simulate.model.plan import Plan, PlannedJob
     from .simulate.model.workload import Workload
     from .simulate.planning.mapping_policies import choosing
     from .simulate.planning.planner import plan
     from .simulate.planning.simulation import Outcome, Simulation
-    from .simulate.replay.machine import Machine, machine_of
+    from .simulate.queue_policies.interface import Decision, Forecast, QueuePolicy, Reject, Running, Start, Wake
+    from .simulate.queue_policies.interface import Job as QueuedJob
+    from .simulate.queue_policies.interface import Snapshot as QueueView
+    from .simulate.queue_policies.policy_specs import parse as parse_policy
     from .simulate.replay.metrics import Summary, summarise
-    from .simulate.replay.policies import parse as parse_policy
     from .simulate.replay.replay import Replayed, replay
-    from .simulate.replay.user_policy import Decision, Forecast, QueuePolicy, Reject, Running, Start, Wake
-    from .simulate.replay.user_policy import Job as QueuedJob
-    from .simulate.replay.user_policy import Snapshot as QueueView
 
 __all__ = [
     "Cluster",
@@ -83,14 +83,14 @@ __all__ = [
 _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".profiles.store": ("ProfileStore",),
-    ".simulate.replay.user_policy": (
+    ".simulate.queue_policies.interface": (
         "Decision", "Forecast", "Reject", "Running", "Start", "Wake", ("Job", "QueuedJob"), "QueuePolicy",
         ("Snapshot", "QueueView"),
     ),
-    ".simulate.replay.machine": ("Machine", "machine_of"),
+    ".simulate.model.machine": ("Machine", "machine_of"),
     ".simulate.replay.metrics": ("Summary", "summarise"),
     ".simulate.replay.replay": ("Replayed", "replay"),
-    ".simulate.replay.policies": (("parse", "parse_policy"),),
+    ".simulate.queue_policies.policy_specs": (("parse", "parse_policy"),),
     ".simulate.planning.simulation": ("Outcome", "Simulation"),
     ".simulate.errors": ("ConfigError", "InvalidJobError", "PilotfishError", "PolicyError"),
     ".formats.cluster": ("read_cluster",),

@@ -24,7 +24,7 @@ from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, ProgramBuilder
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.replay.policies import Conservative, Easy
+from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
 from pilotfish.simulate.replay.replay import replay
 
 PICK = JobSelection(300, 3600.0, 14400.0, 16)

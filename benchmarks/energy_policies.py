@@ -20,11 +20,11 @@ import numpy as np
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.formats.swf import read_swf
 from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.energy import limited, track
-from pilotfish.simulate.replay.machine import TAURUS_POWERS
 from pilotfish.simulate.replay.metrics import TAU_S, summarise
-from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select
 

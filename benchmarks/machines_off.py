@@ -13,11 +13,11 @@ from itertools import product
 
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.energy import STATES, track
-from pilotfish.simulate.replay.machine import TAURUS_POWERS
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.replay import replay
 
 MACHINES, LOAD = 128, 0.65

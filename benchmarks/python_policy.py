@@ -13,7 +13,7 @@ import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.benchmarks.trace_replay import loads, plain
-from pilotfish.simulate.replay.policies import Easy, Strict
+from pilotfish.simulate.queue_policies.policy_specs import Easy, Strict
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.tests.support import python_policies
 

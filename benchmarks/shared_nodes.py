@@ -18,9 +18,9 @@ from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.formats.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import NodeShapes
-from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
 
 CORES, BANDWIDTH = 16, 40e9

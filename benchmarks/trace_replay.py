@@ -22,8 +22,8 @@ from pilotfish.benchmarks.show import heading, number, table, timed
 from pilotfish.formats.swf import dump_swf, read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import Easy, parse
 from pilotfish.simulate.replay import queue_tables
-from pilotfish.simulate.replay.policies import Easy, parse
 from pilotfish.simulate.replay.replay import Replayed, replay
 
 POLICIES = (

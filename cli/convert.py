@@ -110,7 +110,7 @@ def _converted(
         return formats.simgrid_to_cluster(read_platform(source), (origin,))
     if kind == "Batsim":
         from ..formats.batsim.workload import load_batsim, workload_of
-        from ..simulate.replay.machine import speeds_of
+        from ..simulate.model.machine import speeds_of
 
         speeds, given = speeds_of(read_machine(cluster)), load_batsim(source)
         jobs = workload_of(given, source, speeds=speeds, skip_invalid=skip_invalid)

@@ -205,7 +205,7 @@ def communication(
     from ..formats.batsim.write import batsim_communicating, batsim_text
     from ..formats.workloads import format_of
     from ..simulate.generate.communication import Factors, JobSelection, communicating
-    from ..simulate.replay.machine import speeds_of
+    from ..simulate.model.machine import speeds_of
 
     path = one_trace(trace, workload, "the trace of the jobs")
     _check_out(out, as_json, (".json",))

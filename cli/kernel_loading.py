@@ -30,8 +30,8 @@ def load_replay(
         networked: jobs communicate; see `kernel_of`.
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
     """
+    from ..simulate.queue_policies.policy_specs import Contending, OnNodes
     from ..simulate.replay import contended, shared_nodes
-    from ..simulate.replay.policies import Contending, OnNodes
     from ..simulate.replay.replay import kernel_of
 
     def kernel(policy: object) -> str | None:

@@ -29,7 +29,7 @@ def planning_policy_names() -> list[str]:
 
 def queue_policy_names() -> list[str]:
     """Return the names of the policies of `simulate` and `sweep`."""
-    from ..simulate.replay.policies import ON_NODES, POLICIES
+    from ..simulate.queue_policies.policy_specs import ON_NODES, POLICIES
 
     return [*POLICIES, *ON_NODES]
 

@@ -15,11 +15,9 @@ from ..formats.user_policy import NamedPolicy, load_policy
 from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
+from ..simulate.model.machine import Machine, machine_of, speeds_of, storages_of
 from ..simulate.model.workload import LONGEST, Workload, joined
-from ..simulate.replay.known_run_times import ALLOWED as KNOWN
-from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
-from ..simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
-from ..simulate.replay.policies import (
+from ..simulate.queue_policies.policy_specs import (
     Conservative,
     OnNodes,
     Saving,
@@ -29,6 +27,8 @@ from ..simulate.replay.policies import (
     parse_python_policy,
     text_of,
 )
+from ..simulate.replay.known_run_times import ALLOWED as KNOWN
+from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
 from ..simulate.replay.replay import LARGEST, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon

@@ -43,7 +43,7 @@ def _known_policy(name: str) -> str:
 
 def _any_policy(text: str, info: ValidationInfo) -> str:
     """Return a mapping policy, or the SPEC of a queue policy with an absolute path. Raises ValueError."""
-    from ..simulate.replay.policies import Own, is_queue_policy, parse_planned
+    from ..simulate.queue_policies.policy_specs import Own, is_queue_policy, parse_planned
 
     if not is_queue_policy(text) or text in plug_ins(MAPPING_POLICIES):
         return _known_policy(text)

@@ -21,7 +21,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job
 from ..simulate.model.plan import Plan
 from ..simulate.model.snapshot import Snapshot
-from ..simulate.replay.policies import is_queue_policy
+from ..simulate.queue_policies.policy_specs import is_queue_policy
 from .planning.isolation import Isolation
 from .planning.node_shortlist import shortlist
 from .planning.placement_gain import placement_gain

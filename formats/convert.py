@@ -16,8 +16,8 @@ import numpy as np
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster, Contention
 from ..simulate.model.job import Workflow
+from ..simulate.model.machine import powers_of
 from ..simulate.model.workload import Workload, in_order
-from ..simulate.replay.machine import powers_of
 from .batsim.workload import KEPT, BatsimWorkload
 from .batsim.write import batsim_of, batsim_text
 from .cluster import dump_cluster

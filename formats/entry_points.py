@@ -56,7 +56,7 @@ def register_mapping_policy(name: str, *, service: bool = False, renew: bool = F
     if name in plug_ins(MAPPING_POLICIES) and name not in POLICIES:
         register(name, load_plug_in(MAPPING_POLICIES, name))
     elif name not in POLICIES or renew:
-        from ..simulate.replay.policies import is_queue_policy
+        from ..simulate.queue_policies.policy_specs import is_queue_policy
 
         if is_queue_policy(name):
             from .user_policy import queue_mapping

@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
+from ..simulate.queue_policies.policy_specs import (
+    Own,
+    is_python_policy,
+    needs_nodes,
+    parse,
+    parse_python_policy,
+    text_of,
+)
 from ..simulate.replay.known_run_times import ALLOWED, RUNTIMES, why_not_known
-from ..simulate.replay.policies import Own, is_python_policy, needs_nodes, parse, parse_python_policy, text_of
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown

@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.replay import policy_calls
-from ..simulate.replay.policies import FORMS, Own, Placing, Policy, parse_planned
-from ..simulate.replay.user_policy import QueuePolicy
+from ..simulate.queue_policies import policy_calls
+from ..simulate.queue_policies.interface import QueuePolicy
+from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, parse_planned
 from ..trust import open_file
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
         OSError: the file cannot be read, or it is not trusted.
     """
     from ..simulate.planning.queue_mapping import QueueMapping
-    from ..simulate.replay.uncompiled import uncompiled
+    from ..simulate.queue_policies.uncompiled import uncompiled
 
     policy = parse_planned(text)
     if not isinstance(policy, Own):

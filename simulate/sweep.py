@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
+from .queue_policies.policy_options import Amount, Sharing
+from .queue_policies.policy_specs import Own, Placing, Policy, text_of
 from .replay.known_run_times import WALLTIME
-from .replay.policies import Own, Placing, Policy, text_of
-from .replay.policy_options import Amount, Sharing
 from .replay.select import Select
 
 #: A machine of the size that the trace states.

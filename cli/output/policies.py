@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.replay.policies import ON_NODES, PARTS, POLICIES, parse_planned
+from ...simulate.queue_policies.policy_specs import ON_NODES, PARTS, POLICIES, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging

@@ -21,9 +21,9 @@ from ...formats.workloads import Format, format_of
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
-from ...simulate.replay.machine import Machine, machine_of, speeds_of, storages_of
+from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
+from ...simulate.queue_policies.policy_specs import Own, needs_nodes, text_of
 from ...simulate.replay.metrics import Summary
-from ...simulate.replay.policies import Own, needs_nodes, text_of
 from ...simulate.replay.replay import demanded, refuse_machine
 from ...simulate.sweep import Run, Site, Sweep, Trace, identity
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of

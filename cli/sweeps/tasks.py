@@ -22,15 +22,15 @@ from ...formats.workloads import read_workload
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.cluster import Cluster
+from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
+from ...simulate.queue_policies.interface import QueuePolicy
+from ...simulate.queue_policies.policy_specs import Placing, Policy, parse, parse_python_policy
 from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
-from ...simulate.replay.machine import Machine
 from ...simulate.replay.metrics import summarise
-from ...simulate.replay.policies import Placing, Policy, parse, parse_python_policy
 from ...simulate.replay.replay import refuse_jobs
 from ...simulate.replay.select import Select
-from ...simulate.replay.user_policy import QueuePolicy
 
 _WORDS = {
     "--skip-invalid": "skip_invalid: true in the sweep's file",

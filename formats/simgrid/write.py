@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, NodeType, Power, Transition
-from ...simulate.replay.machine import powers_of
+from ...simulate.model.machine import powers_of
 from ..hostlist import MOST_NODES
 from .cluster import MASTER, MASTERS
 

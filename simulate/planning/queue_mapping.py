@@ -5,7 +5,7 @@ free cores, numbered over the usable nodes. It never sees a true run time or pro
 `forecast` that it asks for, by the profiles. Where a user gave no walltime, `walltime` is the isolated run time of the
 job's profile on the slowest usable node, and the job says `predicted`. Contention, memory and domains act in the
 simulation that carries the decisions out.
-Which cores a job gets: see `replay.node_policy_calls`.
+Which cores a job gets: see `queue_policies.node_policy_calls`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from ..arrays import Array
 from ..errors import PolicyError
 from ..kernels.mapping import layout
-from ..replay.node_policy_calls import NodePolicyCalls
-from ..replay.user_policy import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ..queue_policies.node_policy_calls import NodePolicyCalls
 from .mapping_policies import Mapped, Request
 from .search_moves import Candidate
 from .simulation import Simulation

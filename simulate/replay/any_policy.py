@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster
+from ..model.machine import Machine
 from ..model.workload import Workload
+from ..queue_policies.interface import QueuePolicy
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from .contended import replay_contended
 from .known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor
-from .machine import Machine
-from .policies import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
-from .user_policy import QueuePolicy
 
 
 def replay_under(

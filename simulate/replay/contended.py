@@ -28,10 +28,10 @@ from ..kernels.queue.contention.tables import Contended as World
 from ..model.cluster import Cluster, NodeType
 from ..model.workload import Workload
 from ..planning.workflow_tables import fill_contention
+from ..queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
 from . import slices
 from .energy import STATES, Track, span
 from .network_tables import network_for
-from .policies import RESOURCES, Contending, Nodes, Pairs, ranked_by
 from .queue_tables import dependency_tables, stranded
 from .replay_result import Replayed, merge_pieces, without_switches
 

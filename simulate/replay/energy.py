@@ -13,9 +13,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.queue.power.tables import TO_IDLE
-from .machine import MixedPowers, Powers
-from .policies import Saving
-from .power_policies import EnergyBudget
+from ..model.machine import MixedPowers, Powers
+from ..queue_policies.policy_specs import Saving
+from ..queue_policies.power_policies import EnergyBudget
 from .replay_result import Replayed, pieces_by_job
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from .policies import Conservative, Contending, Easy, Policy, Strict, needs_nodes
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Strict, needs_nodes
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..model.machine import MixedPowers, Powers
 from .contended import Contended
 from .energy import consumed, switches
-from .machine import MixedPowers, Powers
 from .replay_result import Replayed
 
 #: Bound of the bounded slowdown, seconds.

@@ -16,7 +16,7 @@ from ..kernels.queue.network import tables
 from ..model.network import Link, Network
 from ..model.programs import renumber_storages
 from ..model.workload import Workload
-from .policies import Policy
+from ..queue_policies.policy_specs import Policy
 
 #: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6

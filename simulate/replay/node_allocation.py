@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster
+from ..model.intervals import FreeResources, Interval
 from ..model.workload import Workload
-from .intervals import FreeResources, Interval
 
 
 class NodeShapes:

@@ -15,10 +15,10 @@ from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NetworkedPowered
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Clock, Count, Powered
+from ..model.machine import MixedPowers, Powers
 from ..model.workload import Workload
-from .machine import MixedPowers, Powers
-from .policies import Saving, dynamic_order
-from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+from ..queue_policies.policy_specs import Saving, dynamic_order
+from ..queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .queue_tables import Setting, check_walltimes, dependency_tables, fill_queue
 from .replay_result import CHANGE
 

@@ -23,15 +23,15 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.tables import INCREMENTS_S, PIECE
+from ..model.intervals import Interval
+from ..model.machine import Machine
 from ..model.workload import LONGEST, Workload
+from ..queue_policies.interface import FreeNodes, Job, Need, NodeJob, QueuePolicy, Running, Start
+from ..queue_policies.policy_calls import PolicyCalls
 from . import slices
-from .intervals import Interval
 from .known_run_times import Predictions
-from .machine import Machine
-from .policy_calls import PolicyCalls
 from .queue_tables import DependencyTracker, stranded
 from .replay_result import Replayed, without_switches
-from .user_policy import FreeNodes, Job, Need, NodeJob, QueuePolicy, Running, Start
 
 
 class Loop(Protocol):

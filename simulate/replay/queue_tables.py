@@ -22,11 +22,11 @@ from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NONE, Networked, NetworkedPowered, NetworkedReserving
 from ..kernels.queue.power.tables import Powered
 from ..kernels.queue.tables import HELD, Replay, Reserving, RichReplay
+from ..model.machine import MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import Workload
-from .machine import MixedPowers, Powers
+from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, dynamic_order, ranks
 from .network_tables import network_tables
-from .policies import Conservative, Easy, Saving, Strict, dynamic_order, ranks
 
 QueueTables = Replay | RichReplay | Reserving | Networked | NetworkedReserving
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}

@@ -21,21 +21,21 @@ from ..kernels import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..model.cluster import Cluster
+from ..model.machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
+from ..queue_policies.interface import QueuePolicy
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict
+from ..queue_policies.uncompiled import uncompiled
 from . import power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, PREDICTED, Predictions, RunTimePredictor, why_not_known, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
-from .machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from .network_tables import network_for
-from .policies import Conservative, Contending, Easy, Policy, Saving, Strict
 from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, without_switches
-from .uncompiled import uncompiled
-from .user_policy import QueuePolicy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64

@@ -19,14 +19,14 @@ from ..kernels.mapping import layout
 from ..model.cluster import Cluster
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
+from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ..queue_policies.node_policy_calls import NodePolicyCalls
+from ..queue_policies.policy_specs import Conservative, Easy, Strict, text_of
+from ..queue_policies.uncompiled import uncompiled
 from .known_run_times import ACTUAL, WALLTIME
-from .node_policy_calls import NodePolicyCalls
-from .policies import Conservative, Easy, Strict, text_of
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
 from .shared_nodes import KERNEL, schedule_of, tables_of
-from .uncompiled import uncompiled
-from .user_policy import Forecast, Job, Need, NodeJob, QueuePolicy, Running
 
 
 def replay_queue_on_nodes(

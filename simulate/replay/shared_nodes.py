@@ -23,10 +23,10 @@ from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster
 from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
+from ..queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
 from . import slices
 from .known_run_times import ACTUAL, WALLTIME
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
-from .policies import Easy, OnNodes, Strict, dynamic_order, ranks
 from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernel.

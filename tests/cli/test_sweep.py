@@ -335,7 +335,7 @@ def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Pa
 
 
 OWN = """
-from pilotfish.simulate.replay.user_policy import Start
+from pilotfish.simulate.queue_policies.interface import Start
 
 class Strict:
     def __init__(self, least: int = 0):

@@ -18,7 +18,7 @@ TRACE = "; MaxProcs: 8\n" + "".join(
 MINE = """
 from __future__ import annotations
 from dataclasses import dataclass
-from pilotfish.simulate.replay.user_policy import Reject, Start
+from pilotfish.simulate.queue_policies.interface import Reject, Start
 import beside
 
 @dataclass

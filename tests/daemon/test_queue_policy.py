@@ -21,8 +21,8 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.user_policy import QueuePolicy, Reject, Snapshot, Start
 from tests.support import python_policies
 from tests.support.python_policies import Says
 

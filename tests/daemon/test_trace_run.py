@@ -22,9 +22,9 @@ from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import spread
-from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.replay_result import pieces_by_job
 from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
 from tests.reference.plain_first_fit import first_fit

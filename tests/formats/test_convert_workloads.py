@@ -19,7 +19,7 @@ from pilotfish.formats.convert import batsim_to_swf, swf_to_batsim
 from pilotfish.formats.swf import dump_swf, read_swf
 from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.replay.policies import CHANGING, ORDERS, Conservative, Easy
+from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Conservative, Easy
 from pilotfish.simulate.replay.replay import replay
 from tests.support.batsim_files import SPEED, document, job, written
 

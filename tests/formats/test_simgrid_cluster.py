@@ -19,7 +19,7 @@ from pilotfish.formats.simgrid.platform import parse_platform
 from pilotfish.formats.simgrid.write import inverse, platform_text
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType, Power, PowerState, Transition
-from pilotfish.simulate.replay.machine import powers_of
+from pilotfish.simulate.model.machine import powers_of
 
 #: Two computing states, and two sleep states with their transitions.
 TAURUS_POWERS = """

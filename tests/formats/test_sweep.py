@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.sweep import read_sweep
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.replay.policies import text_of
+from pilotfish.simulate.queue_policies.policy_specs import text_of
 from pilotfish.simulate.replay.select import Select
 from pilotfish.simulate.sweep import Site, Sweep
 

@@ -13,7 +13,7 @@ from pilotfish.formats.workloads import format_of, read_workload
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.model.job import Profile, ThreadGroup
 from pilotfish.simulate.model.workload import LOST, Workload
-from pilotfish.simulate.replay.policies import Easy
+from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay.replay import replay
 
 WFFORMAT: dict[str, Any] = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from pilotfish.simulate.model.cluster import Cluster, Contention, NodeType
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.replay.policies import Contending, Nodes
+from pilotfish.simulate.queue_policies.policy_specs import Contending, Nodes
 from tests.reference.plain_dependents import Upcoming
 
 

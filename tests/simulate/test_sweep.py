@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.replay.policies import parse, text_of
+from pilotfish.simulate.queue_policies.policy_specs import parse, text_of
 from pilotfish.simulate.replay.select import Select
 from pilotfish.simulate.sweep import Run, Site, Sweep, Trace, columns, described, identity, options_of, runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pilotfish.simulate.replay.user_policy import Decision, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Start
 
 
 class Easy:

@@ -1,6 +1,6 @@
 """EASY backfilling and strict order on nodes that jobs share.
 
-Rule: as `replay.easy_policy.Backfilling` has it. A job starts on the lowest nodes that have what it needs. The first
+Rule: as `queue_policies.easy_policy` has it. A job starts on the lowest nodes that have what it needs. The first
 waiting job that does not fit (the head) has a reservation of nodes; what is started behind it ends before the
 reservation, or leaves its nodes what the head needs. Until a job ends, the reservation stands and what was refused
 stays refused, so only new jobs are examined.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pilotfish.profiles.prediction.online_run_times import Accuracy, OnlineRunTimes, accuracy
 from pilotfish.profiles.prediction.predictors import LastTwo
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.replay.policies import Conservative, Easy, Policy
+from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Policy
 from pilotfish.simulate.replay.replay import replay
 
 TIMES = st.integers(0, 40).map(float)

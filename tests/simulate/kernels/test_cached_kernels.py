@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from pilotfish.simulate.kernels import load
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.contended import KERNEL
-from pilotfish.simulate.replay.policies import parse
 from pilotfish.simulate.replay.replay import kernel_of
 
 RUN = """
 import sys
 import numpy as np
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.model.workload import Workload
 
 times = np.arange(40.0)
@@ -57,7 +57,7 @@ NETWORKED = """
 import sys
 import numpy as np
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.model.network import Link, Network, Place, NetworkRoute
 from pilotfish.simulate.model.programs import Even, ProgramBuilder
 from pilotfish.simulate.model.workload import Workload
@@ -84,7 +84,7 @@ CONTENDED = """
 import sys
 import numpy as np
 from pilotfish.simulate.replay.contended import replay_contended
-from pilotfish.simulate.replay.policies import parse
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear
 from pilotfish.simulate.model.workload import Workload
 

@@ -20,11 +20,11 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
-from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Strict
-from pilotfish.simulate.replay.policy_options import Sharing
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.policy_options import Sharing
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Strict
+from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.uncompiled import uncompiled
-from pilotfish.simulate.replay.user_policy import QueuePolicy, Reject, Snapshot, Start, Wake
 from tests.support import python_policies
 from tests.support.python_policies import Says
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.replay.policies import ALLOCATIONS, Conservative
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative
 from pilotfish.simulate.replay.queue_tables import FEW
 from pilotfish.simulate.replay.replay import replay
 from tests.reference.plain_replay import conservative

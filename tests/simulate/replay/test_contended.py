@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.contended import Contended, contended_track, replay_contended
 from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.policies import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
 from pilotfish.simulate.replay.replay import replay
 from tests.reference.plain_contended import Plain, shares
 

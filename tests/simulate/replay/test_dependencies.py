@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import Dependencies, Workload
-from pilotfish.simulate.replay.contended import replay_contended
-from pilotfish.simulate.replay.machine import TAURUS_POWERS, Powers
-from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.policies import (
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import (
     ALLOCATIONS,
     CHANGING,
     ORDERS,
@@ -29,8 +28,9 @@ from pilotfish.simulate.replay.policies import (
     Saving,
     Strict,
 )
-from pilotfish.simulate.replay.policy_options import Amount
-from pilotfish.simulate.replay.power_policies import EnergyBudget, PowerCap
+from pilotfish.simulate.queue_policies.power_policies import EnergyBudget, PowerCap
+from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.queue_tables import FEW
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_contended import Plain

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Dependencies, Workload
-from pilotfish.simulate.replay.machine import TAURUS_POWERS
-from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Policy, Saving, Strict
-from pilotfish.simulate.replay.power_policies import Opportunistic
+from pilotfish.simulate.queue_policies.interface import Snapshot, Start
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Saving, Strict
+from pilotfish.simulate.queue_policies.power_policies import Opportunistic
+from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
-from pilotfish.simulate.replay.uncompiled import uncompiled
-from pilotfish.simulate.replay.user_policy import Snapshot, Start
 from tests.reference.plain_expected import plain_expected
 from tests.simulate.replay.test_replay import JOB, places, workload
 from tests.support.instances import rows_of

@@ -15,7 +15,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, unlimited
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Store, Wait
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.replay.policies import ALLOCATIONS, parse
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, parse
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_network import plain_network
 from tests.simulate.replay.test_replay import JOB, places

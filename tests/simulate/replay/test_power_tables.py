@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import LONGEST, Workload
-from pilotfish.simulate.replay.machine import TAURUS_POWERS, Powers
-from pilotfish.simulate.replay.policies import CHANGING, ORDERS, Easy, Saving, Strict, parse
-from pilotfish.simulate.replay.policy_options import Amount
-from pilotfish.simulate.replay.power_policies import (
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
+from pilotfish.simulate.queue_policies.power_policies import (
     EnergyBudget,
     Inertial,
     Opportunistic,

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.interface import Job, Reject, Snapshot, Start, Wake
 from pilotfish.simulate.replay import policies, slices
 from pilotfish.simulate.replay.energy import track
-from pilotfish.simulate.replay.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import Replayed, replay
-from pilotfish.simulate.replay.user_policy import Job, Reject, Snapshot, Start, Wake
 from tests.simulate.replay.test_replay import ENDLESS, JOB, places, workload
 from tests.support import python_policies
 from tests.support.python_policies import Says

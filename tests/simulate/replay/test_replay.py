@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
+from pilotfish.simulate.queue_policies.power_policies import Inertial, PowerCap
 from pilotfish.simulate.replay import queue_tables, slices
-from pilotfish.simulate.replay.machine import TAURUS_POWERS
-from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Saving, Strict
-from pilotfish.simulate.replay.policy_options import Amount
-from pilotfish.simulate.replay.power_policies import Inertial, PowerCap
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_replay import plain
 from tests.support.instances import rows_of

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.interface import Reject, Start, Wake
+from pilotfish.simulate.queue_policies.policy_options import Sharing
+from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, Conservative, Easy, Strict, parse
 from pilotfish.simulate.replay.any_policy import replay_under
-from pilotfish.simulate.replay.machine import machine_of
 from pilotfish.simulate.replay.node_allocation import NodeShapes
-from pilotfish.simulate.replay.policies import ON_NODES, Conservative, Easy, Strict, parse
-from pilotfish.simulate.replay.policy_options import Sharing
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
 from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
 from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
-from pilotfish.simulate.replay.user_policy import Reject, Start, Wake
 from tests.reference.plain_shared_nodes import Plain
 
 TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..arrays import Array
 from .easy_policy import reservation
+from .interface import Decision, FreeNodes, Job, Snapshot, Start, Wake
 from .order import Order
-from .user_policy import Decision, FreeNodes, Job, Snapshot, Start, Wake
 
 HAIR = 1.0 + 1e-9
 

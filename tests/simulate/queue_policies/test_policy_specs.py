@@ -7,9 +7,18 @@ from dataclasses import fields
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.replay.policies import PARTS, POLICIES, Conservative, Easy, Saving, Strict, parse, text_of
-from pilotfish.simulate.replay.policy_options import Amount, format_options
-from pilotfish.simulate.replay.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
+from pilotfish.simulate.queue_policies.policy_options import Amount, format_options
+from pilotfish.simulate.queue_policies.policy_specs import (
+    PARTS,
+    POLICIES,
+    Conservative,
+    Easy,
+    Saving,
+    Strict,
+    parse,
+    text_of,
+)
+from pilotfish.simulate.queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..arrays import Array
 from .easy_policy import latest_end
+from .interface import Decision, Job, Snapshot, Start, Wake
 from .order import Order
-from .user_policy import Decision, Job, Snapshot, Start, Wake
 
 
 class Reserving:

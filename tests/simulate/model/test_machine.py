@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.replay.machine import machine_of, speeds_of
-from pilotfish.simulate.replay.policies import ALLOCATIONS, Conservative
+from pilotfish.simulate.model.machine import machine_of, speeds_of
+from pilotfish.simulate.queue_policies.interface import Start
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.user_policy import Start
 from tests.simulate.replay.test_replay import workload
 
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .interface import Decision, FreeNodes, Job, Running, Snapshot, Start
 from .order import Order
-from .user_policy import Decision, FreeNodes, Job, Running, Snapshot, Start
 
 OVERDUE_S = 1.0
 _Started = tuple[float, Job, tuple[int, ...]]  # latest end, job, nodes

@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from .policies import CHANGING, f1_keys
-from .user_policy import Job, Snapshot
+from .interface import Job, Snapshot
+from .policy_specs import CHANGING, f1_keys
 
 
 class Order:

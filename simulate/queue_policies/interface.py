@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 import numpy as np
 
 from ..arrays import Array
-from .intervals import Interval
-from .machine import Machine
+from ..model.intervals import Interval
+from ..model.machine import Machine
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from .intervals import Interval, merge_intervals
-from .machine import Machine, MixedPowers, Powers
+from ..model.intervals import Interval, merge_intervals
+from ..model.machine import Machine, MixedPowers, Powers
+from .interface import FreeNodes, Job, Need, QueuePolicy, Running, Start
 from .policy_calls import PolicyCalls
-from .user_policy import FreeNodes, Job, Need, QueuePolicy, Running, Start
 
 
 class NodePolicyCalls(PolicyCalls):

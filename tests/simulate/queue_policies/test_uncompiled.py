@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.swf import read_swf
-from pilotfish.simulate.replay.policies import ORDERS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select
-from pilotfish.simulate.replay.uncompiled import uncompiled
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
 
 #: Jobs that fill a small machine closely, so that several compete for what a reservation leaves.

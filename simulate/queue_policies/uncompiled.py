@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .conservative_policy import Reserving
 from .easy_policy import Backfilling
+from .interface import QueuePolicy
 from .order import Order
-from .policies import CHANGING, Conservative, Easy, Strict
 from .policy_options import Sharing
+from .policy_specs import CHANGING, Conservative, Easy, Strict
 from .sharing_policy import SharedBackfilling
-from .user_policy import QueuePolicy
 
 
 def uncompiled(policy: Easy | Strict | Conservative, seed: int, *, arranged: bool = False) -> QueuePolicy:

@@ -18,9 +18,9 @@ from typing import Any
 
 from ..arrays import Array
 from ..errors import PolicyError
-from .intervals import FreeResources, Interval, merge_intervals
-from .machine import Machine
-from .user_policy import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
+from ..model.intervals import FreeResources, Interval, merge_intervals
+from ..model.machine import Machine
+from .interface import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.replay.intervals import FreeResources, merge_intervals
+from pilotfish.simulate.model.intervals import FreeResources, merge_intervals
 
 
 def numbers(intervals: Any) -> list[int]:

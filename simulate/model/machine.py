@@ -15,9 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from ..errors import ConfigError
-from ..model.cluster import Cluster, NodeType
-from ..model.network import Network, unlimited
+from .cluster import Cluster, NodeType
 from .intervals import Interval
+from .network import Network, unlimited
 
 
 @dataclass(frozen=True, slots=True)

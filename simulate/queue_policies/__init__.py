@@ -1,0 +1,1 @@
+"""Queue policies: their interface, their SPECs, and how they decide in Python."""
