@@ -16,7 +16,7 @@ from ..kernels.queue.network import tables
 from ..model.network import Link, Network
 from ..model.programs import renumber_storages
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Policy
+from ..queue_policies.policy_specs import Placing
 
 #: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6
@@ -97,9 +97,9 @@ def network_for(
     """
     if workload.programs is None:
         return None
-    if not isinstance(policy, Policy):
-        what = "this policy needs known run times, and here they depend on where jobs run"
-        raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts")
+    if isinstance(policy, Placing):
+        what = "this policy places jobs on nodes that they share, and here run times depend on a network"
+        raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts, ./mine.py:Class")
     if network is None:
         raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
     found = network()

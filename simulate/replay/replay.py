@@ -27,7 +27,7 @@ from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict
 from ..queue_policies.uncompiled import uncompiled
-from . import power_tables, queue_tables, slices
+from . import networked_jobs, power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, PREDICTED, Predictions, RunTimePredictor, why_not_known, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
@@ -101,7 +101,7 @@ def replay(
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
-            workload, whole, policy, decision_time=decision_time, predictions=predictions, clock=clock,
+            workload, whole, policy, decision_time=decision_time, predictions=predictions, network=net, clock=clock,
             progress=progress,
         )  # fmt: skip
     if not takes_time(policy, decision_time):
@@ -155,7 +155,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:
-    """Return the name of the compiled kernel for a policy; None for Python policies, which need none.
+    """Return the name of the compiled kernel for a policy; None for Python policies, which need one on a network only.
 
     Args:
         policy: the queue policy.
@@ -163,7 +163,7 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
         rich: jobs have dependencies, run times are predicted, or decisions take time.
     """
     if not isinstance(policy, Policy):
-        return None
+        return networked_jobs.KERNEL if networked else None
     if isinstance(policy, Saving):
         return "queue.power_networked" if networked else "queue.power.easy_power"
     kind = "conservative" if isinstance(policy, Conservative) else "easy"

@@ -98,8 +98,8 @@ class _Loop(NodePolicyCalls):
                 "walltime": walltime, "submit_time": submit_time}  # fmt: skip
 
     # --- events ---
-    def next_time(self) -> float:
-        """Return the time of the next event; inf if none is left. Wake-ups without remaining jobs are ignored."""
+    def next_time(self, before: float) -> float:
+        """Return the time of the next event; see `Loop`."""
         world = self.world
         time = float(world.nodes["next"][world.heap[0]])
         if self.arrived < len(world.arrivals):

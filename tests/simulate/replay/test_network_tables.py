@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, unlimited
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Store, Wait
-from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, parse
+from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_network import plain_network
 from tests.simulate.replay.test_replay import JOB, places
@@ -150,6 +151,32 @@ def test_run_times_follow_from_the_network_under_every_policy(
     start, finish, killed = plain_network(began, [parts[i] for i in ran], network, given=where)
     assert start == done.start_time[ran].tolist() and killed == done.overran[ran].tolist()
     np.testing.assert_allclose(done.finish_time[ran], finish, rtol=1e-6, atol=1e-6)
+
+
+@st.composite
+def chained(draw: st.DrawFn) -> tuple[Workload, Network]:
+    """Draw jobs on a network, some of which wait for others."""
+    jobs, _, network = draw(st.one_of(scenes(), crowds()))
+    row = st.integers(0, len(jobs) - 1)
+    edges = sorted({(a, b) for a, b in draw(st.lists(st.tuples(row, row), max_size=6)) if a < b})
+    before, after = np.array(edges, np.int64).reshape(-1, 2).T
+    return replace(jobs, dependencies=Dependencies(before, after) if edges else None), network
+
+
+@given(chained(), st.sampled_from(("easy", "strict", "easy:order=sjf", "conservative")), st.sampled_from((0.0, 2.0)))
+@settings(max_examples=150)
+def test_a_policy_in_python_gives_the_schedule_of_the_compiled_one(
+    scene: tuple[Workload, Network], policy: str, decision_time: float
+) -> None:
+    jobs, network = scene
+    jobs = replace(jobs, walltime=np.minimum(jobs.walltime, 1e5))
+    takes = {} if policy == "conservative" else {"decision_time": decision_time}
+    where: dict[str, Any] = {"machine": len(network.speeds), "network": lambda: network}
+    compiled = replay(jobs, policy=parse(policy), **where, **takes)
+    python = replay(jobs, policy=uncompiled(parse(policy), 0), **where, **takes)  # type: ignore[arg-type]
+    for name in ("submit_time", "start_time", "finish_time", "rejected", "stranded", "overran"):
+        assert np.array_equal(getattr(compiled, name), getattr(python, name), equal_nan=True), name
+    assert [places(compiled, i) for i in range(len(jobs))] == [places(python, i) for i in range(len(jobs))]
 
 
 @given(

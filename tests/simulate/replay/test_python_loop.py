@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies import policy_specs as policies
 from pilotfish.simulate.queue_policies.interface import Job, Reject, Snapshot, Start, Wake
-from pilotfish.simulate.replay import policies, slices
+from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import Replayed, replay

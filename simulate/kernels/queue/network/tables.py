@@ -43,8 +43,10 @@ BOOTS, LATENT, GOES_ON = range(3)
 # whose users changed; SOUGHT: links being solved; MET: jobs whose speeds are being updated; SOLUTION: number of the
 # solution.
 PLACES, LAID, TOUCHED, DIRTY, SOUGHT, MET, SOLUTION, FREE_USE, NET_CELLS = range(9)
-# Cells of `lags`. LATENCY: latency of the phase being laid out; TIME: time of the last phase change.
-LATENCY, TIME, LAGS = range(3)
+# Cells of `lags`. LATENCY: latency of the phase being laid out; TIME: of the last phase change; ANSWER: see `steps`.
+LATENCY, TIME, ANSWER, LAGS = range(4)
+#: Questions of `steps`.
+BEGIN, NEXT_END, END_FIRST = range(3)
 
 _NETWORK = {
     "courses": (COURSE, 1),
@@ -75,6 +77,15 @@ class Networked(Block):
     """State of a replay under EASY or strict order on a network."""
 
     layout: ClassVar = {**tables.Replay.layout, **_NETWORK}
+
+
+class NetworkProgress(Block):
+    """State of the jobs on a network, without that of a policy."""
+
+    layout: ClassVar = {
+        **{name: tables.Replay.layout[name] for name in ("jobs", "pieces", "heap_time", "heap_job", "count", "clock")},
+        **_NETWORK,
+    }
 
 
 class NetworkedPowered(Block):

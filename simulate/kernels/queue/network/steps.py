@@ -1,0 +1,36 @@
+"""The progress of jobs on a network, one step a call, for a queue policy in Python.
+
+Rule: the steps are those of the compiled replays, so the same starts give the same ends to the last bit.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+from ...compile import register
+from ...jit import inner
+from ..tables import NOW
+from .job_progress import begin, end_first, next_end
+from .tables import ANSWER, BEGIN, NEXT_END, NetworkProgress
+
+NetworkProgressType = register(NetworkProgress, __name__)
+
+
+@inner
+def call(world, question, job, before):
+    """Do one step at `clock[NOW]`.
+
+    BEGIN: start `job` on its pieces; without a program it ends at its `finish`. NEXT_END: store the next end of a job
+    in `lags[ANSWER]`, infinity if that is after `before`. END_FIRST: end the job that ends first, and return it.
+    """
+    if question == BEGIN:
+        world.jobs[job].start = world.clock[NOW]
+        begin(world, job, world.jobs[job].finish)
+    elif question == NEXT_END:
+        world.lags[ANSWER] = next_end(world, before)
+    else:
+        return end_first(world)
+    return 0
+
+
+SIGNATURES = {"queue.network.steps": (NetworkProgressType(), types.int64, types.int64, types.float64)}

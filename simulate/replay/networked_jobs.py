@@ -1,0 +1,92 @@
+"""Jobs whose run times depend on a network, under a queue policy in Python.
+
+Rule: the policy sees what it sees in other replays, and nothing of the network. Kernels carry the jobs through their
+phases, so a policy that decides as a compiled one gives its schedule.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels import load
+from ..kernels.queue import tables
+from ..kernels.queue.network.tables import ANSWER, BEGIN, END_FIRST, NEXT_END, NetworkProgress
+from ..model.machine import Machine
+from ..model.network import Network
+from ..model.workload import Workload
+from ..queue_policies.interface import QueuePolicy, Running
+from .network_tables import network_tables
+from .rigid_jobs import RigidJobs
+
+#: The compiled kernel.
+KERNEL = "queue.network.steps"
+
+
+class NetworkedJobs(RigidJobs):
+    """Jobs with programs, on the network between the resources."""
+
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, network: Network) -> None:
+        super().__init__(workload, machine, policy)
+        size, most = len(workload), min(len(workload), machine.processors) + 1
+        self.world = NetworkProgress(
+            {"pieces": np.zeros(4 * machine.processors, tables.PIECE), **network_tables(workload, network)},
+            {"jobs": (size,), "heap_time": (most,), "heap_job": (most,), "count": (tables.CELLS,),
+             "clock": (tables.CLOCKS,)},
+        )  # fmt: skip
+        self.world.jobs["wall"], self.world.jobs["size"] = workload.walltime, workload.size
+        self._kernel, self._here, self._filled = load(KERNEL), dict[int, Running](), 0
+
+    def next_end(self, before: float) -> float:
+        """Return the time of the next end; inf if it is after `before`."""
+        if not self._here:
+            return math.inf
+        self._kernel(self.world.address, NEXT_END, 0, before)
+        return float(self.world.lags[ANSWER])
+
+    def advance_to(self, now: float) -> None:
+        """Process all ends of this instant, then all submissions."""
+        super().advance_to(now)
+        self.world.clock[tables.NOW] = now
+
+    def end_first(self) -> Running:
+        """Return the job that ends now, and forget it."""
+        number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
+        if self.workload.more["program"][number] >= 0:
+            self.finish[number] = float(self.world.jobs["finish"][number])
+        return self._here.pop(number)
+
+    def ended_well(self, number: int) -> bool:
+        """Return whether a job ended before its walltime."""
+        return not self.world.courses["killed"][number]
+
+    def begin(self, running: Running) -> None:
+        """Let a job run on its resources."""
+        number, row = running.job.number, self.world.jobs[running.job.number]
+        self.note_start(running)
+        self._here[number] = running
+        row["finish"], row["piece0"], row["pieces"] = self.finish[number], *self._lay_down(running)
+        self._kernel(self.world.address, BEGIN, number, 0.0)
+
+    def _lay_down(self, running: Running) -> tuple[int, int]:
+        """Add the resources of a job to the table of pieces; return the first row and the number of rows."""
+        if self._filled + len(running.resources) > len(self.world.pieces):
+            self._filled = 0
+            for other in self._here.values():
+                if other is not running:
+                    row = self.world.jobs[other.job.number]
+                    row["piece0"], _ = self._append(other)
+        return self._append(running)
+
+    def _append(self, running: Running) -> tuple[int, int]:
+        first, many = self._filled, len(running.resources)
+        self.world.pieces[first : first + many] = [tuple(each) for each in running.resources]
+        self._filled += many
+        return first, many
+
+    def overran(self) -> Array:
+        """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""
+        killed: Array = super().overran() | (self.world.courses["killed"] == 1)
+        return killed

@@ -1,0 +1,160 @@
+"""Jobs with known run times on numbered resources, under a queue policy in Python; see `python_loop`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.queue.tables import PIECE
+from ..model.intervals import Interval
+from ..model.machine import Machine
+from ..model.workload import Workload
+from ..queue_policies.interface import FreeNodes, Job, Need, QueuePolicy, Running, Start
+from ..queue_policies.policy_calls import PolicyCalls
+from .queue_tables import DependencyTracker, stranded
+from .replay_result import Replayed, without_switches
+
+
+class RigidJobs(PolicyCalls):
+    """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
+
+    make_job: Callable[..., Job] = Job
+
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
+        name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+        super().__init__(policy, name, machine, self._columns, self._free_nodes)
+        count, self.workload = len(workload), workload
+        self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
+        users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
+        ids = workload.more.get("name", workload.id).tolist()
+        self.columns = ids, workload.size.tolist(), workload.walltime.tolist(), users
+        self.submit_times: list[float] = [*workload.submit_time.tolist(), math.inf]
+        self.submitted, self.dependencies = workload.submit_time.copy(), DependencyTracker(workload)
+        self.next, self.count = 0, count
+        self.start, self.finish = [math.nan] * count, [math.nan] * count
+        self.rejected = [False] * count
+        self.given: list[tuple[Interval, ...]] = [()] * count
+        self.order: list[int] = []
+        self.ending: list[tuple[float, int, Running]] = []
+
+    def _columns(self) -> dict[str, Array]:
+        number, jobs = np.fromiter(self.waiting, np.int64, len(self.waiting)), self.workload
+        chosen = {"size": jobs.size[number], "walltime": jobs.walltime[number], "submit_time": self.submitted[number]}
+        return {"number": number, **chosen}
+
+    def _free_nodes(self) -> FreeNodes:
+        return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))
+
+    def next_time(self, before: float) -> float:
+        """Return the time of the next event; see `Loop`."""
+        time = self.submit_times[self.next]
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self.running or self.waiting):
+            time = self.wakes[0]
+        return min(time, self.next_end(min(time, before)))
+
+    def next_end(self, before: float) -> float:
+        """Return the time of the next end; inf if it is after `before` and not known."""
+        return self.ending[0][0] if self.ending else math.inf
+
+    def end_first(self) -> Running:
+        """Return the job that ends now, and forget it."""
+        return heappop(self.ending)[2]
+
+    def ended_well(self, number: int) -> bool:
+        """Return whether a job that has ended has succeeded; failures that are known before have no followers."""
+        return True
+
+    def advance_to(self, now: float) -> None:
+        """Process all ends of this instant, then all submissions."""
+        while self.next_end(now) == now:
+            ended = self.end_first()
+            self.end(ended)
+            if self.ended_well(ended.job.number):
+                self.dependencies.job_ended(ended.job.number, self.next)
+        for number in self.dependencies.pop_released():
+            self.submitted[number] = now
+            self._submit(number, now)
+        while self.submit_times[self.next] == now and self.next < self.count:
+            number = self.next
+            self.next += 1
+            if not self.dependencies.is_blocked(number):
+                self._submit(number, now)
+        while self.wakes and self.wakes[0] == now:
+            heappop(self.wakes)
+            self.woken = True
+        self.now = self.snapshot.time = now
+
+    def _submit(self, number: int, now: float) -> None:
+        ids, sizes, walls, users = self.columns
+        job = self.make_job(number, ids[number], sizes[number], walls[number], now, users[number])
+        if job.size > self.processors:
+            self.rejected[number] = True
+        else:
+            self.submit(job)
+
+    def has_changed(self) -> bool:
+        """Return whether something happened since the last call that the policy must see."""
+        jobs_remain = self.waiting or self.running or self.next < self.count
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+
+    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...]:
+        """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""
+        if decision.resources is not None:
+            return self.allocate_requested(job, decision.resources)
+        if decision.nodes is not None and tuple(decision.nodes) != (0,):
+            raise self.error(job, f"its nodes are {decision.nodes!r:.60}", "(0,): the machine of a replay is one node")
+        if job.size > self.free.count:
+            raise self.error(job, f"it asks for {job.size:,} resources, and {self.free.count:,} are free")
+        return self.free.allocate(job.size)
+
+    def begin(self, running: Running) -> None:
+        """Let a job run on its resources."""
+        self.note_start(running)
+        heappush(self.ending, (self.finish[running.job.number], running.job.number, running))
+
+    def note_start(self, running: Running) -> None:
+        """Note the start of a job, its resources, and when its run time is over."""
+        number = running.job.number
+        finish = running.start_time + self.run[number]
+        self.start[number], self.finish[number], self.given[number] = running.start_time, finish, running.resources
+        self.order.append(number)
+
+    def reject(self, job: Job) -> None:
+        """Note that a job never runs."""
+        self.rejected[job.number] = True
+
+    def why_not_waiting(self, number: int) -> str:
+        """Return why a job does not wait."""
+        if not 0 <= number < self.count:
+            return "no such job was shown"
+        if number >= self.next or self.dependencies.is_blocked(number):
+            return "it is not submitted yet"
+        if self.rejected[number]:
+            return "it was rejected"
+        return "it is already running" if any(ran.job.number == number for ran in self.running) else "it has ended"
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result. Raises PolicyError if jobs still wait."""
+        if self.waiting:
+            raise self.waits_forever("nothing runs, and no more jobs are submitted")
+        counts = np.array([len(given) for given in self.given], np.int64)
+        begins = np.zeros(len(counts), np.int64)
+        begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]
+        pieces = [interval for number in self.order for interval in self.given[number]]
+        left = stranded(np.array(self.dependencies.unmet, np.int64), self.count)
+        rejected = np.array(self.rejected, bool) | left
+        start, finish = np.array(self.start), np.array(self.finish)
+        return Replayed(
+            self.workload, self.processors, self.submitted, start, finish, rejected, left, self.overran() & ~rejected,
+            np.array(pieces, PIECE), begins, counts,
+            simulation_time=seconds, instants=instants, **without_switches(start),
+        )  # fmt: skip
+
+    def overran(self) -> Array:
+        """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""
+        killed: Array = self.workload.run_time > self.workload.walltime
+        return killed
