@@ -15,12 +15,12 @@ class DaemonPolicy:
     """The control loop of the service, which decides in place of a queue policy.
 
     Args:
-        file: of its configuration.
+        file: of its configuration; None: it is the default, with one mapping policy.
         config: the configuration.
         runtimes: what its planner may know of run times, one of `known_run_times.RUNTIMES`.
     """
 
-    file: Path
+    file: Path | None
     config: DaemonConfig
     runtimes: str
 
@@ -35,9 +35,10 @@ class NamedDaemon:
     @property
     def text(self) -> str:
         """The name."""
-        return f"daemon:{self.policy.config.policy}"
+        policy = self.policy.config.policy
+        return f"daemon:{policy}" if self.policy.file else policy
 
     @property
-    def file(self) -> Path:
-        """The file of its configuration."""
+    def file(self) -> Path | None:
+        """The file of its configuration, if any."""
         return self.policy.file

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
-from ..daemon.config import check_objective, load_config, load_policy_of
+from ..daemon.config import DaemonConfig, check_objective, load_config, load_policy_of
 from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
@@ -39,6 +39,23 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
     config = load_config(file)
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
+
+
+def with_policy(policy: str, cluster: Path, seed: int, runtimes: str) -> DaemonPolicy:
+    """Return the service with its defaults and a mapping policy, which plans the whole queue at a time.
+
+    Args:
+        policy: name of the mapping policy.
+        cluster: file of the nodes.
+        seed: of random choices.
+        runtimes: what the planner may know of run times, one of `known_run_times.RUNTIMES`.
+
+    Raises:
+        ConfigError: the policy cannot be loaded.
+    """
+    config = DaemonConfig(cluster=str(cluster.absolute()), policy=policy, seed=seed)
+    load_policy_of(config, cluster)
+    return DaemonPolicy(None, config, runtimes)
 
 
 def replay_daemon(

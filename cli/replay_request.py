@@ -156,11 +156,6 @@ def _policy(text: str | DaemonPolicy, seed: int) -> NamedPolicy | NamedDaemon:
     except ConfigError as error:
         if error.source != "policy":
             raise
-        from .options import mapping_policy_names
-
-        if text in mapping_policy_names():
-            problem = f"{text!r} plans a whole queue, for `pilotfish plan`, `run` and `simulate --daemon`"
-            raise bad("--policy", f"{problem} (allowed here: {error.allowed})") from None
         problem = f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
         raise bad("--policy", problem) from None
 

@@ -19,6 +19,7 @@ from ..formats.results_write import write_results
 from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
+from ..simulate.queue_policies.policy_specs import ON_NODES
 from ..simulate.replay import energy
 from ..simulate.replay.any_policy import replay_under
 from ..simulate.replay.contended import Contended, contended_track
@@ -36,7 +37,7 @@ from .output.replay import Progress, runtimes_line, show_replay
 from .output.text import Screen
 from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 from .streams import note, print_policy_traceback
-from .usage_errors import given_options, not_among, refuse
+from .usage_errors import bad, given_options, not_among, refuse
 
 if TYPE_CHECKING:
     from ..daemon.trace_run import DaemonReplay
@@ -100,6 +101,13 @@ def simulate(
 
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
+    elif policy in options.mapping_policy_names() and policy not in ON_NODES:
+        refuse(("procs", "decision_time"), given, f"not together with {policy}, which plans the queue of a service")
+        if cluster is None or resource == "node":
+            raise bad("--policy", f"{policy} chooses among nodes (needed: --cluster, resource core)")
+        from .daemon_replay import with_policy
+
+        decides = with_policy(policy, cluster, seed, runtimes)
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
                             contention, runtimes)  # fmt: skip
     found = read_replay(request)

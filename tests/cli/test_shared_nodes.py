@@ -60,6 +60,16 @@ def test_each_policy_replays_and_says_what_it_is(folder: Path, capsys: pytest.Ca
     assert replayed(capsys, "-p", "easy", "--contention", "--decision-time", "2.5")["nb_jobs_success"] == 60
 
 
+def test_lookahead_replays_as_the_service_with_its_defaults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "service.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: lookahead\n")
+    few = ["--until", "30"]
+    found = replayed(capsys, "-p", "lookahead", *few)
+    assert main(["simulate", "trace.swf", "--daemon", "service.yaml", *few, "--json"]) == 0
+    service = json.loads(capsys.readouterr().out)
+    assert (found["policy"], service["policy"]) == ("lookahead", "daemon:lookahead")
+    assert found["makespan"] == service["makespan"] and found["nb_jobs_success"] == service["nb_jobs_success"] > 5
+
+
 def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "sweep.yaml", "--json"]) == 0
     rows = {row["policy"]: row for row in json.loads(capsys.readouterr().out)["runs"]}
