@@ -86,8 +86,9 @@ class ReplayRequest:
             self._check_contention()
         in_python = self.contention and not needs_nodes(self.policy.policy)  # then any decision time will do
         if self.policy.compiled and not in_python and not takes_time(self.policy.policy, self.decision_time):
-            allowed = "(allowed: ignore; with easy and strict seconds, with ./mine.py:Class also measured)"
-            raise bad("--decision-time", f"{self.deciding}, with {self.policy.text} {allowed}")
+            allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
+            problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
+            raise bad("--decision-time", f"{problem} (allowed: {allowed})")
         if why := why_not_known(self.policy.policy, self.runtimes, self.decision_time, contention=self.contention):
             raise bad("--runtimes", f"{self.runtimes}, with {self.policy.text}: {why} (allowed: {KNOWN})")
         if self.procs is not None and self.cluster is not None:
@@ -111,7 +112,8 @@ class ReplayRequest:
         policy = self.policy.policy
         if isinstance(policy, Saving) or (isinstance(policy, Conservative) and policy.allocation != "basic"):
             allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
-            raise bad("--contention", f"not together with {self.policy.text} {allowed}")
+            why = "it chooses numbered resources" if isinstance(policy, Conservative) else "nodes are always on"
+            raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,9 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     rich = predicted or bool(request.decision_time) or jobs.dependencies is not None
     if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
-    elif not (predicted and isinstance(request.policy.policy, Conservative)):  # that is replayed in Python
-        load_replay([request.policy.policy], networked=jobs.programs is not None, rich=rich)
+    else:
+        in_python = isinstance(request.policy.policy, Conservative) and (predicted or bool(request.decision_time))
+        load_replay([None if in_python else request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())

@@ -56,7 +56,7 @@ KERNELS = {
     "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
     "queue.power_networked": Kernel("the power replay on a network", 16, module="queue.power.easy_power"),
-    "queue.network.steps": Kernel("jobs on a network under a policy in Python", 4, 3, 1),
+    "queue.network.steps": Kernel("jobs on a network, step by step", 4, 3, 1),
     "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not

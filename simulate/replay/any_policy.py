@@ -12,7 +12,8 @@ from ..model.workload import Workload
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from .contended import replay_contended
-from .known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor
+from .known_run_times import ALLOWED as KNOWN
+from .known_run_times import PREDICTED, WALLTIME, RunTimePredictor, why_not_known
 from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
@@ -41,7 +42,7 @@ def replay_under(
         seed: of random choices.
         decision_time: see `replay`.
         contention: jobs on one node slow each other down, also under a queue policy.
-        run_times: what the policy knows, see `replay`; no predictions where jobs share nodes.
+        run_times: what the policy knows, see `replay`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -53,18 +54,19 @@ def replay_under(
         assert cluster is not None
         return replay_contended(jobs, cluster, policy, seed=seed, **show)
     on_nodes = contention or needs_nodes(policy)
-    if on_nodes and not isinstance(run_times, str):
-        raise ConfigError("runtimes", "", f"{PREDICTED}, on nodes that jobs share", f"{WALLTIME}, {ACTUAL}")
-    if on_nodes and decision_time == 0.0 and is_compiled(policy, jobs):
+    known = run_times if isinstance(run_times, str) else PREDICTED
+    if on_nodes and (why := why_not_known(policy, known, decision_time, contention=contention)):
+        raise ConfigError("runtimes", "", f"{known}: {why}", KNOWN)
+    if on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs):
         assert cluster is not None
         return replay_on_nodes(
-            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=cast(str, run_times), seed=seed, **show
+            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=known, seed=seed, **show
         )
     if on_nodes:
         assert cluster is not None
         chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
         return replay_queue_on_nodes(
-            jobs, cluster, chosen, runtimes=cast(str, run_times), seed=seed, decision_time=decision_time, **show
+            jobs, cluster, chosen, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
     return replay(
         jobs, machine.processors, cast("Policy | QueuePolicy", policy), seed=seed, groups=machine.groups,

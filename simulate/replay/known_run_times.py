@@ -19,14 +19,11 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Strict, needs_nodes
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Saving, Strict, needs_nodes
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
-ALLOWED = (
-    "walltime; actual, not with pairs and nodes; predicted with easy, strict, conservative and Python policies, where "
-    "jobs do not contend"
-)
+ALLOWED = "walltime; actual, not with pairs and nodes; predicted with easy, strict, conservative and Python policies"
 
 
 class RunTimePredictor(Protocol):
@@ -52,13 +49,13 @@ def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0
         return "run times depend on contention"
     if runtimes != PREDICTED:
         return ""
-    if contention or needs_nodes(policy):
-        return "jobs share nodes"
+    if isinstance(policy, OnNodes):
+        return "a mapping policy forecasts by walltimes or actual run times"
     if isinstance(policy, Conservative) and policy.allocation != "basic":
         return f"conservative chooses resources by allocation={policy.allocation}"
-    if isinstance(policy, Easy | Strict | Conservative):
+    if isinstance(policy, Easy | Strict | Conservative) and not (contention or needs_nodes(policy)):
         return f"decisions take {decision_time:g} s" if decision_time else ""
-    return "it has energy-saving parts" if isinstance(policy, Policy) else ""
+    return "it has energy-saving parts" if isinstance(policy, Saving) else ""
 
 
 def with_actual_walltimes(workload: Workload) -> Workload:
@@ -80,6 +77,10 @@ class Predictions:
     def __init__(self, predictor: RunTimePredictor, workload: Workload) -> None:
         self._predictor, self._submit_time = predictor, workload.submit_time.tolist()
         self.limits: list[float] = workload.walltime.tolist()
+
+    def is_submitted(self, row: int, now: float) -> bool:
+        """Return whether this job is submitted now; False for a row after the last."""
+        return row < len(self._submit_time) and self._submit_time[row] == now
 
     def submitted_with(self, row: int) -> dict[int, float]:
         """Return the expected run times of a job and of those that are submitted at the same time after it, by row."""

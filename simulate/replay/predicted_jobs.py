@@ -4,44 +4,61 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ..arrays import Array
 from ..kernels.queue.tables import INCREMENTS_S
 from ..model.machine import Machine
 from ..model.workload import Workload
 from ..queue_policies.interface import NodeJob, QueuePolicy, Running
+from ..queue_policies.policy_calls import PolicyCalls
 from .known_run_times import Predictions
 from .rigid_jobs import RigidJobs
 
 
-class PredictedJobs(RigidJobs):
-    """The replay of jobs whose run times are predicted: the policy sees the predictions as walltimes."""
+class Predicted(PolicyCalls):
+    """What a world of predicted run times adds to another: the policy sees predictions as walltimes.
 
-    make_job = partial(NodeJob, predicted=True)
+    It comes before the other world among the bases.
+    """
 
-    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions) -> None:
-        super().__init__(workload, machine, policy)
-        self.predictions, self.walltimes = predictions, workload.walltime.copy()
-        self.outlasted: dict[int, tuple[int, Running]] = {}  # corrections of a running job, and what is shown of it
-        self.unlearned: list[int] = []
+    #: Set by `predict_with`.
+    predictions: Predictions
+    outlasted: dict[int, tuple[int, Running]]  # corrections of a running job, and what is shown of it
+    unlearned: list[int]
 
-    def _columns(self) -> dict[str, Array]:
-        found = super()._columns()
-        return found | {"walltime": self.walltimes[found["number"]]}
+    def predict_with(self, predictions: Predictions) -> None:
+        """Begin to predict."""
+        self.predictions, self.outlasted, self.unlearned = predictions, {}, []
 
+    # --- what the other world does in its own way ---
+    def next_row(self) -> int:
+        """Return the next job that is submitted; the number of jobs if all were."""
+        raise NotImplementedError
+
+    def finish_times(self) -> Any:
+        """Return when each job ended, seconds."""
+        raise NotImplementedError
+
+    def show_prediction(self, number: int, expected: float) -> None:
+        """Show a job with this run time."""
+        raise NotImplementedError
+
+    # --- what is added ---
     def next_time(self, before: float) -> float:
         """Return the time of the next event, or of the next expected end that a job outlasts."""
-        time = super().next_time(before)
+        time: float = super().next_time(before)  # type: ignore[misc]
         return min(time, self.untils[0]) if self.untils else time
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, process its ends and submissions, and move the ends that have passed."""
-        if self.submit_times[self.next] == now:
-            self.predictions.learn(self.unlearned, self.finish)
+        row = self.next_row()
+        if self.predictions.is_submitted(row, now):
+            self.predictions.learn(self.unlearned, self.finish_times())
             self.unlearned.clear()
-            for number, expected in self.predictions.submitted_with(self.next).items():
-                self.walltimes[number] = self.columns[2][number] = expected
-        super().advance_to(now)
+            for number, expected in self.predictions.submitted_with(row).items():
+                self.show_prediction(number, expected)
+        super().advance_to(now)  # type: ignore[misc]
         while self.untils and self.untils[0] <= now:
             self._move_first_end(now)
 
@@ -59,3 +76,30 @@ class PredictedJobs(RigidJobs):
         """Take a running job away, and note it for the predictor."""
         self.unlearned.append(ended.job.number)
         super().end(self.outlasted.pop(ended.job.number, (0, ended))[1])
+
+
+class PredictedJobs(Predicted, RigidJobs):
+    """Jobs with predicted run times on numbered resources."""
+
+    make_job = partial(NodeJob, predicted=True)
+
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions) -> None:
+        super().__init__(workload, machine, policy)
+        self.predict_with(predictions)
+        self.walltimes = workload.walltime.copy()
+
+    def next_row(self) -> int:
+        """Return the next job that is submitted."""
+        return self.next
+
+    def finish_times(self) -> Any:
+        """Return when each job ended, seconds."""
+        return self.finish
+
+    def show_prediction(self, number: int, expected: float) -> None:
+        """Show a job with this run time."""
+        self.walltimes[number] = self.columns[2][number] = expected
+
+    def _columns(self) -> dict[str, Array]:
+        found = super()._columns()
+        return found | {"walltime": self.walltimes[found["number"]]}

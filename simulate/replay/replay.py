@@ -39,7 +39,7 @@ from .replay_result import merge_pieces, pieces_by_job, without_switches
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64
-ALLOWED = f"0; for easy and strict also seconds above 0, at most {LONGEST:g}"
+ALLOWED = f"0; for easy, strict and conservative also seconds above 0, at most {LONGEST:g}"
 
 
 def replay(
@@ -69,10 +69,11 @@ def replay(
             one cluster.
         powers: power of the resources, for policies that need it.
         network: makes the network between the resources, for jobs whose run times depend on it.
-        decision_time: simulated seconds that each decision takes, see `python_loop`; for EASY, strict order, and Python
-            policies. None, for Python policies only: as long as the call took by `clock`.
-        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions,
-            conservative backfilling is replayed by its Python form.
+        decision_time: simulated seconds that each decision takes, see `python_loop`; not with energy-saving parts, and
+            of the allocations of conservative backfilling only with `basic`. None, for Python policies only: as long
+            as the call took by `clock`.
+        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions or a
+            decision time, conservative backfilling is replayed by its Python form.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -95,9 +96,9 @@ def replay(
         why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
         if why:
             raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
-        if isinstance(policy, Conservative):
-            queue_tables.check_walltimes(workload, policy)
-            policy = uncompiled(policy, seed)
+    if isinstance(policy, Conservative) and (predictions or decision_time) and takes_time(policy, decision_time):
+        queue_tables.check_walltimes(workload, policy)
+        policy = uncompiled(policy, seed)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
@@ -144,14 +145,15 @@ def replay(
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:
-    """Return whether a compiled policy supports this decision time.
+    """Return whether a built-in policy supports this decision time.
 
     Args:
         policy: a built-in policy.
         decision_time: seconds; None means measured.
     """
     known = decision_time is not None and 0.0 <= decision_time <= LONGEST
-    return decision_time == 0.0 or (known and isinstance(policy, Easy | Strict))
+    movable = isinstance(policy, Conservative) and policy.allocation == "basic"
+    return decision_time == 0.0 or (known and (movable or isinstance(policy, Easy | Strict)))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:

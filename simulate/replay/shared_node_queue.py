@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop
 from typing import Any
 
@@ -23,10 +24,11 @@ from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_specs import Conservative, Easy, Strict, text_of
 from ..queue_policies.uncompiled import uncompiled
-from .known_run_times import ACTUAL, WALLTIME
+from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from .predicted_jobs import Predicted
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
-from .shared_nodes import KERNEL, schedule_of, tables_of
+from .shared_nodes import KERNEL, SHORTEST_S, schedule_of, tables_of
 
 
 def replay_queue_on_nodes(
@@ -34,7 +36,7 @@ def replay_queue_on_nodes(
     cluster: Cluster,
     policy: Easy | Strict | Conservative | QueuePolicy,
     *,
-    runtimes: str = WALLTIME,
+    run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
     decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
@@ -46,7 +48,7 @@ def replay_queue_on_nodes(
         workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
         policy: the queue policy.
-        runtimes: what the policy may know, WALLTIME or ACTUAL.
+        run_times: what the policy may know, WALLTIME, ACTUAL, or a predictor.
         seed: of a random order.
         decision_time: see `python_loop.replay_with_python_policy`.
         progress: called now and then with the simulated time.
@@ -60,12 +62,17 @@ def replay_queue_on_nodes(
     if isinstance(policy, Easy | Strict | Conservative):
         name, asked = text_of(policy), uncompiled(policy, seed)
     began = clock()
-    loop = _Loop(workload, cluster, asked, name, runtimes)
+    if isinstance(run_times, str):
+        loop = _Jobs(workload, cluster, asked, name, run_times)
+    else:
+        loop = _PredictedJobs(workload, cluster, asked, name, Predictions(run_times, workload))
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
 
 
-class _Loop(NodePolicyCalls):
+class _Jobs(NodePolicyCalls):
     """The state of the replay."""
+
+    make_job: Callable[..., NodeJob] = NodeJob
 
     def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
         self.workload, self.cluster = workload, cluster
@@ -133,7 +140,7 @@ class _Loop(NodePolicyCalls):
 
     def _submit(self, number: int, now: float) -> None:
         ids, sizes, told, users, nodes = self.jobs
-        job = NodeJob(number, ids[number], sizes[number], told[number], now, users[number], nodes[number])
+        job = self.make_job(number, ids[number], sizes[number], told[number], now, users[number], nodes[number])
         if self.fits_empty(job):
             self.rejected[number] = True
         else:
@@ -185,3 +192,29 @@ class _Loop(NodePolicyCalls):
         pieces = merge_pieces(owner, low, high, len(self.workload))
         never = ~self.fits | self.rejected
         return schedule_of(self.workload, self.world, self.processors, pieces, never, seconds, instants)
+
+
+class _PredictedJobs(Predicted, _Jobs):
+    """The replay of jobs whose run times are predicted; so are those in forecasts."""
+
+    make_job = partial(NodeJob, predicted=True)
+
+    def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, predictions: Predictions) -> None:
+        super().__init__(workload, cluster, policy, name, WALLTIME)
+        self.predict_with(predictions)
+        self.world.count[layout.BELIEFS] = 1
+
+    def next_row(self) -> int:
+        """Return the next job that is submitted; the number of jobs if all were."""
+        arrivals = self.world.arrivals
+        return int(arrivals[self.arrived]) if self.arrived < len(arrivals) else len(self.workload)
+
+    def finish_times(self) -> Any:
+        """Return when each job ended, seconds."""
+        return self.world.jobs["finish"]
+
+    def show_prediction(self, number: int, expected: float) -> None:
+        """Show a job with this run time."""
+        self.jobs[2][number] = expected
+        really = max(float(self.workload.run_time[number]), SHORTEST_S)
+        self.world.classes["told"][number] = max(expected, SHORTEST_S) / really

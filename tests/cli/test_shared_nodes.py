@@ -84,7 +84,11 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
-        (["-p", "mom", "--contention", "--decision-time", "3"], 64, "'--decision-time': 3, with mom (allowed: ignore"),
+        (
+            ["-p", "mom", "--contention", "--decision-time", "3"],
+            64,
+            "'--decision-time': 3, with mom: it decides at once (allowed: ignore",
+        ),
         (["-p", "easy:share=0.5"], 64, "easy:share: '0.5' (allowed: any, none, or a factor of 1 or more)"),
         (
             ["-p", "conservative:allocation=local", "--contention"],

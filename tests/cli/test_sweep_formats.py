@@ -224,7 +224,6 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
         ({"workloads": ["endless.json"], "policies": ["easy+powercap"], "machines": ["lab.yaml"]}, "has no walltime"),
         ({"workloads": ["call.json"]}, "call.json: jobs[0]: job w0!0, profile 'call'"),
         ({"workloads": ["t.json"], "machines": [8]}, "t.json: jobs[0]: job w0!0, profile 'talk'"),
-        ({"workloads": ["t.json"], "machines": ["p.xml"], "policies": ["easy", "./i.py:I"]}, "easy, strict or conserv"),
         ({"workloads": ["nowhere.json"]}, "nowhere.json: nb_res: missing: the size of the machine"),
         ({"workloads": ["lost.json"], "machines": ["lab.yaml"]}, "usage/gone: cannot be read: No such file"),
         ({"workloads": ["far.json"], "machines": ["lab.yaml"]}, "(usage_trace): ../../gone: cannot be read: No"),
@@ -246,7 +245,6 @@ def test_all_is_checked_before_anything_runs(
     for name, data in files.items():
         (folder / name).write_text(json.dumps(data))
     (folder / "no.json").write_text("{")
-    (folder / "i.py").write_text("class I:\n    def decide(self, now):\n        pass\n")
     (folder / "bad.xml").write_text(XML.replace("1Gf", "1Gz"))
     (folder / "pairless.yaml").write_text(LAB[: LAB.index(",\n     power")] + "}\nnodes: [{names: n, type: i5}]\n")
     write(folder, **{"workloads": ["b.json"], **keys})

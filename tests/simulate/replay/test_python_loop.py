@@ -277,14 +277,14 @@ def test_invalid_decision_times_are_rejected() -> None:
     for wrong in (-1.0, math.inf, math.nan, 1.1e15):
         with pytest.raises(ConfigError, match="seconds from 0 to 1e"):
             replay(jobs, 4, python_policies.Easy(), decision_time=wrong)
-        with pytest.raises(ConfigError, match="for easy and strict also seconds above 0"):
+        with pytest.raises(ConfigError, match="for easy, strict and conservative also seconds above 0"):
             replay(jobs, 4, policies.Easy(), decision_time=wrong)
     for policy, takes in (
         (policies.Easy(), None),
-        (policies.Conservative(), 1.0),
+        (policies.parse("conservative:allocation=local"), 1.0),
         (policies.parse("easy+powercap"), 1.0),
     ):
-        with pytest.raises(ConfigError, match="for easy and strict also seconds above 0"):
+        with pytest.raises(ConfigError, match="for easy, strict and conservative also seconds above 0"):
             replay(jobs, 4, policy, decision_time=takes)
 
 

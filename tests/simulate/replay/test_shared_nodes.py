@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType
 from pilotfish.simulate.model.machine import machine_of
@@ -114,15 +115,18 @@ def test_under_a_queue_policy_jobs_progress_as_in_the_reference(rows: list[Any],
     assert done.machine == sum(cores) and not done.stranded.any()
 
 
-@given(ROWS, st.integers(1, 9), QUEUE)
+@given(ROWS, st.integers(1, 9), QUEUE, st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_on_one_node_without_contention_it_is_the_rigid_replay(rows: list[Any], cores: int, policy: Any) -> None:
+def test_on_one_node_without_contention_it_is_the_rigid_replay(
+    rows: list[Any], cores: int, policy: Any, predicted: bool
+) -> None:
     rows = [(gap, max(run, 0.5), max(wall, 0.5), size, 0, 0) for gap, run, wall, size, *_ in rows]
     if policy.order == "random":
         policy = replace(policy, order="fcfs")
     jobs, node = workload(rows), kind(Contention.NONE, ContendingThreads.ALL, cores, 1.0)
-    done = replay_queue_on_nodes(jobs, Cluster("c", (Node("n", node),)), policy)
-    rigid = replay(jobs, cores, policy)
+    known = [OnlineRunTimes(jobs) if predicted else "walltime" for _ in range(2)]
+    done = replay_queue_on_nodes(jobs, Cluster("c", (Node("n", node),)), policy, run_times=known[0])
+    rigid = replay(jobs, cores, policy, run_times=known[1])
     assert np.allclose(done.start_time, rigid.start_time, rtol=0, atol=1e-6, equal_nan=True)
     assert np.allclose(done.finish_time, rigid.finish_time, rtol=0, atol=1e-6, equal_nan=True)
     assert done.overran.tolist() == rigid.overran.tolist() and done.rejected.tolist() == rigid.rejected.tolist()
@@ -252,7 +256,7 @@ def test_compiled_backfilling_is_that_in_python(
 ) -> None:
     jobs, told = workload(rows), "actual" if actual else "walltime"
     compiled = replay_on_nodes(jobs, cluster, policy, runtimes=told)
-    python = replay_queue_on_nodes(jobs, cluster, policy, runtimes=told)
+    python = replay_queue_on_nodes(jobs, cluster, policy, run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
         assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
     cores = [node.type.cores for node in cluster.nodes]
@@ -335,8 +339,8 @@ def test_a_forecast_comes_true_if_nothing_else_starts(rows: list[Any], cluster: 
     jobs = replace(jobs, more={**jobs.more, "memory": np.zeros(len(jobs))})
     last = len(rows) - 1
     policy = Asks(last)
-    with_it = replay_queue_on_nodes(jobs, cluster, policy, runtimes="actual")
-    without = replay_queue_on_nodes(jobs.take(np.arange(last)), cluster, Asks(last), runtimes="actual")
+    with_it = replay_queue_on_nodes(jobs, cluster, policy, run_times="actual")
+    without = replay_queue_on_nodes(jobs.take(np.arange(last)), cluster, Asks(last), run_times="actual")
     if with_it.rejected[last]:
         assert policy.found is None
         return
@@ -357,7 +361,7 @@ def alone_at(cluster: Cluster, jobs: Workload, row: int, nodes: tuple[int, ...])
     factor = min(kind.relative_speed for kind in there.types) / slowest.relative_speed
     some = jobs.take(np.array([row]))
     some = replace(some, run_time=some.run_time / factor)
-    done = replay_queue_on_nodes(some, there, Easy(), runtimes="actual")
+    done = replay_queue_on_nodes(some, there, Easy(), run_times="actual")
     return max(float(done.finish_time[0] - done.start_time[0]), 1e-6)
 
 
