@@ -16,10 +16,12 @@ LARGEST_SEED = 2**63 - 1
 
 def mapping_policy_names() -> list[str]:
     """Return the names of the mapping policies (`plan`, `run`)."""
-    from ..formats.entry_points import MAPPING_POLICIES, plug_ins
+    from ..formats.entry_points import MAPPING_POLICIES, plug_ins, spelled_out
     from ..simulate.planning.planner import POLICIES
+    from ..simulate.queue_policies.policy_specs import is_queue_policy
 
-    return list(dict.fromkeys((*POLICIES, *plug_ins(MAPPING_POLICIES))))
+    own = (name for name in POLICIES if not is_queue_policy(spelled_out(name)))  # queue policies may be among them
+    return list(dict.fromkeys((*own, *plug_ins(MAPPING_POLICIES))))
 
 
 def planning_policy_names() -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..formats.entry_points import spelled_out
 from ..formats.user_policy import NamedPolicy, load_policy
 from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
@@ -149,6 +150,7 @@ def _decision_seconds(text: str) -> float | None:
 def _policy(text: str | DaemonPolicy, seed: int) -> NamedPolicy | NamedDaemon:
     if isinstance(text, DaemonPolicy):
         return NamedDaemon(text)
+    text = spelled_out(text)
     try:
         if is_python_policy(text):
             with print_policy_traceback():

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..adapters import DEFAULT
-from ..formats.entry_points import MAPPING_POLICIES, plug_ins, register_mapping_policy
+from ..formats.entry_points import MAPPING_POLICIES, plug_ins, register_mapping_policy, spelled_out
 from ..formats.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError, PolicyError
@@ -45,6 +45,7 @@ def _any_policy(text: str, info: ValidationInfo) -> str:
     """Return a mapping policy, or the SPEC of a queue policy with an absolute path. Raises ValueError."""
     from ..simulate.queue_policies.policy_specs import Own, is_queue_policy, parse_planned
 
+    text = spelled_out(text)
     if not is_queue_policy(text) or text in plug_ins(MAPPING_POLICIES):
         return _known_policy(text)
     try:

@@ -1,4 +1,4 @@
-"""Plug-ins of other packages, found by entry points: mapping policies and formats. Queue policies as mapping policies.
+"""Plug-ins of other packages, found by entry points: policies and formats. Queue policies as mapping policies.
 
 Rule: built-in names win and need no metadata; a plug-in is imported when its name is used, and an error names its
 package.
@@ -12,7 +12,11 @@ from typing import Any
 
 from ..simulate.errors import ConfigError
 
-MAPPING_POLICIES, FORMATS = "pilotfish.mapping_policies", "pilotfish.formats"
+MAPPING_POLICIES, QUEUE_POLICIES, FORMATS = "pilotfish.mapping_policies", "pilotfish.policies", "pilotfish.formats"
+
+
+#: Names that no plug-in replaces.
+BUILT_IN = ("easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead")
 
 
 @cache
@@ -40,6 +44,14 @@ def load_plug_in(group: str, name: str) -> Any:
         raise ConfigError(package, f"{group}.{name}", problem) from error
 
 
+def spelled_out(text: str) -> str:
+    """Return the SPEC of a policy, with the module and class of a queue policy that a package offers by name."""
+    name, colon, options = text.partition(":")
+    if name not in plug_ins(QUEUE_POLICIES) or name in BUILT_IN:
+        return text
+    return plug_ins(QUEUE_POLICIES)[name].value.replace(" ", "") + colon + options
+
+
 def register_mapping_policy(name: str, *, service: bool = False, renew: bool = False) -> None:
     """Make a policy known to the planner: a plug-in's, or a queue policy; other names are left to the planner.
 
@@ -58,7 +70,7 @@ def register_mapping_policy(name: str, *, service: bool = False, renew: bool = F
     elif name not in POLICIES or renew:
         from ..simulate.queue_policies.policy_specs import is_queue_policy
 
-        if is_queue_policy(name):
+        if is_queue_policy(spelled_out(name)):
             from .user_policy import queue_mapping
 
-            POLICIES[name] = queue_mapping(name, service=service)
+            POLICIES[name] = queue_mapping(spelled_out(name), service=service)

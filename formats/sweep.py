@@ -26,6 +26,7 @@ from ..simulate.replay.known_run_times import ALLOWED, RUNTIMES, why_not_known
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
+from .entry_points import spelled_out
 from .files import check_schema, is_file, read_document
 from .quantities import Convert, number, whole
 from .schema import build, entries, flag, listed, mapping, one_of, require, text, word
@@ -177,7 +178,7 @@ def _policies_of(value: Any, folder: Path) -> list[Chosen]:
 def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
     """Return the policy of a SPEC; `more` are further options of its last part."""
     try:
-        if is_python_policy(spec):
+        if is_python_policy(spec := spelled_out(spec)):
             own = parse_python_policy(spec)
             if not own.is_file:
                 raise bad(found(spec), "./file.py:Class for a policy of your own (a sweep hashes its file)")

@@ -1,8 +1,8 @@
 """Queue policies and their text form SPEC, such as `easy:order=sjf` or `easy+energybud:budget=60%`.
 
 Rule: a policy is a frozen dataclass whose fields are its options; listing, parsing and printing use these fields only.
-Energy-saving parts are added with `+`, at most one of each kind. A SPEC with a dot or a slash before its first colon
-names a Python policy: `./file.py:Class:option=value,...` or `package.module:Class`.
+Energy-saving parts are added with `+`, at most one of each kind. A SPEC with a dot or a slash before its first colon,
+or a capital letter after it, names a Python policy: `./file.py:Class:option=value,...` or `package.module:Class`.
 
 Orders: ties are broken by submission, then by position in the file. Orders that depend only on a job's own numbers are
 ranks, computed before the run; orders that depend on the waiting time are sorted in each pass. For jobs with
@@ -143,7 +143,7 @@ class Own:
 
 def is_python_policy(text: str) -> bool:
     """Return whether a SPEC names a Python policy."""
-    return bool(re.search(r"[./\\]", text.partition(":")[0]))
+    return bool(re.search(r"[./\\]", text.partition(":")[0]) or re.match(r"\w+:[A-Z]\w*(:|$)", text))
 
 
 def parse_python_policy(text: str) -> Own:

@@ -17,6 +17,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 
 MODULE = """
+from pilotfish.api import Start
 from pilotfish.formats.workloads import Format
 from pilotfish.formats.swf import read_swf
 from pilotfish.simulate.planning.mapping_policies import choosing
@@ -27,6 +28,17 @@ def read(path, *, skip_invalid, **_):
     return read_swf(text, skip_invalid=skip_invalid)
 
 log = Format("log", (".joblog",), b"LOG", "", read)
+
+class Last:
+    def __init__(self, most: int = 9):
+        self.most = most
+
+    def decide(self, now):
+        free = now.free_nodes()
+        for job in sorted(now.waiting, key=lambda job: -job.number)[: self.most]:
+            if (nodes := free.where(job)) is not None:
+                free.take(job, nodes)
+                yield Start(job, nodes=nodes)
 
 @choosing
 def first(simulation, job):
@@ -106,3 +118,26 @@ def test_a_mapping_policy_of_another_package_plans_and_configures(install: Insta
     assert done.exit_code == 0, done.output
     assert "first-fit" in done.output
     assert load_config(tmp_path / "d.yaml").policy == "first-fit"
+
+
+def test_a_queue_policy_of_another_package_replays_plans_and_configures(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(FLOW)
+    (tmp_path / "c.yaml").write_text(CLUSTER)
+    (tmp_path / "t.swf").write_text(JOBS.removeprefix("LOG"))
+    (tmp_path / "d.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: c.yaml\npolicy: last:most=2\n")
+    (tmp_path / "s.yaml").write_text(
+        "schema: pilotfish/sweep/v1\nworkloads: [t.swf]\npolicies: [last]\nmachines: [4]\n"
+    )
+    plan = ["plan", str(tmp_path / "w.yaml"), "--cluster", str(tmp_path / "c.yaml"), "--policy", "last:most=2"]
+    replay = ["simulate", str(tmp_path / "t.swf"), "--procs", "4", "--policy", "last:most=2"]
+    for command in (plan, replay):
+        assert CliRunner().invoke(app, command).exit_code == 2, "no such policy"
+    install("[pilotfish.policies]\nlast = pilotfish_joblog:Last\neasy = pilotfish_joblog:nothing\n")
+    for command in (plan, replay):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    wrong = CliRunner().invoke(app, [*replay[:-1], "last:depth=2"])
+    assert wrong.exit_code != 0 and "depth" in wrong.output
+    assert CliRunner().invoke(app, [*replay[:-1], "easy"]).exit_code == 0, "built-in names win"
+    assert load_config(tmp_path / "d.yaml").policy == "pilotfish_joblog:Last:most=2"
+    assert "a sweep hashes its file" in str(CliRunner().invoke(app, ["sweep", str(tmp_path / "s.yaml")]).exception)
