@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def _piecewise(value: Any) -> PiecewiseLinear:
     return constants
 
 
-_FACTOR = number(1, 1000)
+_FACTOR, _PACE = number(1, 1000), number(0.01, 100)
 
 
 def _co_run(value: Any) -> tuple[CoRun, ...]:
@@ -157,6 +158,7 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     table: dict[str, Convert[Any]] = {
         "names": expand,
         "type": lambda wanted: types[one_of(wanted, types, allowed)],
+        "relative_speed": _PACE,
         "memory_domain": name,
         "cpus": parse_cpus,
     }
@@ -165,6 +167,7 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
         entry: dict[str, Any] | None = wrong.read(f"[{i}]", build, dict, table, part, ("names", "type"))
         if entry is None:
             continue
+        entry["type"] = entry["type"].at_pace(entry.pop("relative_speed", 1.0))
         for node in entry.pop("names"):
             if node in seen:
                 wrong.add(bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names"))
@@ -255,7 +258,7 @@ def read_cluster(path: str | Path) -> Cluster:
 
 
 def _dump_type(kind: NodeType) -> dict[str, Any]:
-    given = dump(kind, ("name",))
+    given = dump(kind, ("name", "variant_of", "pace"))
     given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
@@ -267,7 +270,8 @@ def _dump_type(kind: NodeType) -> dict[str, Any]:
 
 
 def _dump_entry(alike: Node, names: list[str]) -> dict[str, Any]:
-    entry = {"names": _in_order(names), "type": alike.type.name, **dump(alike, ("name", "type"))}
+    pace = {"relative_speed": alike.type.pace} if alike.type.variant_of else {}
+    entry = {"names": _in_order(names), "type": alike.type.nominal.name, **pace, **dump(alike, ("name", "type"))}
     return entry | ({"cpus": fold_cpus(alike.cpus)} if alike.cpus else {})
 
 
@@ -277,7 +281,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     data: dict[str, Any] = {
         "schema": "pilotfish/cluster/v1",
         "name": cluster.name,
-        "node_types": {kind.name: _dump_type(kind) for kind in cluster.types},
+        "node_types": {kind.name: _dump_type(kind) for kind in map(attrgetter("type.nominal"), cluster.nodes)},
         "nodes": [_dump_entry(alike, [node.name for node in nodes]) for alike, nodes in groups],
         "oversubscription": "unlimited" if math.isinf(cluster.oversubscription) else cluster.oversubscription,
     }

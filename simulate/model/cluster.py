@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -130,6 +130,9 @@ class NodeType:
         power: None = unknown (energies are then None, never 0).
         piecewise: constants of the piecewise-linear model.
         co_run_inflation: measured pairs, each once; any other pair has factor 1.
+        variant_of: name of the type that this one is a variant of, for nodes that differ from others of their type; ""
+            if it is no variant.
+        pace: speed of a variant as a factor on that of its type, > 0.
     """
 
     name: str
@@ -147,11 +150,22 @@ class NodeType:
     power: Power | None = None
     piecewise: PiecewiseLinear | None = None
     co_run_inflation: tuple[CoRun, ...] = ()
+    variant_of: str = ""
+    pace: float = 1.0
 
     @property
     def relative_speed(self) -> float:
-        """Speed that scales a profile from one type to another: `speed` if given, else `frequency`."""
-        return self.frequency if self.speed is None else self.speed
+        """Speed that scales a profile from one type to another: `speed` if given, else `frequency`; by the pace."""
+        return (self.frequency if self.speed is None else self.speed) * self.pace
+
+    @property
+    def nominal(self) -> NodeType:
+        """The type that this one is a variant of; itself if it is none."""
+        return replace(self, name=self.variant_of, variant_of="", pace=1.0) if self.variant_of else self
+
+    def at_pace(self, pace: float) -> NodeType:
+        """Return the variant of this type that is faster or slower by a factor; the type itself for 1."""
+        return self if pace == 1.0 else replace(self, name=f"{self.name}@{pace:g}", variant_of=self.name, pace=pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +242,9 @@ class Cluster:
 def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
     """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
     if profile.measured_on is None:
-        return cluster.types[0]
-    return next((kind for kind in cluster.types if kind.name == profile.measured_on), None)
+        return cluster.types[0].nominal
+    known = (*cluster.types, *(kind.nominal for kind in cluster.types))
+    return next((kind for kind in known if kind.name == profile.measured_on), None)
 
 
 def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) -> list[tuple[float, float, float]]:

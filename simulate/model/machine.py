@@ -132,15 +132,19 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
     groups = SplitGroups(cluster.source, split, len(found)) if split else tuple(sorted(found))
     network: Callable[[], Network] | None = None if cluster.wiring is None else cluster.wiring.network
     if network is None and len(set(speeds_of(cluster))) > 1:  # then only the speeds of the hosts matter
-        speeds = [node.type.speed or 0.0 for node, many in zip(cluster.nodes, each, strict=True) for _ in range(many)]
+        speeds = [
+            (node.type.speed or 0.0) * node.type.pace
+            for node, many in zip(cluster.nodes, each, strict=True)
+            for _ in range(many)
+        ]
         network = partial(unlimited, speeds)
     return Machine(first[-1], groups, _merged(powers), network)
 
 
 def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:
     """Return the distinct speeds of a cluster's cores, flop/s; empty if one is not known."""
-    found = [kind.speed for kind in cluster.types] if cluster is not None else []
-    return tuple(speed for speed in found if speed is not None) if None not in found else ()
+    kinds = cluster.types if cluster is not None else ()
+    return () if any(kind.speed is None for kind in kinds) else tuple(kind.relative_speed for kind in kinds)
 
 
 def storages_of(cluster: Cluster | None) -> Collection[str] | None:

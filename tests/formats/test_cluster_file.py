@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -25,7 +27,9 @@ from pilotfish.simulate.model.cluster import (
     PowerState,
     Transition,
 )
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.network import Tree
+from pilotfish.simulate.planning.planner import plan
 
 FULL = """
 schema: pilotfish/cluster/v1
@@ -219,3 +223,30 @@ def test_amounts_have_units_if_that_is_exact(memory, bandwidth, words):
 def test_the_full_file_is_read_back():
     cluster = parse_cluster(parse_yaml(FULL, "f"), "f")
     assert parse_cluster(dump_cluster(cluster), "f") == cluster
+
+
+VARIED = """schema: pilotfish/cluster/v1
+node_types: {t: {cores: 4, memory: 1GiB, memory_bandwidth: 10GB/s}}
+nodes: [{names: "s[1-2]", type: t, relative_speed: 0.8}, {names: f1, type: t, relative_speed: 1.25}]
+"""
+
+
+def test_nodes_of_one_type_may_differ_in_speed(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(VARIED)
+    cluster = read_cluster(tmp_path / "c.yaml")
+    assert parse_cluster(dump_cluster(cluster), "") == replace(cluster, source="")
+    job = Job("a", Profile((ThreadGroup(1, 10.0),), measured_on="t"))
+    ends = {}
+    for policy in ("mom", "slf"):
+        one = plan(Workflow("w", (job,)), cluster, policy=policy).jobs[0]
+        ends[policy] = one.nodes, one.finish_time
+    assert ends == {"mom": (("f1",), pytest.approx(8.0)), "slf": (("s1",), pytest.approx(12.5))}
+    plain = replace(job, profile=Profile((ThreadGroup(1, 10.0),)))
+    assert plan(Workflow("w", (plain,)), cluster, policy="mom").jobs[0].finish_time == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("pace", ["0", "-1", "fast", "1000"])
+def test_a_wrong_relative_speed_is_named(tmp_path: Path, pace: str) -> None:
+    (tmp_path / "c.yaml").write_text(VARIED.replace("1.25", pace))
+    with pytest.raises(ConfigError, match=r"nodes\[1\].relative_speed"):
+        read_cluster(tmp_path / "c.yaml")
