@@ -8,16 +8,18 @@
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
+# pilotfish is installed; the development tools are, too.
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-# Most of the time tests wait for real services: six at once also where there are fewer CPUs.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 6 ? 6 : n)))
+# Tests next to real services mostly wait: eight workers also where there are fewer CPUs, so that others compute meanwhile.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? 8 : n)))
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels modules pure lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels modules pure all-tests lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
@@ -25,10 +27,11 @@ run: $(READY)
 # Each of the many processes of a test run would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Four jobs at a time: the packages come and the kernels are compiled while the types are checked.
-test: $(READY)
-	@$(MAKE) --no-print-directory --output-sync=line -j 4 lint packages kernels modules
-	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
+# The kernels are compiled while the development tools are installed, and the types are checked while the tests run,
+# which often wait.
+test:
+	@$(MAKE) --no-print-directory --output-sync=line -j 4 packages kernels modules $(filter-out lint-types, $(LINTERS))
+	@$(MAKE) --no-print-directory -j 2 lint-types all-tests
 
 # Two jobs at a time: the types are checked while the tests run.
 check: $(READY)
@@ -37,15 +40,18 @@ check: $(READY)
 packages:
 	@sh tests/real/prepare.sh
 
-kernels: $(READY)
+kernels: $(INSTALLED)
 	@$(GUARDED) $(BIN)/pilotfish warm
 
 # Once, not by each worker.
 modules: $(READY)
 	@$(GUARDED) $(PYTEST) --collect-only -q >/dev/null
 
-pure: kernels
+pure: $(READY) kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
+
+all-tests: $(READY)
+	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
 
 lint: $(LINTERS)
 
@@ -62,7 +68,7 @@ lint-spelling: $(READY)
 
 lint-types: $(READY)
 	@mkdir -p .typing && ln -sfn .. .typing/pilotfish
-	@export MYPYPATH=.typing; $(GUARDED) $(BIN)/mypy -p pilotfish
+	@export MYPYPATH=.typing; $(GUARDED) nice $(BIN)/mypy -p pilotfish
 
 # Some minutes and a network: the oldest and the newest numba that are tested, see simulate/kernels/compile.py.
 test-numba: $(READY)
@@ -80,8 +86,12 @@ docs: $(READY)
 	$(BIN)/python -m sphinx -q -E -W --keep-going -n -b html -d build/doctrees docs build/docs
 	@echo "the pages are in build/docs/index.html, the manual pages in build/man"
 
-$(READY): pyproject.toml setup.py setup-venv.sh
+$(INSTALLED): pyproject.toml setup.py setup-venv.sh
 	@sh setup-venv.sh $(VENV)
+	@touch $@
+
+$(READY): $(INSTALLED)
+	@sh setup-venv.sh $(VENV) dev
 	@touch $@
 
 clean:

@@ -263,7 +263,7 @@ def reap(
 def _reaped_adapters(config: DaemonConfig, path: Path, invalid: str) -> list[str]:
     """Return the adapter's name, or, if an invalid file names none, those that have a reaper and a state."""
     name, known = config.adapter.name, registry.names()
-    kept = [each for each in known if registry.has_reaper(each) and (config.state / each).is_dir()]
+    kept = [each for each in known if (config.state / each).is_dir() and registry.has_reaper(each)]
     if not kept or registry.has_reaper(name) or (name in known and not invalid):
         return [name]
     note(f"{path}: the adapter is taken from {config.state}: {', '.join(kept)}")

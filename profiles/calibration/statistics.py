@@ -123,8 +123,8 @@ def least_squares(model: Model, measured: Array, start: Array, low: Array, high:
     at, damping = start.copy(), 1e-3
     residual = measured - model(at)
     squares = float(residual @ residual)
+    slopes = jacobian(model, at, low, high)
     for _ in range(_ITERATIONS):
-        slopes = jacobian(model, at, low, high)
         normal, gradient = slopes.T @ slopes, slopes.T @ residual
         diagonal = np.maximum(np.diag(normal), 1e-12 * max(1.0, float(np.diag(normal).max())))
         moved = np.clip(at + np.linalg.solve(normal + damping * np.diag(diagonal), gradient), low, high)
@@ -135,6 +135,7 @@ def least_squares(model: Model, measured: Array, start: Array, low: Array, high:
             at, residual, squares, damping = moved, rest, less, max(1e-9, damping / 5)
             if converged:
                 break
+            slopes = jacobian(model, at, low, high)
         else:
             damping *= 4
             if damping > 1e9:

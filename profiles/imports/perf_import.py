@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from ...formats.document_errors import bad, found, inside
 from ...simulate.model.job import Phase, ThreadGroup
-from ..measure.phases import ThreadHistory, phases
+from ..measure.phases import phases
+from ..measure.thread_history import ThreadHistory
 from ..measurement import Measurement
 from ..probes.perf import NOT_COUNTED, UNITS
 from .imported import Imported, group_by_cpu_time

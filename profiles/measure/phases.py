@@ -14,11 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...simulate.model.job import Phase
+from .thread_history import ThreadHistory
 
 Array = npt.NDArray[np.float64]
-#: Most points of a thread's history; beyond it every second one is dropped and the sampling interval doubles. The
-#: points are sums, so that dropping some loses no time.
-MOST_POINTS = 512
 #: A further piece must explain this many times log(n) of variance in each column: its place and level are two
 #: parameters (Yao, Statistics & Probability Letters 1988), and successive readings are not independent.
 PENALTY = 4.0
@@ -44,39 +42,6 @@ NOISE = 0.03
 LOWEST = 1e-3
 #: Rows of the table of parts: core time (s), isolated time (s), bytes moved by the whole job, and its core time (s).
 _ON, _FREE, _MOVED, _WHOLE = range(4)
-
-
-class ThreadHistory:
-    """(time, core time, waiting time) of a thread, seconds, at its readings; times increase."""
-
-    __slots__ = ("_every", "_last", "_points", "_skipped")
-
-    def __init__(self) -> None:
-        self._points: list[tuple[float, float, float]] = []
-        self._last: tuple[float, float, float] | None = None
-        self._every, self._skipped = 1, 0
-
-    def add(self, at: float, on_s: float, wait_s: float) -> None:
-        """Add a reading. O(1) on average."""
-        self._last = (at, on_s, wait_s)
-        self._skipped += 1
-        if self._skipped < self._every and self._points:
-            return
-        self._points.append(self._last)
-        self._skipped = 0
-        if len(self._points) >= MOST_POINTS:
-            del self._points[1::2]
-            self._every *= 2
-
-    def at(self, times: Any) -> tuple[Array, Array]:
-        """Return core time and waiting time until each of these times; 0 before the first reading."""
-        points = self._points
-        if self._last is not None and points[-1] != self._last:
-            points = [*points, self._last]
-        if not points:
-            return np.zeros(len(times)), np.zeros(len(times))
-        when, on, wait = np.array(points).T
-        return np.interp(times, when, on), np.interp(times, when, wait)
 
 
 Span = tuple[float, float, Sequence[ThreadHistory]]

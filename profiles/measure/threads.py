@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...simulate.model.job import ThreadGroup
-from .phases import ThreadHistory, phases
+from .thread_history import ThreadHistory
 
 #: A thread with a smaller share of the job's CPU time is a helper: its time counts, the thread does not.
 HELPER_SHARE = 0.01
@@ -224,6 +224,8 @@ def _group(
     members: list[Lane], step_s: float, traffic: ThreadHistory | None, whole: list[ThreadHistory]
 ) -> ThreadGroup:
     """Return a thread group of similar lanes: mean demand, common utilisation, pooled deviation, phases."""
+    from .phases import phases
+
     demand = sum(lane.on_s for lane in members) / len(members)
     steps = [spread for lane in members for spread in lane.steps if spread.count > 1]
     count = sum(spread.count for spread in steps)

@@ -37,6 +37,20 @@ def test_who_asks_the_daemon_imports_nothing_heavy(tmp_path):
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
 
 
+def test_profiles_are_listed_and_pins_released_without_numpy(tmp_path):
+    (tmp_path / "c.yaml").write_text(
+        "schema: pilotfish/cluster/v1\nnode_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
+        "nodes: [{names: a, type: t}]\n"
+    )
+    config = tmp_path / "p.yaml"
+    adapter = "{name: slurm, options: {comment: true}}"
+    config.write_text(f"schema: pilotfish/daemon/v1\ncluster: c.yaml\nstate_dir: {tmp_path}/s\nadapter: {adapter}\n")
+    for argv in (("profile", "list", "--store", str(tmp_path / "p.sqlite")), ("reap", "--config", str(config))):
+        done = imports(*argv)
+        assert "Traceback" not in done.stderr and "p.yaml: " not in done.stderr, done.stderr
+        assert "'numpy'" not in done.stderr.splitlines()[-1], done.stderr
+
+
 def test_help_lists_every_command_and_imports_nothing_heavy():
     done = imports("--help")
     assert done.returncode == 0 and done.stderr == "[]\n"

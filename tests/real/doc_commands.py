@@ -43,6 +43,7 @@ class Rule:
 
 ANY_PORT = (r"--metrics-port \d+", "--metrics-port 0")
 BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 0.2")
+GRID = (BRIEFLY[0], r"\1\2\3 --seconds 0.1")
 QUICKLY = ("$", " --settle 0.1")
 #: In order: the first that matches counts.
 RULES = (
@@ -70,11 +71,13 @@ RULES = (
     Rule(r"^pilotfish calibrate --switching", once=True, shorten=QUICKLY),
     Rule(r"^pilotfish calibrate --compare \S+\.json", codes=(1,)),  # 1: something changed
     Rule(r"^pilotfish calibrate --compare", codes=(1,), once=True, shorten=BRIEFLY),
+    Rule(r"^pilotfish calibrate .*--grid\b", once=True, shorten=GRID),
     Rule(r"^pilotfish calibrate\b", once=True, shorten=BRIEFLY),
     Rule(r"^pilotfish profile corun\b", once=True, shorten=("corun", "corun --rounds 1")),
     Rule(r"^pilotfish profile (run|pairs)\b", once=True),
     Rule(r"--source likwid", codes=(1,)),  # 1: the file of that tool is not here
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
+    Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --until 500000")),
     Rule(r"^pilotfish (plot|sweep)\b"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),

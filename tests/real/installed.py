@@ -11,14 +11,18 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import guardian
 import pytest
+from packaging.requirements import Requirement
 
 import pilotfish
 
@@ -73,15 +77,16 @@ class Installed:
         return f"{self.folder / environment / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
 
     def full(self) -> Path:
-        """Return the environment with all extras, made at the first call."""
+        """Return the environment with all extras, made at the first call: the clean one, and what they ask for."""
         place = self.folder / "full"
         with locked(self.folder / "full.lock"):
             if not (place / "ready").exists():
                 _environment(self.folder, place)
-                packages = next((self.folder / "clean").glob("lib/python*/site-packages"))
-                next(place.glob("lib/python*/site-packages")).joinpath("clean.pth").write_text(f"{packages}\n")
-                _install(place, "--no-deps", "--ignore-installed", str(self.wheel))
-                _install(place, f"{self.wheel}[plot,parquet]")
+                _packages(place).joinpath("clean.pth").write_text(f"{_packages(self.folder / 'clean')}\n")
+                script = (self.folder / "clean" / "bin" / "pilotfish").read_text()
+                (place / "bin" / "pilotfish").write_text(script.replace(str(self.folder / "clean"), str(place)))
+                (place / "bin" / "pilotfish").chmod(0o755)
+                _add_requirements(self, place, "plot", "parquet")
                 import_all(place)
                 (place / "ready").touch()
         return place
@@ -113,8 +118,9 @@ def _build(folder: Path) -> None:
     _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT))
     made = Installed(folder)
     _environment(folder, folder / "clean")
-    _install(folder / "clean", str(made.wheel))
-    import_all(folder / "clean")
+    _install(folder / "clean", "--no-deps", str(made.wheel))
+    _add_requirements(made, folder / "clean")
+    (folder / "missing").write_text(import_all(folder / "clean"))
     kept = Path(os.environ.get("PILOTFISH_CACHE") or Path.home() / ".cache" / "pilotfish")
     _run(str(folder / "clean" / "bin" / "python"), *WARM, PILOTFISH_CACHE=str(kept))
     shutil.copytree(kept / "kernels", made.cache / "kernels")
@@ -129,6 +135,51 @@ def _install(place: Path, *wanted: str) -> None:
     """Install into an environment, with the pip of ours; only what is imported is compiled, by `import_all`."""
     python = str(place / "bin" / "python")
     _run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-compile", *wanted)
+
+
+def _packages(place: Path) -> Path:
+    """Return the folder of an environment's packages."""
+    return next(place.glob("lib/python*/site-packages"))
+
+
+def _add_requirements(made: Installed, place: Path, *extras: str) -> None:
+    """Copy the packages that the installed wheel asks for, and those that they ask for, from our environment.
+
+    pip would do the same from the network, in ten times the time. What no metadata name is not there.
+    """
+    clean, ours = _packages(made.folder / "clean"), Path(sysconfig.get_path("purelib"))
+    if clean.parent.name != ours.parent.name:  # a Python of another version
+        _install(place, f"{made.wheel}[{','.join(extras)}]")
+        return
+    (wheel,) = metadata.distributions(name="pilotfish", path=[str(clean)])
+    wanted = [(wheel, need, extras) for need in wheel.requires or ()]
+    there = {each.name for each in metadata.distributions(path=[str(clean)])}
+    seen = set()
+    while wanted:
+        asking, text, options = wanted.pop()
+        need = Requirement(text)
+        if need.marker and not any(need.marker.evaluate({"extra": option}) for option in ("", *options)):
+            continue
+        found = metadata.distribution(need.name)
+        assert need.specifier.contains(found.version, prereleases=True), f"{asking.name}: {text}, not {found.version}"
+        if found.name not in there:
+            _copy(found, ours, _packages(place))
+            there.add(found.name)
+        if (found.name, *need.extras) not in seen:
+            seen.add((found.name, *need.extras))
+            wanted += [(found, each, tuple(need.extras)) for each in found.requires or ()]
+
+
+def _copy(package: metadata.Distribution, source: Path, target: Path) -> None:
+    """Copy a package's files, and those that Python has compiled, but no scripts."""
+    for file in package.files or ():
+        if ".." not in file.parts:
+            compiled = Path(cache_from_source(str(source / file))) if file.suffix == ".py" else source / file
+            for path in {source / file, compiled}:
+                if path.exists():
+                    copied = target / path.relative_to(source)
+                    copied.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(path, copied)
 
 
 def import_all(place: Path) -> str:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.estimate import estimate
-from pilotfish.profiles.measure.phases import MOST_PHASES, MOST_POINTS, ThreadHistory, phases
+from pilotfish.profiles.measure.phases import MOST_PHASES, phases
+from pilotfish.profiles.measure.thread_history import MOST_POINTS, ThreadHistory
 from pilotfish.profiles.measure.threads import ThreadRecord, group_threads
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.simulate.model.job import ThreadGroup

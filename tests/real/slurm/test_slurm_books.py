@@ -19,7 +19,7 @@ from slurm_cluster import free_ports
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("slurm 1")  # with a site of its own: "site 1" takes longest
+pytestmark = pytest.mark.xdist_group("site 3")
 ROOT = Path(__file__).parents[3]
 WORKFLOW = """
 schema: pilotfish/workflow/v1

@@ -221,7 +221,7 @@ def test_dependents_of_a_failure_are_cancelled_and_wait_reports_it(user: User) -
 def test_a_submission_that_is_killed_is_completed_by_the_next(user: User, site: SlurmSite, moment: str) -> None:
     user.set(grace_seconds=600)
     user.write(SMALL)
-    for call in range(1, 5):
+    for call in (1, 2, 4):  # before and after them 0, 1, 2, 3 and 4 jobs are there
         path = user.shim(call, **{moment: "kill -9 $PPID"})
         killed = user("submit", "dag.yaml", "--key", f"k{call}", path=path)
         assert killed.returncode == -signal.SIGKILL
