@@ -39,28 +39,34 @@ class NetworkedJobs(RigidJobs):
         self.world.jobs["wall"], self.world.jobs["size"] = workload.walltime, workload.size
         self._kernel, self._here, self._filled = load(KERNEL), dict[int, Running](), 0
 
-    def next_end(self, before: float) -> float:
+    def next_time(self, before: float) -> float:
+        """Return the time of the next event; see `Loop`."""
+        time = self.submit_times[self.next]
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self._here or self.waiting):
+            time = self.wakes[0]
+        return min(time, self._next_end(min(time, before)))
+
+    def _next_end(self, before: float) -> float:
         """Return the time of the next end; inf if it is after `before`."""
         if not self._here:
             return math.inf
         self._kernel(self.world.address, NEXT_END, 0, before)
         return float(self.world.lags[ANSWER])
 
+    def end_jobs(self, now: float) -> None:
+        """Process all ends of this instant."""
+        while self._next_end(now) == now:
+            number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
+            if self.workload.more["program"][number] >= 0:
+                self.finish[number] = float(self.world.jobs["finish"][number])
+            self.end(self._here.pop(number))
+            if not self.world.courses["killed"][number]:
+                self.dependencies.job_ended(number, self.next)
+
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
         super().advance_to(now)
         self.world.clock[tables.NOW] = now
-
-    def end_first(self) -> Running:
-        """Return the job that ends now, and forget it."""
-        number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
-        if self.workload.more["program"][number] >= 0:
-            self.finish[number] = float(self.world.jobs["finish"][number])
-        return self._here.pop(number)
-
-    def ended_well(self, number: int) -> bool:
-        """Return whether a job ended before its walltime."""
-        return not self.world.courses["killed"][number]
 
     def begin(self, running: Running) -> None:
         """Let a job run on its resources."""

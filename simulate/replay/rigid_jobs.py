@@ -52,29 +52,23 @@ class RigidJobs(PolicyCalls):
     def next_time(self, before: float) -> float:
         """Return the time of the next event; see `Loop`."""
         time = self.submit_times[self.next]
-        if self.wakes and self.wakes[0] < time and (time < math.inf or self.running or self.waiting):
+        if self.ending and self.ending[0][0] < time:
+            time = self.ending[0][0]
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
             time = self.wakes[0]
-        return min(time, self.next_end(min(time, before)))
+        return time
 
-    def next_end(self, before: float) -> float:
-        """Return the time of the next end; inf if it is after `before` and not known."""
-        return self.ending[0][0] if self.ending else math.inf
-
-    def end_first(self) -> Running:
-        """Return the job that ends now, and forget it."""
-        return heappop(self.ending)[2]
-
-    def ended_well(self, number: int) -> bool:
-        """Return whether a job that has ended has succeeded; failures that are known before have no followers."""
-        return True
+    def end_jobs(self, now: float) -> None:
+        """Process all ends of this instant; failures that are known before have no followers."""
+        ending = self.ending
+        while ending and ending[0][0] == now:
+            ended = heappop(ending)[2]
+            self.end(ended)
+            self.dependencies.job_ended(ended.job.number, self.next)
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
-        while self.next_end(now) == now:
-            ended = self.end_first()
-            self.end(ended)
-            if self.ended_well(ended.job.number):
-                self.dependencies.job_ended(ended.job.number, self.next)
+        self.end_jobs(now)
         for number in self.dependencies.pop_released():
             self.submitted[number] = now
             self._submit(number, now)
