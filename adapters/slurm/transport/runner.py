@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ...base import AdapterError, inherited
-from ...command import run_command
+from ...run_command import run_command
 
 Runner = Callable[[Sequence[str]], str]
 
