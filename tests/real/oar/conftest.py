@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("oar_cluster")
+pytest.register_assert_rewrite("oar_cluster", "oar_daemon", "oar_site")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 
 import guardian
 import oar_cluster
-from oar_cluster import OarCluster
+from oar_cluster import USERS, OarCluster
+from oar_site import Shim
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +37,7 @@ def whole_oar() -> Iterator[OarCluster]:
             cluster.up()
             yield cluster
         finally:
+            Shim(cluster, "root").remove()
             cluster.down()
 
 
@@ -46,3 +48,21 @@ def oar(whole_oar: OarCluster) -> Iterator[OarCluster]:
     yield whole_oar
     whole_oar.up()
     whole_oar.clear()
+
+
+@pytest.fixture
+def shim(oar: OarCluster) -> Iterator[Shim]:
+    """The shim as installed, for a file of root's, which is missing."""
+    yield from _installed(Shim(oar, "root"))
+
+
+@pytest.fixture
+def users_shim(oar: OarCluster) -> Iterator[Shim]:
+    """The shim as installed, for a file of the daemon's user."""
+    yield from _installed(Shim(oar, USERS[0]))
+
+
+def _installed(shim: Shim) -> Iterator[Shim]:
+    shim.install()
+    yield shim
+    shim.file.unlink(missing_ok=True)

@@ -31,6 +31,8 @@ PACKAGES = "postgresql openssh-server oar-server oar-user oar-node oar-server-pg
 #: Users that submit jobs: OAR refuses root and its own account, and gives jobs their user's shell.
 USERS = ("pilotfish-a", "pilotfish-b")
 PATIENCE_S = 60.0
+#: OAR begins a pass at least every 60 s; that of the tests more often, because they wait for it.
+PASS_S, ALL_60_S = 15, "my $schedulertimeout = 60;"
 SETTINGS = """
 DB_TYPE="Pg"
 DB_HOSTNAME="127.0.0.1"
@@ -87,6 +89,8 @@ def missing() -> str:
     needed = (LIBRARY / "Almighty", PACKAGED, programs() / "initdb", Path("/usr/sbin/sshd"), Path("/usr/bin/psql"))
     if absent := [str(each) for each in needed if not each.exists()]:
         return f"not installed: {', '.join(absent)} (packages {PACKAGES})"
+    if ALL_60_S not in (LIBRARY / "Almighty").read_text():
+        return "an OAR of an unknown version"
     found = CONFIG.read_text() if CONFIG.exists() else MARK
     if not found.startswith(MARK) and found != PACKAGED.read_text():
         return f"{CONFIG} is a site's: it is left alone"
@@ -151,7 +155,10 @@ class OarCluster:
                 "OARDO_USER": "oar", "OARDO_UID": str(pwd.getpwnam("oar").pw_uid),
                 "PERL5LIB": str(self.path / "lib"), "PERL5OPT": "-MLoopbackOnly",
             }  # fmt: skip
-            line = f"{LIBRARY}/Almighty </dev/null >>log/almighty 2>&1 & echo $! >run/almighty.pid"
+            text = (LIBRARY / "Almighty").read_text().replace(ALL_60_S, ALL_60_S.replace("60", str(PASS_S)))
+            program = self.path / "lib" / "Almighty"
+            program.write_text(text)
+            line = f"perl {program} </dev/null >>log/almighty 2>&1 & echo $! >run/almighty.pid"
             words = [f"{name}={value}" for name, value in settings.items()]
             kept = [f"{name}={os.environ[name]}" for name in (guardian.MARK,) if name in os.environ]
             self._start(*self._as("oar"), "env", "-i", *words, *kept, "/bin/sh", "-c", f"cd {self.path}; {line}")
