@@ -29,6 +29,7 @@ from . import job_views, submission
 from .commands import Commands, poke
 from .job_views import Ours, Selection
 from .placement_file import PlacementFile
+from .preemption import with_room
 from .requests import Machine, left_to_oar, request_of
 from .world import OarJob, Reader, World
 
@@ -355,6 +356,9 @@ class OarAdapter(Adapter):
         world = self._world
         views = job_views.views(world, self._machine, self._selection, self._ours())
         states = job_views.node_states(self.cluster, world)
+        if besteffort := job_views.running_besteffort(world, self._user):
+            up = [node.name for node, state in zip(self.cluster.nodes, states, strict=True) if state.takes_jobs]
+            views = with_room(views, besteffort, self.cluster, up)
         return Snapshot(world.now, self._version, self.cluster, states, views)
 
     def _view(self, key: str, job: OarJob) -> JobView:

@@ -173,7 +173,7 @@ def _jobs(world: World, selection: Selection) -> Iterator[Finding]:
     says = f"{len(ours)} jobs that are handed over wait"
     yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain: {vain[0]}") if vain else Finding(OK, "queue", says)
     if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
-        says = f"{killable} besteffort jobs run: pilotfish plans around them, and does not have them killed"
+        says = f"{killable} besteffort jobs run: pilotfish plans around them while jobs fit next to them"
         yield Finding(NOTE, "besteffort", says)
 
 

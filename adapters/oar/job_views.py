@@ -95,6 +95,11 @@ def last_of(world: World, user: str) -> dict[str, OarJob]:
     return {key_of(job, user): job for job in world.jobs}
 
 
+def running_besteffort(world: World, user: str) -> set[str]:
+    """Return the keys of the besteffort jobs that have nodes; `user` is our own."""
+    return {key_of(job, user) for job in world.jobs if "besteffort" in job.types and job.resources}
+
+
 def views(world: World, machine: Machine, selection: Selection, ours: Ours) -> tuple[JobView, ...]:
     """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
 

@@ -31,8 +31,12 @@ PACKAGES = "postgresql openssh-server oar-server oar-user oar-node oar-server-pg
 #: Users that submit jobs: OAR refuses root and its own account, and gives jobs their user's shell.
 USERS = ("pilotfish-a", "pilotfish-b")
 PATIENCE_S = 60.0
-#: OAR begins a pass at least every 60 s; that of the tests more often, because they wait for it.
-PASS_S, ALL_60_S = 15, "my $schedulertimeout = 60;"
+#: Waiting times that are fixed in Almighty, as OAR has them and as the tests, which wait for them, do: the longest time
+#: between two scheduling passes, and that until a notification which came too early is looked at.
+WAITS = {
+    "my $schedulertimeout = 60;": "my $schedulertimeout = 15;",
+    "my $read_commands_timeout = 10;": "my $read_commands_timeout = 2;",
+}
 SETTINGS = """
 DB_TYPE="Pg"
 DB_HOSTNAME="127.0.0.1"
@@ -89,7 +93,7 @@ def missing() -> str:
     needed = (LIBRARY / "Almighty", PACKAGED, programs() / "initdb", Path("/usr/sbin/sshd"), Path("/usr/bin/psql"))
     if absent := [str(each) for each in needed if not each.exists()]:
         return f"not installed: {', '.join(absent)} (packages {PACKAGES})"
-    if ALL_60_S not in (LIBRARY / "Almighty").read_text():
+    if not all(wait in (LIBRARY / "Almighty").read_text() for wait in WAITS):
         return "an OAR of an unknown version"
     found = CONFIG.read_text() if CONFIG.exists() else MARK
     if not found.startswith(MARK) and found != PACKAGED.read_text():
@@ -155,8 +159,9 @@ class OarCluster:
                 "OARDO_USER": "oar", "OARDO_UID": str(pwd.getpwnam("oar").pw_uid),
                 "PERL5LIB": str(self.path / "lib"), "PERL5OPT": "-MLoopbackOnly",
             }  # fmt: skip
-            text = (LIBRARY / "Almighty").read_text().replace(ALL_60_S, ALL_60_S.replace("60", str(PASS_S)))
-            program = self.path / "lib" / "Almighty"
+            program, text = self.path / "lib" / "Almighty", (LIBRARY / "Almighty").read_text()
+            for theirs, ours in WAITS.items():
+                text = text.replace(theirs, ours)
             program.write_text(text)
             line = f"perl {program} </dev/null >>log/almighty 2>&1 & echo $! >run/almighty.pid"
             words = [f"{name}={value}" for name, value in settings.items()]
@@ -222,10 +227,12 @@ class OarCluster:
         self.run("oarnotify", "--add-queue", f"{name},5,{program}")
 
     def signal(self, who: str, number: signal.Signals) -> None:
-        """Send a signal to `almighty`, `postgres` or `sshd.NODE`; a fatal one is waited for."""
+        """Send a signal to `almighty` with its helpers, `postgres` or `sshd.NODE`; a fatal one is waited for."""
         pid = self.pid(who)
         assert pid, f"{who} does not run"
-        os.kill(pid, number)
+        for each in (pid, *(_descendants(pid) if who == "almighty" else ())):
+            with suppress(ProcessLookupError):
+                os.kill(each, number)
         if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
             self.until(lambda: not self.pid(who), f"{who} to end")
 

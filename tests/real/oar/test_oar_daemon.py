@@ -77,3 +77,20 @@ def test_kept_jobs_start_by_themselves_when_the_daemon_is_gone(oar: OarCluster, 
     assert began - killed < 30 + 60 + 15
     assert QUEUE in oar.sql("select queue_name from queues where state = 'Active'")
     assert oar.jobs()[fill[0]][0] == "Terminated"
+
+
+def test_a_site_full_of_besteffort_jobs_is_not_full(oar: OarCluster, users_shim: Shim) -> None:
+    jobs = work(oar, "besteffort")
+    first = oar.submit("sleep 300", "-q", "besteffort", "-t", "besteffort", "-l", "/core=1,walltime=0:10:00",
+                       "--array", "8", user=USERS[1])  # fmt: skip
+    fill = range(first, first + 8)
+    oar.until(lambda: {oar.jobs()[job][0] for job in fill} == {"Running"}, "the besteffort jobs")
+    with closing(OarDaemon("besteffort", oar, users_shim)) as daemon:
+        daemon.start()
+        eventually(users_shim.file.exists, "the first heartbeat")
+        jobs.add(1, *SMALL, user=USERS[0])
+        jobs.wait()
+        placed = eventually(lambda: daemon.placed(jobs.jobs[0]), "the choice")
+    jobs.each_ran_once()
+    assert oar.jobs()[jobs.jobs[0]] == ("Terminated", placed)
+    assert sorted(oar.jobs()[job][0] for job in fill) == ["Error"] + ["Running"] * 7
