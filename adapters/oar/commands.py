@@ -61,7 +61,7 @@ class Commands:
         call = "world"
         try:
             needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
-            done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs)
+            done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"))
             if done.exit_code:
                 said = " ".join(done.stderr.split())[-300:]
                 wrong = any(word in said for word in _WRONG)

@@ -227,12 +227,17 @@ class OarCluster:
         self.run("oarnotify", "--add-queue", f"{name},5,{program}")
 
     def signal(self, who: str, number: signal.Signals) -> None:
-        """Send a signal to `almighty` with its helpers, `postgres` or `sshd.NODE`; a fatal one is waited for."""
+        """Send a signal to `almighty`, `postgres` or `sshd.NODE`; a fatal one is waited for.
+
+        Almighty's helper that listens gets it, too; those that launch jobs do not: OAR never looks for a job that was
+        being launched.
+        """
         pid = self.pid(who)
         assert pid, f"{who} does not run"
         for each in (pid, *(_descendants(pid) if who == "almighty" else ())):
-            with suppress(ProcessLookupError):
-                os.kill(each, number)
+            with suppress(OSError):
+                if each == pid or b"Almighty: appendice" in Path(f"/proc/{each}/cmdline").read_bytes():
+                    os.kill(each, number)
         if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
             self.until(lambda: not self.pid(who), f"{who} to end")
 
