@@ -49,7 +49,6 @@ select json_build_object(
   'properties', coalesce(j.properties, ''), 'kind', j.job_type, 'reservation', j.reservation,
   'submitted', j.submission_time, 'stop', j.stop_time, 'exit', j.exit_code, 'message', j.message,
   'first', coalesce((select min(before) from chain c where c.job_id = j.job_id), j.job_id),
-  'again', (select min(n.job_id) from shown n where n.resubmit_job_id = j.job_id),
   'types', (select coalesce(json_agg(type order by type), '[]') from job_types t where t.job_id = j.job_id),
   'events', (select coalesce(json_agg(json_build_array(type, description) order by event_id), '[]')
     from event_logs e where e.job_id = j.job_id),
@@ -104,7 +103,6 @@ class OarJob:
     status: int | None  #: raw wait status
     message: str
     first: int  #: the job that its user submitted: OAR resubmits under new ids
-    again: int | None  #: under which id OAR has resubmitted it
     types: tuple[str, ...]
     events: tuple[tuple[str, str], ...]  #: type and description
     after: tuple[int, ...]  #: jobs that have not ended and that it waits for
@@ -223,7 +221,7 @@ def _job(said: Mapping[str, Any]) -> OarJob:
         submitted=float(said["submitted"]), began=None if said["began"] is None else float(said["began"]),
         ended=float(said["stop"] or said["ended"] or said["submitted"]) if ended else None,
         status=None if said["exit"] is None else int(said["exit"]), message=_text(said["message"] or ""),
-        first=int(said["first"]), again=None if said["again"] is None else int(said["again"]),
+        first=int(said["first"]),
         types=tuple(map(_text, said["types"])), events=tuple((str(kind), _text(what)) for kind, what in said["events"]),
         after=tuple(map(int, said["after"])), resources=tuple(map(int, said["on"])), forms=forms,
     )  # fmt: skip

@@ -153,7 +153,7 @@ def seen(
 
 def test_a_chain_is_one_job_under_its_first_id() -> None:
     again = [["RESUBMIT_JOB_AUTOMATICALLY", ""]]
-    old = job(5, state="Error", events=again, again=6)
+    old = job(5, state="Error", events=again)
     (view,) = seen(old, job(6, first=5, state="Running", began=1795471950, on=[3]))
     assert (view.key, view.state, view.nodes) == ("oar/5", JobState.RUNNING, ("node2",))
     (view,) = seen(old, job(6, first=5))
