@@ -124,7 +124,7 @@ def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
     """Return the progress of a job as OAR has it."""
     cores = machine.assigned(job.resources)
     state, reason = state_of(job)
-    nodes, each, _ = request_of(job, machine) if not cores else (len(cores), max(cores.values()), "")
+    nodes, each, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
     status = (job.status or 0) if job.state == "Terminated" else None
     placed = ours.placed.get(job.id) if job.state == "Waiting" else None
     signal = None if status is None else (status & 127) or None

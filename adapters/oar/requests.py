@@ -29,6 +29,16 @@ class Machine:
     resources: tuple[Resource, ...]
 
     @cached_property
+    def core_of(self) -> Mapping[int, tuple[str, str]]:
+        """The node and the core of each resource."""
+        return {each.id: (each.node, each.core) for each in self.resources}
+
+    @cached_property
+    def sizes(self) -> frozenset[int]:
+        """The numbers of cores that nodes have."""
+        return frozenset(self.cores.values())
+
+    @cached_property
     def cores(self) -> Mapping[str, int]:
         """The number of cores of each node."""
         return Counter(node for node, _ in {(each.node, each.core) for each in self.resources})
@@ -40,8 +50,8 @@ class Machine:
 
     def assigned(self, resources: Iterable[int]) -> Mapping[str, int]:
         """Return the nodes of these resources, and how many cores of each these are."""
-        core_of = {each.id: (each.node, each.core) for each in self.resources}
-        return Counter(node for node, _ in sorted({core_of[each] for each in resources if each in core_of}))
+        known = self.core_of
+        return Counter(node for node, _ in sorted({known[each] for each in resources if each in known}))
 
 
 def left_to_oar(job: OarJob) -> str:
@@ -78,7 +88,7 @@ def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
         return 1, 1, "it asks for resources that are no cores, which is left to OAR"
     if any(value < 1 for value in asked.values()):
         return 1, 1, "it asks for all or the best of something, which is left to OAR"
-    sizes = set(machine.cores.values())
+    sizes = machine.sizes
     if "core" in asked or "resource_id" in asked:
         cores = asked.get("cpu", 1) * asked.get("core", 1) * asked.get("resource_id", 1)
     elif "cpu" in asked or len(sizes) != 1:

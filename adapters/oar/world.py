@@ -163,8 +163,9 @@ class Database:
         timeout_s: float,
     ) -> None:
         self._run, self._connection = run, connection
-        limits = f"-c default_transaction_read_only=on -c statement_timeout={max(1, int(timeout_s * 1000))}"
-        self._environment = {"PGOPTIONS": limits, "PGCLIENTENCODING": "UTF8", "PGAPPNAME": "pilotfish"}
+        # Compiling the statement would take 1.8 s at 5,000 jobs, and running it takes 0.3 s.
+        options = f"-c default_transaction_read_only=on -c jit=off -c statement_timeout={max(1, int(timeout_s * 1000))}"
+        self._environment = {"PGOPTIONS": options, "PGCLIENTENCODING": "UTF8", "PGAPPNAME": "pilotfish"}
         self._environment["PGCONNECT_TIMEOUT"] = str(max(2, int(timeout_s)))
         if password_file is not None:
             self._environment["PGPASSFILE"] = str(password_file)
