@@ -100,6 +100,7 @@ class Capabilities:
         resolution_s: Times of jobs are whole multiples of this, seconds.
         begins_within_s: Longest time from placing a job to its start, seconds.
         offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
+        pins_stay: A pin outlives us, and a requeue of its job; see `HandOver`.
         power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
         here: Its jobs run on this machine.
         late_s: Longest time after which a submission that was not answered may still be carried out, seconds.
@@ -111,6 +112,7 @@ class Capabilities:
     resolution_s: float = 0.0
     begins_within_s: float = 0.0
     offers: bool = False
+    pins_stay: bool = False
     power: bool = False
     here: bool = False
     late_s: float = 0.0
@@ -248,8 +250,9 @@ class Launch(Protocol):
 class HandOver(Protocol):
     """Jobs of the resource manager's users, who hand them over to us (`JobView.offered`).
 
-    Such a job is held by a deadline that the resource manager enforces: without us it starts. A pin is a hold, too.
-    If pins outlive the adapter, its module has a function `reap` that removes them; see `registry`.
+    Such a job is held by a deadline that the resource manager enforces, or a heartbeat (`keep_holding`): without us it
+    starts. A pin is a hold, too. If pins outlive the adapter, its module has a function `reap` that removes them; see
+    `registry`.
     """
 
     @property
@@ -263,6 +266,14 @@ class HandOver(Protocol):
         It does nothing if the job has begun, and is refused if the job is not handed over or must wait.
         """
         raise AdapterError(f"{action.key}: no jobs can be placed through this adapter", kind="refused")
+
+    def keep_holding(self, until: float) -> None:
+        """Go on holding jobs until then, epoch seconds of the resource manager, or until a later call.
+
+        A live daemon calls it after each cycle that saw the cluster. A dry run, and a command that only looks, never
+        do. Default: nothing is needed, the resource manager itself enforces each job's deadline.
+        """
+        return
 
     def note_gain(self, key: str, gain_s: float) -> None:
         """Learn what holding a job to choose its nodes has gained, seconds, for jobs like it. Default: not needed."""

@@ -167,14 +167,14 @@ def setup(name: str | None, user: str, *, undo: bool = False) -> str:
     """Return the commands that set the service up at a site, or remove it.
 
     Args:
-        name: Name of the adapter; None: the first that has such commands.
+        name: Name of the adapter; None: Slurm's.
         user: Account of the service.
         undo: Remove it.
 
     Raises:
         ConfigError: There is no such adapter, or nothing is to be set up.
     """
-    name = name or next(other for other in names() if _has(other, "setup"))
+    name = name or "slurm"
     return cast(str, _function(name, "setup", f"nothing is to be set up for {name!r}")(user, undo=undo))
 
 

@@ -206,7 +206,7 @@ def meanings(text: str, known: Callable[[str], bool]) -> dict[str, str]:
 
 def configuration_page() -> str:
     """Return the page of the daemon's configuration: every key with its type, default and meaning."""
-    from pilotfish.adapters import local, slurm
+    from pilotfish.adapters import local, oar, slurm
     from pilotfish.daemon.config import RELOADABLE, DaemonConfig
 
     schema = DaemonConfig.model_json_schema()
@@ -229,7 +229,11 @@ def configuration_page() -> str:
             ],
         ),
     ]  # fmt: skip
-    for name, module, sample in (("local", local, "pilotfish.yaml"), ("slurm", slurm, "pilotfish.slurm.yaml")):
+    for name, module, sample in (
+        ("local", local, "pilotfish.yaml"),
+        ("slurm", slurm, "pilotfish.slurm.yaml"),
+        ("oar", oar, "pilotfish.oar.yaml"),
+    ):
         described = meanings((SAMPLES / sample).read_text(), lambda key: "options." in key)
         lines += [f"## Options of the adapter `{name}`\n", "Below `adapter.options`.\n",
                   table(("Option", "Default", "Meaning"), list(_options(module.create, described)))]  # fmt: skip

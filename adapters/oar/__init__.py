@@ -1,39 +1,186 @@
-"""OAR: a plan as a shell script of oarsub lines. There is no adapter of its queue.
+"""OAR: jobs that their users hand over are placed; all other jobs are only simulated.
 
-Rule: nodes and cores are the plan's; every word is quoted for the shell, and names of nodes for SQL as well.
-Source: oarsub(1) of OAR 2.5.
+Rule: OAR stays in charge. Its own scheduler starts every job, behind a shim that keeps some jobs from it for a while
+and narrows the nodes of others. Without pilotfish every job starts by itself.
 """
 
 from __future__ import annotations
 
-from ...formats.plan import cores_of, in_order, plan_script, shell_command
-from ...formats.quantities import clock
-from ...formats.text import shell_words
-from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job, Workflow
-from ...simulate.model.plan import Plan, PlannedJob
+import json
+import math
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster, Node, NodeType
+
+if TYPE_CHECKING:
+    from ...simulate.model.job import Workflow
+    from ...simulate.model.plan import Plan
+    from ..findings import Finding, Service
+    from .adapter import OarAdapter
+
+#: Assumed of each core: memory in bytes, and memory bandwidth in bytes/s (two channels of DDR4 for sixteen cores).
+MEMORY_PER_CORE, BANDWIDTH_PER_CORE = 2.0 * 2**30, 2.5e9
+#: Longest `max_defer_s`, seconds.
+LONGEST_DEFER_S = 86400.0
 
 
-def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
-    """Return a shell script of oarsub lines that pin each job to cores of its nodes (oarsub(1), OAR 2.5).
+def create(
+    cluster: Cluster,
+    *,
+    database: str,
+    password_file: str | PathLike[str] | None = None,
+    placement_file: str | PathLike[str] | None = None,
+    queues: Sequence[str] = (),
+    projects: Sequence[str] = (),
+    max_defer_s: float = 600.0,
+    server: str = "127.0.0.1:6666",
+    timeout_s: float = 15.0,
+    submit_options: Sequence[str] = (),
+    output_dir: str | PathLike[str] | None = None,
+) -> OarAdapter:
+    """Return the adapter of the OAR whose database is named. Raises ConfigError.
 
-    OAR's -a waits for any end of a job, also a failed one. Arguments and errors as in
-    `registry.export`.
+    Args:
+        cluster: Nodes on which jobs may be placed, by their network addresses; OAR's other nodes are left alone.
+        database: OAR's database as its read-only account, in libpq's words: `host=... port=... dbname=oar user=oar_ro`.
+        password_file: The password of that account, in libpq's form (mode 0600); None: libpq's own ways.
+        placement_file: The file that the shim reads; None: there is no shim, and no jobs are handed over.
+        queues: Jobs of these queues are handed over.
+        projects: Jobs of these projects are handed over.
+        max_defer_s: Longest time that a job is kept after its submission, seconds.
+        server: Host and port of OAR's server, which is asked for scheduling passes.
+        timeout_s: Time limit of a command, seconds.
+        submit_options: Options added to the `oarsub` of our own jobs; default: the first of `queues`.
+        output_dir: Folder for stdout and stderr of our own jobs; None: OAR's default.
     """
+    from .adapter import OarAdapter
+    from .commands import Commands
+    from .job_views import Selection
+    from .placement_file import NAME, PlacementFile
+    from .world import Database
 
-    def submit(planned: PlannedJob, job: Job, ids: list[str]) -> str:
-        where = ",".join("'" + name.replace("'", "''") + "'" for name in planned.nodes)
-        limit = "" if job.walltime is None else f",walltime={clock(job.walltime, days=False)}"
-        words = ["submit", f"--name=pilotfish:{workflow.name}/{job.id}", "-p", f"network_address in ({where})"]
-        words += ["-l", f"/nodes={len(planned.nodes)}/core={cores_of(planned, job, cluster)}{limit}"]
-        if job.directory is not None:
-            words += ["-d", job.directory]
-        after = "".join(f' -a "{before}"' for before in ids)
-        return f"$({shell_words(words)}{after} {shell_words([shell_command(job)])})"
+    _check(
+        database=database, password_file=password_file, placement_file=placement_file, queues=queues,
+        projects=projects, max_defer_s=max_defer_s, server=server,
+        timeout_s=timeout_s, submit_options=submit_options, output_dir=output_dir,
+    )  # fmt: skip
+    for option, names in (("queues", queues), ("projects", projects)):
+        if bad := [name for name in names if not NAME.fullmatch(name)]:
+            raise ConfigError("adapter oar", option, f"found {bad[0]!r}", "letters, digits, and _ . : -, at most 80")
+    kept = [f"queue {name}" for name in queues] + [f"project {name}" for name in projects]
+    if placement_file is not None and not kept:
+        raise ConfigError("adapter oar", "placement_file", "no jobs are handed over", "with queues or projects")
+    host, _, port = server.rpartition(":")
+    commands = Commands(timeout_s)
+    secret = None if password_file is None else Path(password_file).absolute()
+    return OarAdapter(
+        cluster,
+        Database(commands.psql, database, secret, timeout_s),
+        commands,
+        Selection(frozenset(queues), frozenset(projects)),
+        None if placement_file is None else PlacementFile(Path(placement_file).absolute(), kept, max_defer_s),
+        server=(host, int(port)),
+        submit_options=submit_options or (["-q", queues[0]] if queues else []),
+        output_dir=output_dir,
+    )
 
-    steps = ["submit() {", "    oarsub \"$@\" | sed -n 's/^OAR_JOB_ID=\\([0-9][0-9]*\\)$/\\1/p' | grep .", "}"]
-    steps += [
-        f"job_{number}={submit(planned, job, ids)}"
-        for number, (planned, job, ids) in enumerate(in_order(plan, workflow))
-    ]
-    return plan_script(plan, workflow, steps)
+
+def discover() -> tuple[Cluster, tuple[str, ...]]:
+    """Return OAR's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
+    from ..base import ParseError
+    from .commands import Commands
+    from .requests import Machine
+    from .world import Resource
+
+    said = Commands(60.0).oar("nodes", ["oarnodes", "-J"])
+    try:
+        found = [
+            Resource(
+                int(number), str(each["network_address"]), str(each["state"]), False, 0.0, str(each.get("core", number))
+            )
+            for number, each in json.loads(said).items()
+            if each.get("type", "default") == "default"
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(f"what oarnodes says cannot be read: {error}", argv=["oarnodes", "-J"]) from None
+    types: dict[int, NodeType] = {}
+    nodes = []
+    for name, cores in Machine(tuple(found)).cores.items():
+        shape = NodeType(f"c{cores}", cores, cores * MEMORY_PER_CORE, cores * BANDWIDTH_PER_CORE)
+        nodes.append(Node(name, types.setdefault(cores, shape)))
+    notes = tuple(
+        f"memory and its bandwidth of nodes with {cores} cores are unknown to OAR: "
+        f"{kind.memory / 2**30:g} GiB and {kind.memory_bandwidth / 1e9:g} GB/s assumed"
+        for cores, kind in types.items()
+    )
+    return Cluster("oar", tuple(nodes), source="OAR"), notes
+
+
+def examine(
+    cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
+) -> list[Finding]:
+    """Return the findings about this OAR; see `registry.examine`. There is no trial: it needs no rights in OAR."""
+    from .doctor import findings
+
+    return list(findings(cluster, user, service, options, lambda nodes: create(nodes, **options)))
+
+
+def setup(user: str, *, undo: bool = False) -> str:
+    """Return the commands that set the service up for an account, or remove it; see `registry.setup`."""
+    from .doctor import setup
+
+    return setup(user, undo=undo)
+
+
+def is_here() -> bool:
+    """Return whether OAR's commands are on this machine."""
+    import shutil
+
+    return shutil.which("oarstat") is not None
+
+
+def export(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
+    """Return a shell script of oarsub lines; see `registry.export`."""
+    from .plan_export import export
+
+    return export(plan, workflow, cluster)
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
+
+
+def _seconds(value: Any, most: float) -> bool:
+    return type(value) in (int, float) and 0 < value <= most and not math.isnan(value)
+
+
+def _server(value: Any) -> bool:
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    return bool(host and colon) and port.isascii() and port.isdecimal() and 0 < int(port) < 65536
+
+
+_PATH: tuple[Callable[[Any], bool], str] = (lambda value: value is None or isinstance(value, (str, PathLike)), "a path")
+#: Whether the value of an option is valid, and what is allowed.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("queues", "projects", "submit_options"), (_words, "a list of texts, such as [name]")),
+    **dict.fromkeys(("password_file", "placement_file", "output_dir"), _PATH),
+    "database": (
+        lambda value: isinstance(value, str) and "=" in value,
+        "such as host=... dbname=oar user=oar_ro",
+    ),
+    "max_defer_s": (lambda value: _seconds(value, LONGEST_DEFER_S), f"seconds, above 0, at most {LONGEST_DEFER_S:g}"),
+    "server": (_server, "HOST:PORT"),
+    "timeout_s": (lambda value: _seconds(value, 60.0), "seconds, above 0, at most 60"),
+}
+
+
+def _check(**options: Any) -> None:
+    """Raise ConfigError for the first invalid option."""
+    for name, value in options.items():
+        fits, allowed = _KINDS[name]
+        if not fits(value):
+            raise ConfigError("adapter oar", name, f"found {value!r}", allowed)

@@ -22,6 +22,8 @@ from ...simulate.model.job import Job
 from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..base import Activity, Adapter, AdapterError, Capabilities, Load
+from ..file_watch import FileWatch
+from ..keys import file_name
 from . import accounting_lookup, job_views, submission
 from .first_begins import FirstBegins
 from .job_update import LET_GO, OurChanges
@@ -38,7 +40,6 @@ from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
 from .unheld_kinds import UnheldKinds
-from .unheld_watch import UnheldWatch
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -105,7 +106,7 @@ class SlurmAdapter(Adapter):
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_file, clock)
-        self._watch = UnheldWatch(unheld_file, clock) if unheld_file else None
+        self._watch = FileWatch(unheld_file, clock) if unheld_file else None
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}
@@ -130,7 +131,7 @@ class SlurmAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
-        what = Capabilities(accounting=True, events=False, offers=True, power=True)
+        what = Capabilities(accounting=True, events=False, offers=True, pins_stay=True, power=True)
         return replace(what, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)
 
     @property
@@ -324,7 +325,7 @@ class SlurmAdapter(Adapter):
         """Return the files of a job of our own if `output_dir` was given."""
         if self._output is None or job_views.id_in(key) is not None:
             return None
-        name = submission.file_name(key)
+        name = file_name(key)
         return self._output / f"{name}.out", self._output / f"{name}.err"
 
     def close(self) -> None:

@@ -14,11 +14,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePath
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from ...formats.hostlist import fold
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
+from ..keys import file_name, quoted, unquoted
 from . import dependency
 from .start_claim import guard
 
@@ -37,7 +38,7 @@ def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
         profile: Name of its profile at the site; "": none.
     """
     words = [f"hold={hold}"] if hold else []
-    words += [f"key={quote(key, safe='/')}"] + ([f"profile={quote(profile, safe='')}"] if profile else [])
+    words += [f"key={quoted(key)}"] + ([f"profile={quote(profile, safe='')}"] if profile else [])
     return "pilotfish:" + ";".join(words)
 
 
@@ -53,7 +54,7 @@ def profile_in(comment: str) -> str:
 
 def _value(name: str, comment: str) -> str:
     found = re.search(rf"(?:^|;){name}=([^;\s]+)", comment.partition("pilotfish:")[2])
-    return unquote(found[1].encode(errors="replace")) if found else ""
+    return unquoted(found[1]) if found else ""
 
 
 def name_for(key: str) -> str:
@@ -61,7 +62,7 @@ def name_for(key: str) -> str:
 
     Accounting has the name from the start, the comment later or never.
     """
-    plain = quote(key, safe="/")
+    plain = quoted(key)
     return plain if len(plain) <= LONGEST_NAME else file_name(key)
 
 
@@ -144,12 +145,6 @@ def script(job: Job, *first: str) -> str:
     line = shlex.join(job.command)
     setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
     return "; ".join([*first, *setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
-
-
-def file_name(key: str) -> str:
-    """Return the base name of a job's files, without "%", because Slurm replaces %x and the like."""
-    plain = re.sub(r"[^\w.-]", "_", key)[:100]
-    return f"{plain}-{sha256(key.encode()).hexdigest()[:12]}"
 
 
 def plain_name(job: str) -> str:

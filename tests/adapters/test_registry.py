@@ -25,7 +25,7 @@ def test_local_is_made_with_its_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name, options, says",
     [
-        ("locl", {}, r"found 'locl'; did you mean 'local'\? \(allowed: local, simulated, slurm\)"),
+        ("locl", {}, r"found 'locl'; did you mean 'local'\? \(allowed: local, oar, simulated, slurm\)"),
         ("", {}, "found ''"),
         ("slurm", {"partitions": "main"}, r"adapter slurm: partitions: found 'main' \(allowed: a list of texts"),
         ("slurm", {"qos": [7]}, r"qos: found \[7\]"),
@@ -54,8 +54,8 @@ def test_wrong_names_and_options(name: str, options: dict[str, object], says: st
 @pytest.mark.parametrize(
     "name, options, says",
     [
-        ("slurn", {}, r"found 'slurn'; did you mean 'slurm'\? \(allowed: local, slurm\)"),
-        ("simulated", {}, r"nothing to examine of 'simulated' \(allowed: local, slurm\)"),
+        ("slurn", {}, r"found 'slurn'; did you mean 'slurm'\? \(allowed: local, oar, slurm\)"),
+        ("simulated", {}, r"nothing to examine of 'simulated' \(allowed: local, oar, slurm\)"),
         ("slurm", {"partitions": "main"}, "adapter slurm: partitions: found 'main'"),
         ("slurm", {"requests_per_minute": 1}, "adapter slurm: requests_per_minute: found 1"),
     ],
@@ -114,12 +114,16 @@ def test_an_adapter_of_another_package_is_found(tmp_path: Path, monkeypatch: pyt
     adapter.forget("k")
     adapter.close()
     for name, options, says in (
-        ("smalest", {}, r"found 'smalest'; did you mean 'smallest'\? \(allowed: local, simulated, slurm, smallest\)"),
+        (
+            "smalest",
+            {},
+            r"found 'smalest'; did you mean 'smallest'\? \(allowed: local, oar, simulated, slurm, smallest\)",
+        ),
         ("smallest", {"lable": "x"}, "adapter smallest: lable: unknown option; did you mean 'label'"),
     ):
         with pytest.raises(ConfigError, match=says):
             registry.create(name, CLUSTER, **options)
-    with pytest.raises(ConfigError, match=r"'smallest' cannot list nodes \(allowed: local, slurm\)"):
+    with pytest.raises(ConfigError, match=r"'smallest' cannot list nodes \(allowed: local, oar, slurm\)"):
         registry.discover("smallest")
 
 
@@ -132,7 +136,7 @@ def test_a_broken_or_conflicting_package_is_one_error(tmp_path: Path, monkeypatc
         ConfigError, match="adapter odd: odd_adapter cannot be imported: No module named 'no_such_module'"
     ):
         registry.create("odd", CLUSTER)
-    with pytest.raises(ConfigError, match=r"found 'nothing' \(allowed: local, simulated, slurm\)"):
+    with pytest.raises(ConfigError, match=r"found 'nothing' \(allowed: local, oar, simulated, slurm\)"):
         registry.create("nothing", CLUSTER)
     registry.create("local", CLUSTER, state_dir=tmp_path / "s").close()  # a built-in adapter cannot be replaced
     install(tmp_path / "b", "second", "odd", "second_adapter", SMALLEST)
@@ -146,4 +150,4 @@ def test_the_package_offers_its_own_adapters() -> None:
     offered = project["entry-points"][registry.GROUP]
     assert offered == {name: f"pilotfish.adapters.{name}" for name in registry.BUILT_IN}
     able = {name for name, module in offered.items() if hasattr(import_module(module), "create")}
-    assert able == {*registry.BUILT_IN} - {"oar"} and registry.exporters() == ["oar", "slurm"]
+    assert able == {*registry.BUILT_IN} and registry.exporters() == ["oar", "slurm"]

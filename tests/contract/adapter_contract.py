@@ -21,6 +21,7 @@ from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snap
 
 PATIENCE = 400  # steps
 LONG_S = 600  # a hold that no test lives to see the end of
+HEARTBEAT_S = 20.0
 
 
 class Mind(StrEnum):
@@ -65,6 +66,7 @@ def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
         snapshot = world.adapter.snapshot()
         if wanted(snapshot):
             return snapshot
+        world.adapter.keep_holding(snapshot.time + HEARTBEAT_S)
         world.step()
     raise AssertionError(f"never came: {snapshot.jobs}")
 
@@ -235,6 +237,8 @@ class AdapterContract:
         """Return the nodes, or skip where no jobs are handed over."""
         if not world.adapter.capabilities.offers:
             pytest.skip(f"the adapter {world.adapter.name} has no HandOver")
+        world.adapter.snapshot()
+        world.adapter.keep_holding(world.adapter.snapshot().time + HEARTBEAT_S)
         return nodes
 
     def test_a_held_job_starts_by_itself_at_its_deadline(self, world: World, placing: tuple[str, ...]) -> None:
@@ -245,6 +249,19 @@ class AdapterContract:
         assert done.submit_time is not None and done.start_time is not None
         assert done.start_time >= done.submit_time + 3 - world.adapter.capabilities.resolution_s
         assert (done.state, done.pinned_since, world.runs("a")) == (JobState.COMPLETED, None, 1)
+
+    def test_looking_prolongs_no_hold(self, world: World, placing: tuple[str, ...]) -> None:
+        """A dry run looks, and so does a daemon whose cycles fail."""
+        key = world.hand_over("a", 0.2, 3)
+        world.adapter.keep_holding(world.adapter.snapshot().time + 1)
+        for _ in range(PATIENCE):
+            seen = view(world.adapter.refresh([key]), key)
+            if seen.state.ended:
+                break
+            world.adapter.preview(Place(key, seen.job, placing[:1]))
+            world.adapter.preview(Release(key, "a dry run"))
+            world.step()
+        assert (seen.state, world.runs("a")) == (JobState.COMPLETED, 1)
 
     def test_a_placed_job_starts_there_once_before_its_deadline(self, world: World, placing: tuple[str, ...]) -> None:
         key = world.hand_over("a", 0.2, LONG_S)
@@ -322,6 +339,8 @@ class AdapterContract:
         assert (ended(world, key).state, world.runs("a")) == (JobState.COMPLETED, 1)
 
     def test_a_pin_that_a_requeue_left_on_a_bad_node_is_undone(self, world: World, placing: tuple[str, ...]) -> None:
+        if not world.adapter.capabilities.pins_stay:
+            pytest.skip(f"no pin of the adapter {world.adapter.name} outlives a start")
         key = world.hand_over("a", 2.5, LONG_S)
         world.adapter.apply(Place(key, view(world.adapter.snapshot(), key).job, placing[:1]))
         until(world, lambda snapshot: view(snapshot, key).state is JobState.RUNNING)

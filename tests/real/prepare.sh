@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze, and Slurm.
+# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze, Slurm and OAR.
 # Where that cannot be done it says which tests will be skipped; it never fails the run. No service is started.
 missing() {
     for tool in "$@"; do
@@ -30,6 +30,10 @@ plugins="slurm-wlm-basic-plugins slurm-wlm-jwt-plugin slurm-wlm-mysql-plugin"
 missing systemd-analyze && install systemd
 # shellcheck disable=SC2086
 missing $site && install slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server $plugins
+oar="oarsub oarstat oarnotify oar-database psql taktuk"
+# shellcheck disable=SC2086
+missing $oar && install postgresql openssh-server oar-server oar-user oar-node oar-server-pgsql oar-user-pgsql taktuk \
+    libjson-perl
 missing faketime && install faketime
 missing bwrap && install bubblewrap python3-seccomp
 missing faketime &&
@@ -42,5 +46,10 @@ missing systemd-analyze &&
 if missing $site || [ "$(id -u)" != 0 ]; then
     echo "WARNING: no Slurm here (packages slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server" \
         "$plugins, and root): tests/real/slurm is SKIPPED" >&2
+fi
+# shellcheck disable=SC2086
+if missing $oar || [ "$(id -u)" != 0 ]; then
+    echo "WARNING: no OAR here (packages postgresql openssh-server oar-server oar-user oar-node oar-server-pgsql" \
+        "oar-user-pgsql taktuk libjson-perl, and root): tests/real/oar is SKIPPED" >&2
 fi
 exit 0

@@ -66,6 +66,19 @@ def test_the_sample_beside_slurm_names_every_option(tmp_path):
     assert all((list(takes[name]) if takes[name] == () else takes[name]) == value for name, value in given.items())
 
 
+def test_the_sample_beside_oar_names_every_option(tmp_path):
+    from pilotfish.adapters.oar import create as create_oar
+    from pilotfish.daemon.config import load_config
+
+    text = (FOLDER / "pilotfish.oar.yaml").read_text()
+    (tmp_path / "pilotfish.yaml").write_text(text)
+    assert load_config(tmp_path / "pilotfish.yaml").dry_run
+    options = yaml.safe_load(text.replace("# output_dir:", "output_dir:"))["adapter"]["options"]
+    takes = {name: each.default for name, each in inspect.signature(create_oar).parameters.items()}
+    assert options.keys() == takes.keys() - {"cluster"}
+    assert all(options[name] == takes[name] for name in ("max_defer_s", "server", "timeout_s"))
+
+
 UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer")
 
 

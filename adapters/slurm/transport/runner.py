@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 
 from ...base import AdapterError, inherited
+from ...run_command import run_command
 
 Runner = Callable[[Sequence[str]], str]
 
@@ -62,23 +62,8 @@ class CommandRunner:
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""
-        try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self.timeout_s,
-                env=self._environment,
-            )
-        except FileNotFoundError:
-            why = f"{argv[0]} is not on the PATH; the Slurm adapter needs Slurm's commands"
-            raise AdapterError(why, kind="missing", argv=argv) from None
-        except subprocess.TimeoutExpired:
-            why = f"{argv[0]} did not answer within {self.timeout_s:g} s"
-            raise AdapterError(why, transient=True, kind="timeout", argv=argv) from None
-        except OSError as error:
-            raise AdapterError(f"{argv[0]}: {error.strerror}", transient=True, kind="spawn", argv=argv) from None
-        if problem := _problem(argv, done.returncode, done.stderr.decode(errors="replace")):
+        done = run_command(argv, self.timeout_s, self._environment, "the Slurm adapter needs Slurm's commands")
+        if problem := _problem(argv, done.exit_code, done.stderr):
             raise problem
         return done.stdout.decode(errors="surrogateescape")
 

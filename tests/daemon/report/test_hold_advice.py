@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from pilotfish.adapters.base import Adapter
+from pilotfish.adapters.base import Adapter, Capabilities
 from pilotfish.daemon.apply import Applied
 from pilotfish.daemon.report.cycle_report import CycleReport
-from pilotfish.daemon.report.hold_advice import HoldAdvice
+from pilotfish.daemon.report.hold_advice import HEARTBEAT_S, HoldAdvice
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Place, Release
@@ -22,8 +22,14 @@ SNAPSHOT = Snapshot(0.0, 1, CLUSTER, (NodeState.UP,), ())
 class Told:
     """Only what is called of an adapter."""
 
+    capabilities = Capabilities(offers=True)
+
     def __init__(self) -> None:
         self.gains: dict[str, float] = {}
+        self.held_until: list[float] = []
+
+    def keep_holding(self, until: float) -> None:
+        self.held_until.append(until)
 
     def note_gain(self, key: str, gain_s: float) -> None:
         self.gains[key] = gain_s
@@ -45,3 +51,4 @@ def test_what_was_done_is_passed_on_and_nothing_else(each: float | None, dry: bo
     report.applied.append(Applied(Release("rm/4"), error="refused"))
     HoldAdvice(cast(Adapter, adapter)).on_cycle(report, SNAPSHOT)
     assert adapter.gains == expected
+    assert adapter.held_until == ([] if dry else [SNAPSHOT.time + HEARTBEAT_S])

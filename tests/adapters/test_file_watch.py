@@ -1,4 +1,4 @@
-"""A read of the file that job_submit.lua reads is seen, whoever replaces the file."""
+"""A read of a file is seen, whoever replaces the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.slurm.unheld_watch import EVERY_S, UnheldWatch
+from pilotfish.adapters.file_watch import EVERY_S, FileWatch
 
 
 class Clock:
@@ -31,18 +31,18 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def watch(file: Path, clock: Clock) -> Iterator[UnheldWatch]:
-    with closing(UnheldWatch(file, clock)) as watch:
+def watch(file: Path, clock: Clock) -> Iterator[FileWatch]:
+    with closing(FileWatch(file, clock)) as watch:
         yield watch
 
 
-def test_a_read_is_seen_once(watch: UnheldWatch, file: Path) -> None:
+def test_a_read_is_seen_once(watch: FileWatch, file: Path) -> None:
     assert not watch.read(0.0)
     file.read_text()
     assert watch.read(1.0) and not watch.read(0.0)
 
 
-def test_what_is_done_to_other_files_or_by_the_daemon_is_no_hint(watch: UnheldWatch, file: Path) -> None:
+def test_what_is_done_to_other_files_or_by_the_daemon_is_no_hint(watch: FileWatch, file: Path) -> None:
     draft = file.with_name(".unheld.new")
     draft.write_text("1000 a\n")
     os.replace(draft, file)
@@ -50,7 +50,7 @@ def test_what_is_done_to_other_files_or_by_the_daemon_is_no_hint(watch: UnheldWa
     assert not watch.read(0.0)
 
 
-def test_a_file_that_was_replaced_is_still_watched(watch: UnheldWatch, file: Path) -> None:
+def test_a_file_that_was_replaced_is_still_watched(watch: FileWatch, file: Path) -> None:
     draft = file.with_name(".unheld.new")
     draft.write_text("1000 a\n")
     os.replace(draft, file)
@@ -58,7 +58,7 @@ def test_a_file_that_was_replaced_is_still_watched(watch: UnheldWatch, file: Pat
     assert watch.read(1.0)
 
 
-def test_a_flood_is_one_hint_in_a_while(watch: UnheldWatch, file: Path, clock: Clock) -> None:
+def test_a_flood_is_one_hint_in_a_while(watch: FileWatch, file: Path, clock: Clock) -> None:
     hints = 0
     for _ in range(1000):
         file.read_text()
@@ -70,7 +70,7 @@ def test_a_flood_is_one_hint_in_a_while(watch: UnheldWatch, file: Path, clock: C
 def test_a_folder_that_is_not_there_gives_no_hints_and_is_reported(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(UnheldWatch(tmp_path / "missing" / "unheld", clock)) as watch:
+    with closing(FileWatch(tmp_path / "missing" / "unheld", clock)) as watch:
         assert not watch.read(0.0)
     assert [record.getMessage() for record in caplog.records] == [
         f"{tmp_path}/missing cannot be watched, so jobs that are handed over are seen later: No such file or directory"

@@ -1,4 +1,4 @@
-"""Whether job_submit.lua has read the file of `unheld_kinds`, as it does just before it hands a job over.
+"""Whether a program of the resource manager has read a file of ours, as it does when a job is handed over.
 
 Rule: a read is a hint and says nothing: anybody may read the file. So hints that come within EVERY_S are one.
 Source: inotify(7). A file system without it, such as NFS of another host's reads, gives no hints.
@@ -19,7 +19,7 @@ IN_OPEN = 0x20
 EVERY_S = 0.5
 
 
-class UnheldWatch:
+class FileWatch:
     """Watches the folder, since the file is replaced when it changes.
 
     Args:

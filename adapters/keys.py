@@ -1,0 +1,36 @@
+"""Keys of our own jobs in a resource manager: quoted so that any text comes back, and as names of jobs and files.
+
+Rule: pure. A quoted key has no blank, quote, backslash or `;` in it.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+
+def quoted(key: str) -> str:
+    """Return a key in characters that need no quoting anywhere."""
+    return quote(key, safe="/")
+
+
+def unquoted(text: str) -> str:
+    """Return the key that `quoted` has made a text of."""
+    return unquote(text.encode(errors="replace"))
+
+
+def name_for(key: str, longest: int) -> str:
+    """Return the name of the job with a key: the quoted key; with a hash in place of what exceeds `longest`."""
+    plain = quoted(key)
+    return plain if len(plain) <= longest else f"{plain[: longest - 13]}-{_hash(key)}"
+
+
+def file_name(key: str) -> str:
+    """Return the base name of a job's files, without "%", because resource managers replace %x and the like."""
+    plain = re.sub(r"[^\w.-]", "_", key)[:100]
+    return f"{plain}-{_hash(key)}"
+
+
+def _hash(key: str) -> str:
+    return sha256(key.encode()).hexdigest()[:12]

@@ -1,0 +1,433 @@
+"""The OAR adapter: reads OAR's database, and places jobs that were handed over by the file that the shim reads.
+
+Rule: nothing is written to OAR's database. A hold or a placement is a line of the placement file, and means nothing
+once its heartbeat has passed; only `keep_holding` and a placement prolong it. A snapshot is one statement. A job of our
+own is searched before it is submitted. OAR is asked for a pass after each change, and again until the job begins: OAR
+looks at a notification that comes too soon after a pass 10 s later only, and a pass may plan a start for the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pwd
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from ...formats.text import shell_words
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job
+from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ..base import Adapter, AdapterError, Capabilities, Load
+from ..file_watch import FileWatch
+from . import job_views, submission
+from .commands import Commands, poke
+from .job_views import Ours, Selection
+from .placement_file import PlacementFile
+from .preemption import with_room
+from .requests import Machine, left_to_oar, request_of
+from .world import OarJob, Reader, World
+
+log = logging.getLogger("pilotfish.adapters")
+#: Seconds for which what was read counts as fresh when a job is to be changed.
+FRESH_S = 2.0
+#: Seconds from placing a job to its start: a pass, the launch, and the 10 s of a notification that came too early.
+BEGINS_S = 30.0
+#: Seconds for which a placement of a user's job holds, and for which a placement alone keeps the file alive.
+PLACED_S, ALIVE_S = 60.0, 30.0
+#: Seconds between two requests for a pass, and for which they are repeated: at least each 60 s OAR begins one anyway.
+POKE_EVERY_S, POKES_S = 1.0, 20.0
+#: Seconds after which OAR carries out no submission that `oarsub` gave up, unless its database stays away.
+LATE_S = 60.0
+#: Seconds after which a job of our own that is not placed is given to OAR.
+UNPLACED_S = 60.0
+#: Seconds for which OAR's answer about properties holds, and how many are asked for in a snapshot.
+PROPERTIES_S, MOST_PROPERTIES = 300.0, 5
+
+
+class OarAdapter(Adapter):
+    """OAR as a resource manager; see `create` for the other arguments.
+
+    Args:
+        cluster: Nodes on which jobs may be placed.
+        reader: Reads OAR.
+        commands: Runs OAR's commands.
+        selection: The jobs that are handed over.
+        placements: The placement file; None: there is no shim.
+        server: Host and port of Almighty.
+        user: Name of the user that runs `oarsub`; "": the current one.
+    """
+
+    name = "oar"
+    notes: Sequence[str] = ()
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        reader: Reader,
+        commands: Commands,
+        selection: Selection,
+        placements: PlacementFile | None,
+        *,
+        server: tuple[str, int],
+        submit_options: Sequence[str] = (),
+        output_dir: str | os.PathLike[str] | None = None,
+        user: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster, self.reader, self.commands, self.placements = cluster, reader, commands, placements
+        self._selection, self._server = selection, server
+        self._submit_options = tuple(submit_options)
+        self._output = None if output_dir is None else Path(output_dir).absolute()
+        self._user = user or pwd.getpwuid(os.getuid()).pw_name
+        self._time, self._read_at, self._version = clock, float("-inf"), 0
+        self._world = World(0.0, 0.0, {}, (), ())
+        self._machine = Machine(())
+        self._submitted: dict[str, Job] = {}
+        self._properties: dict[str, tuple[float, frozenset[str]]] = {}
+        self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
+        self._poked_at = float("-inf")
+        self._recorded: list[str] | None = None
+        self._held_at = 0.0  # when holding was last prolonged, OAR's clock
+        self._unwritten = ""  # why the placement file could not be written last
+        self._watch = FileWatch(placements.path, clock) if placements is not None else None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What OAR can do."""
+        what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
+        return replace(what, begins_within_s=BEGINS_S)
+
+    @property
+    def hand_over_by(self) -> str:
+        """The option of `oarsub` that hands a job over, if there is one."""
+        queues, projects = sorted(self._selection.queues), sorted(self._selection.projects)
+        option = f"-q {queues[0]}" if queues else f"--project={projects[0]}" if projects else ""
+        return f"oarsub {option} ..." if option and self.placements is not None else ""
+
+    def keep_state(self, folder: Path, *, read_only: bool) -> None:
+        """Change no file in a dry run."""
+        if self.placements is not None:
+            self.placements.read_only = read_only
+
+    # Observe.
+
+    def snapshot(self) -> Snapshot:
+        """Read all, in one statement."""
+        self._store(self.reader.world())
+        self._poke_again()
+        return self._build_snapshot()
+
+    def refresh(self, keys: Collection[str]) -> Snapshot:
+        """Read all again."""
+        return self.snapshot()
+
+    def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
+        """Look up jobs by id, or by name; one statement."""
+        ids = {number for key in since if (number := job_views.id_in(key)) is not None}
+        names = {submission.name_of(key): self._user for key in since if job_views.id_in(key) is None}
+        found = job_views.last_of(self.reader.find(ids, names), self._user)
+        views = {key: self._view(key, job) for key, job in found.items() if key in since}
+        return {key: view if view.state.ended else replace(view, state=JobState.UNKNOWN) for key, view in views.items()}
+
+    def load(self) -> Load:
+        """Return the counts of requests."""
+        return self.commands.load()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until OAR begins a pass, in which the shim reads our file; ask it for one if that is due."""
+        deadline = self._time() + max(0.0, timeout_s)
+        while True:
+            self._poke_again()
+            again = self._poked_at + POKE_EVERY_S if self._awaited else deadline
+            until = min(deadline, again) - self._time()
+            if self._watch is not None and self._watch.descriptor >= 0:
+                if self._watch.read(until):
+                    return True
+            else:
+                time.sleep(max(0.0, until))
+            if self._time() >= deadline:
+                return False
+
+    def fileno(self) -> int | None:
+        """Return a descriptor that is readable when the shim has read the file."""
+        return self._watch.descriptor if self._watch is not None and self._watch.descriptor >= 0 else None
+
+    def close(self) -> None:
+        """Watch no more. The file stays, so that a restart within its heartbeat lets no job go."""
+        if self._watch is not None:
+            self._watch.close()
+
+    # Hand-over.
+
+    def keep_holding(self, until: float) -> None:
+        """Renew the heartbeat of the placement file."""
+        if self.placements is None:
+            return
+        waiting = {job.id: job for job in self._world.jobs if job.state in ("Waiting", "Hold")}
+        self.placements.retain(waiting)
+        kept = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
+        for job in kept:
+            own = not job_views.key_of(job, self._user).startswith(job_views.PREFIX)
+            unplaced = own and job.id not in self.placements.placed and self._world.now - job.submitted > UNPLACED_S
+            # We died between submitting and placing it, or it is OAR's to place.
+            if unplaced or (not own and self._is_left(job)):
+                self.placements.let_go(job.id)
+                self._awaited[job.id] = self._world.now
+            elif self._held_at < job.submitted + self.placements.hold_s <= self._world.now:
+                self._awaited[job.id] = self._world.now
+        self._held_at = self._world.now
+        try:
+            self.placements.beat(until - self._now())
+            self._unwritten = ""
+        except AdapterError as error:
+            if self._unwritten != str(error):
+                log.error("%s", error)
+            self._unwritten = str(error)
+        self._poke_again()
+
+    def place(self, action: Place) -> None:
+        """Let a job start on these nodes alone."""
+        number = job_views.id_in(action.key)
+        if number is None or self.placements is None:
+            raise _refused(action, "it is not a job of OAR's users")
+        job = self._fresh(number)
+        if job is None:
+            raise _refused(action, "OAR does not know it")
+        view = self._offer(action.key, job)
+        if view.state is not JobState.PENDING or (view.pinned_since is not None and view.nodes == action.nodes):
+            return  # it has begun or ended, or is placed there
+        if not view.offered or view.waits:
+            raise _refused(action, view.waits or view.due_why or "it was not handed over")
+        self._refuse_unknown(action)
+        self._change(f"place {job.id} {' '.join(action.nodes)}")
+        if self._recorded is None:
+            self.placements.place(job.id, action.nodes, PLACED_S, ALIVE_S)
+            self._ask_for_pass(job.id)
+
+    def release(self, action: Release) -> None:
+        """Undo a placement that has not become a start, or give a kept job to OAR for good."""
+        number = job_views.id_in(action.key)
+        job = self._fresh(number) if number is not None and self.placements is not None else None
+        if job is None or self.placements is None:
+            return
+        view = self._offer(action.key, job)
+        if view.state is not JobState.PENDING or not view.offered:
+            return
+        placed = view.pinned_since is not None
+        self._change(f"{'keep' if placed else 'free'} {job.id}")
+        if self._recorded is not None:
+            return
+        if placed:
+            self.placements.unplace(job.id)
+        else:
+            self.placements.free(job.id)
+            self._ask_for_pass(job.id)
+
+    # Our own jobs.
+
+    def submit(self, action: Submit) -> None:
+        """Submit a job of our own to the shim's queue, and place it; without a shim, on these nodes for good."""
+        if job_views.id_in(action.key) is not None:
+            raise _refused(action, "only jobs of OAR's users have such a key")
+        self._refuse_unknown(action)
+        if not action.job.command:
+            raise _refused(action, "it has no command")
+        job, pin = self._find(action.key), self.placements is None
+        if job is None:
+            options = action.nodes, self._submit_options, self._output
+            argv = submission.command(action.key, action.job, *options, pin=pin)
+            self._submitted[action.key] = action.job
+            if self._recorded is not None:
+                self._recorded.append(shell_words(argv, one_line=True))
+                return
+            self._read_at = float("-inf")
+            number = submission.job_id(self.commands.oar("submit", argv))
+            if number is None:
+                raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
+        elif job.state == "Waiting" and self.placements is not None and job.id not in self.placements.placed:
+            number = job.id
+        else:
+            return
+        if self.placements is not None and self._recorded is None:
+            self.placements.place(number, action.nodes, max(PLACED_S, self.placements.hold_s), ALIVE_S)
+        if self._recorded is None:
+            self._ask_for_pass(number)
+
+    def cancel(self, action: Cancel) -> None:
+        """End a job of our own."""
+        job = self._find(action.key)
+        if job is None or job.state in ("Terminated", "Error"):
+            return
+        if job.user != self._user:
+            raise _refused(action, f"only its user may cancel it (oardel {job.id})")
+        argv = ["oardel", str(job.id)]
+        if self._recorded is not None:
+            self._recorded.append(shell_words(argv, one_line=True))
+            return
+        self._read_at = float("-inf")
+        self.commands.oar("cancel", argv, accepted=(0, 6))  # 6: it is being deleted
+
+    def forget(self, key: str) -> None:
+        """Drop what we know of a job; OAR keeps its record."""
+        self._submitted.pop(key, None)
+
+    def output(self, key: str) -> tuple[Path, Path] | None:
+        """Return the files of a job of our own if `output_dir` was given."""
+        if self._output is None or job_views.id_in(key) is not None:
+            return None
+        return submission.files_of(self._output, key)
+
+    def preview(self, action: Action) -> list[str]:
+        """Return the commands of `apply`, or the line of the placement file, as a comment."""
+        submitted, self._recorded = self._submitted.copy(), []
+        try:
+            self.apply(action)
+            return self._recorded
+        except AdapterError as error:
+            return [f"# not done: {error}"]
+        finally:
+            self._recorded, self._submitted = None, submitted
+
+    # What is known.
+
+    def _store(self, world: World) -> None:
+        if world.resources != self._world.resources:
+            self._machine = Machine(world.resources)
+            self._properties.clear()
+        self._world, self._read_at = world, self._time()
+        self._version += 1
+
+    def _now(self) -> float:
+        """Return OAR's clock, epoch seconds."""
+        return self._world.now + self._time() - self._read_at
+
+    def _ours(self) -> Ours:
+        file, now = self.placements, self._time()
+        asked = 0
+
+        def allowed(properties: str) -> frozenset[str] | None:
+            """Return the nodes that properties allow, none if OAR cannot say; None: it is still to be asked."""
+            nonlocal asked
+            known = self._properties.get(properties)
+            if known is not None and now - known[0] < PROPERTIES_S:
+                return known[1]
+            if asked >= MOST_PROPERTIES:
+                return known[1] if known is not None else None
+            asked += 1
+            self._properties[properties] = now, (found := self._evaluate(properties))
+            return found
+
+        return Ours(
+            self._user, self._submitted, file.placed if file else {}, frozenset(file.freed if file else ()),
+            file.hold_s if file else 0.0, self._world.now - time.time(), allowed, _uid,
+        )  # fmt: skip
+
+    def _evaluate(self, properties: str) -> frozenset[str]:
+        """Return the nodes that a user's property allows, as OAR itself evaluates it."""
+        if not properties:
+            return frozenset(self.cluster.index)
+        argv = ["oarnodes", "-J", "--sql", properties]
+        try:
+            said = self.commands.oar("properties", argv)
+            found = {str(each["network_address"]) for each in (json.loads(said) if said.strip() else {}).values()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("what oarnodes says of properties cannot be read: %s", error)
+            return frozenset()
+        except AdapterError as error:
+            if error.transient:
+                raise
+            log.warning("OAR cannot evaluate the properties %.200r of a job: %s", properties, error)
+            return frozenset()
+        return frozenset(found & self.cluster.index.keys())
+
+    def _is_left(self, job: OarJob) -> bool:
+        """Return whether a job is OAR's to place whatever we do, so that keeping it is in vain."""
+        known = self._properties.get(job.properties)
+        nowhere = known is not None and not known[1]
+        return bool(nowhere or left_to_oar(job) or request_of(job, self._machine)[2])
+
+    def _build_snapshot(self) -> Snapshot:
+        world = self._world
+        views = job_views.views(world, self._machine, self._selection, self._ours())
+        states = job_views.node_states(self.cluster, world)
+        if besteffort := job_views.running_besteffort(world, self._user):
+            up = [node.name for node, state in zip(self.cluster.nodes, states, strict=True) if state.takes_jobs]
+            views = with_room(views, besteffort, self.cluster, up)
+        return Snapshot(world.now, self._version, self.cluster, states, views)
+
+    def _view(self, key: str, job: OarJob) -> JobView:
+        return job_views.view_of(key, job, self._machine, self._ours())
+
+    def _offer(self, key: str, job: OarJob) -> JobView:
+        """Return the view of one user's job, with what may be done with it."""
+        world = replace(self._world, jobs=(job,))
+        found = job_views.views(world, self._machine, self._selection, self._ours())
+        return next((view for view in found if view.key == key), self._view(key, job))
+
+    def _fresh(self, number: int) -> OarJob | None:
+        """Return the last job of a chain as read within FRESH_S, or read it now."""
+        jobs = self._world.jobs
+        if self._time() - self._read_at > FRESH_S:
+            jobs = self.reader.find([number]).jobs
+        return max((job for job in jobs if job.first == number), key=lambda job: job.id, default=None)
+
+    def _find(self, key: str) -> OarJob | None:
+        """Return the last job of ours that was submitted under this key."""
+        name = submission.name_of(key)
+        fresh = self._time() - self._read_at <= FRESH_S
+        world = self._world if fresh else None
+        for known in (world, None):
+            jobs = known.jobs if known else self.reader.find(names={name: self._user}).jobs
+            found = [job for job in jobs if job_views.key_of(job, self._user) == key]
+            if found:
+                return max(found, key=lambda job: job.id)
+        return None
+
+    def _refuse_unknown(self, action: Start) -> None:
+        unknown = [name for name in action.nodes if name not in self.cluster.index]
+        if unknown:
+            raise _refused(action, f"there is no node {unknown[0]!r}")
+
+    def _change(self, line: str) -> None:
+        if self._recorded is not None and self.placements is not None:
+            self._recorded.append(f"# {self.placements.path}: {line}")
+
+    # Poke.
+
+    def _ask_for_pass(self, job: int) -> None:
+        """Ask OAR for a pass now, and until this job begins."""
+        self._awaited[job], self._poked_at = self._now(), float("-inf")
+        self._poke_again()
+
+    def _poke_again(self) -> None:
+        """Ask for a pass, once in POKE_EVERY_S, while a job is to begin."""
+        if not self._awaited or self._time() - self._poked_at < POKE_EVERY_S:
+            return
+        waiting = {job.id for job in self._world.jobs if job.state == "Waiting"}
+        for job, since in list(self._awaited.items()):
+            begun = self._world.now > since and job not in waiting
+            if begun or self._now() - since > POKES_S:
+                del self._awaited[job]
+        if not self._awaited:
+            return
+        self._poked_at = self._time()
+        if not poke(self._server):
+            log.debug("Almighty does not answer at %s:%d", *self._server)
+
+
+@lru_cache(4096)
+def _uid(user: str) -> int | None:
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return None
+
+
+def _refused(action: Start | Cancel, why: str) -> AdapterError:
+    return AdapterError(f"{action.key}: {why}", kind="refused")

@@ -1,0 +1,123 @@
+"""Runs OAR's commands and `psql`, and sends OAR the notification that makes it look at its queues.
+
+Rule: an `oarsub` that says the server is away has submitted the job all the same, and one that gets no answer may
+still do it: both are transient errors, after which a job is searched before it is submitted again.
+Source: behaviour of OAR 2.5.9 with its server, or its database, away.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..base import AdapterError, Load, inherited
+from ..run_command import run_command
+
+#: Words of `psql`, and of OAR's commands, for a database or server that cannot be reached, or gave up.
+_AWAY = (
+    "could not connect",
+    "connection to server",
+    "server closed the connection",
+    "the database system is",
+    "statement timeout",
+    "Connection refused",
+    "Cannot connect to database",
+    "Can't connect to",
+)
+#: Errors of `psql` that another attempt does not mend.
+_WRONG = ("password", "no pg_hba.conf entry", "permission denied", "does not exist", "timeout expired")
+#: `oarsub` and `oardel` when Almighty cannot be reached: what they asked for is in the database.
+SERVER_AWAY = 9
+_NOISE = re.compile(r"^(?:\[\w[\w ]*\]|Generate a job key|#|DBD::|DBI |\s+at )")
+POKE_S = 1.0
+
+
+class Commands:
+    """Runs commands.
+
+    Args:
+        timeout_s: Time limit of a command, seconds.
+        prefix: Words before OAR's commands, such as those of a change of user.
+        folder: Folder in which jobs begin; None: the user's home.
+    """
+
+    def __init__(self, timeout_s: float, prefix: Sequence[str] = (), folder: Path | None = None) -> None:
+        self.timeout_s, self._prefix = timeout_s, tuple(prefix)
+        self.folder = folder if folder is not None else Path("~").expanduser()
+        kept = {name: value for name, value in inherited(os.environ).items() if not name.startswith("PG")}
+        self._environment = {**kept, "LC_ALL": "C", "PWD": str(self.folder)}
+        self._requests: Counter[tuple[str, str]] = Counter()
+
+    def load(self) -> Load:
+        """Return the requests so far."""
+        return Load(dict(self._requests))
+
+    def psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
+        """Return what `psql` printed. Raises AdapterError."""
+        call = "world"
+        try:
+            needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
+            done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"))
+            if done.exit_code:
+                said = " ".join(done.stderr.split())[-300:]
+                wrong = any(word in said for word in _WRONG)
+                away = not wrong and any(word in said for word in _AWAY)
+                kind = "unreachable" if away else "refused"
+                raise AdapterError(
+                    f"OAR's database: {said}", transient=away, kind=kind, argv=argv[:1], exit_code=done.exit_code
+                )
+        except AdapterError as error:
+            self._requests[call, error.kind] += 1
+            raise
+        self._requests[call, "ok"] += 1
+        return done.stdout.decode(errors="surrogateescape")
+
+    def oar(self, call: str, argv: Sequence[str], *, accepted: Sequence[int] = (0,)) -> str:
+        """Return what a command of OAR's printed. Raises AdapterError.
+
+        Args:
+            call: What it is for, in the counts of requests.
+            argv: The command.
+            accepted: Exit codes of a success.
+        """
+        try:
+            needs = "the OAR adapter needs OAR's commands (package oar-user)"
+            folder = self.folder if self.folder.is_dir() else None
+            done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, needs, folder)
+            if done.exit_code not in accepted:
+                said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
+                away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)
+                raise AdapterError(
+                    f"{argv[0]}: {readable(said) or f'exit code {done.exit_code}'}",
+                    transient=away,
+                    kind="unreachable" if away else "refused",
+                    argv=argv,
+                    exit_code=done.exit_code,
+                    stderr_tail=said[-500:],
+                )
+        except AdapterError as error:
+            self._requests[call, error.kind] += 1
+            raise
+        self._requests[call, "ok"] += 1
+        return done.stdout.decode(errors="surrogateescape")
+
+
+def readable(said: str) -> str:
+    """Return the sentence in what a command of OAR's printed, without traces and notes."""
+    lines = [line.strip() for line in said.splitlines()]
+    kept = [line for line in dict.fromkeys(lines) if line and not _NOISE.match(line) and not line.startswith("OAR_JOB")]
+    return "; ".join(kept[-2:])[:300]
+
+
+def poke(server: tuple[str, int]) -> bool:
+    """Ask OAR for a scheduling pass, as oarnotify(1) does; return whether it heard."""
+    try:
+        with socket.create_connection(server, POKE_S) as connection:
+            connection.sendall(b"Term\n")
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,209 @@
+"""The doctor for OAR: answers every question on which the adapter depends, and prints how to set it up and to undo it.
+
+Rule: it only reads. A question that cannot be answered is a finding itself. The queue is given its own scheduler back
+before a file is removed, because OAR disables a queue whose program is missing.
+"""
+
+from __future__ import annotations
+
+import pwd
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster
+from ..base import AdapterError
+from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from .commands import Commands
+from .job_views import Selection
+from .placement_file import LONGEST_ALIVE_S
+from .requests import Machine, left_to_oar, request_of
+from .world import Database, World
+
+SCHEDULERS = Path("/usr/lib/oar/schedulers")
+#: Versions that are tested.
+KNOWN = "2.5"
+#: OAR begins a pass at least every 60 s; longer ago, its server does not work.
+LATE_PASS_S = 150.0
+CLOCKS_S = 5.0
+
+
+def findings(
+    cluster: Cluster | None, user: str, service: Service, options: dict[str, Any], make: Callable[[Cluster], object]
+) -> Iterator[Finding]:
+    """Yield the findings, the most basic ones first.
+
+    Args:
+        cluster: Nodes that the daemon is configured with; None: OAR's.
+        user: Account of the daemon.
+        service: State of the daemon.
+        options: Options of `create`.
+        make: Creates the adapter, or raises ConfigError.
+    """
+    commands = Commands(float(options.get("timeout_s", 15.0)))
+    yield _version(commands)
+    if not options.get("database"):
+        says = "how OAR's database is reached is not known: only its commands were examined"
+        yield Finding(NOTE, "database", says, ("adapter: {name: oar, options: {database: ...}}   # in pilotfish.yaml",))
+        return
+    try:
+        make(cluster or Cluster("oar", ()))
+    except ConfigError as error:
+        yield Finding(PROBLEM, "options", str(error))
+        return
+    secret = options.get("password_file")
+    reader = Database(commands.psql, options["database"], Path(secret) if secret else None, commands.timeout_s)
+    began = time.monotonic()
+    try:
+        world = reader.world()
+    except AdapterError as error:
+        yield Finding(PROBLEM, "database", f"adapter.options.database: {error}", (f"psql -d '{options['database']}'",))
+        return
+    says = f"one read of {len(world.jobs)} jobs took {time.monotonic() - began:.2f} s"
+    yield Finding(OK, "database", says)
+    selection = Selection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
+    yield from _times(world)
+    yield from _nodes(world, cluster)
+    yield from _queues(world, selection, options)
+    yield from _file(options, user, service)
+    yield from _jobs(world, selection)
+
+
+def _version(commands: Commands) -> Finding:
+    try:
+        said = " ".join(commands.oar("version", ["oarstat", "--version"]).split())
+    except AdapterError as error:
+        return Finding(PROBLEM, "commands", str(error))
+    if KNOWN in said:
+        return Finding(OK, "version", said)
+    return Finding(WARNING, "version", f"{said}: pilotfish is tested with OAR {KNOWN} on PostgreSQL only")
+
+
+def _times(world: World) -> Iterator[Finding]:
+    ahead_s = world.now - time.time()
+    if abs(ahead_s) > CLOCKS_S:
+        says = f"the database's clock is {ahead_s:+.0f} s from this machine's: holds may be void or too long"
+        yield Finding(WARNING, "clocks", says)
+    ago_s = world.now - world.passed
+    if world.passed and ago_s < LATE_PASS_S:
+        yield Finding(OK, "passes", f"OAR began its last scheduling pass {ago_s:.0f} s ago")
+    else:
+        yield Finding(PROBLEM, "passes", "OAR begins no scheduling passes: is its server (Almighty) running?",
+                      ("systemctl status oar-server",))  # fmt: skip
+
+
+def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
+    cores = Machine(world.resources).cores
+    if not cores:
+        yield Finding(PROBLEM, "nodes", "OAR has no resources of type default")
+        return
+    if not Machine(world.resources).plain:
+        says = "several resources of OAR's are one core: jobs that ask for resources instead of cores are left to OAR"
+        yield Finding(NOTE, "nodes", says)
+    for node in cluster.nodes if cluster else ():
+        if node.name not in cores:
+            yield Finding(PROBLEM, "nodes", f"{node.name} is not a network_address of OAR's",
+                          ("pilotfish cluster --adapter oar > cluster.yaml",))  # fmt: skip
+        elif node.type.cores != cores[node.name]:
+            says = f"{node.name} has {cores[node.name]} cores in OAR, and {node.type.cores} in the configured cluster"
+            yield Finding(WARNING, "nodes", says)
+    yield Finding(OK, "nodes", f"{len(cores)} nodes with {sum(cores.values())} cores")
+
+
+def _queues(world: World, selection: Selection, options: dict[str, Any]) -> Iterator[Finding]:
+    if not options.get("placement_file"):
+        yield Finding(NOTE, "handover", "there is no placement_file: no user's job is handed over")
+        return
+    for name in sorted(selection.queues):
+        if name not in world.queues:
+            known = ", ".join(sorted(world.queues))
+            yield Finding(PROBLEM, "handover", f"adapter.options.queues: OAR has no queue {name!r} ({known})",
+                          (f'oarnotify --add-queue "{name},5,pilotfish_sched"',))  # fmt: skip
+    for name, (state, program) in sorted(world.queues.items()):
+        ours = _is_shim(program)
+        if name in selection.queues and not ours:
+            says = f"the scheduler of queue {name}, {program}, is not the shim: its jobs are neither kept nor placed"
+            yield Finding(PROBLEM, "handover", says)
+        if (ours or name in selection.queues) and state != "Active":
+            says = f"queue {name} is {state}: none of its jobs starts, and oarstat does not say so"
+            yield Finding(PROBLEM, "handover", says, (f"oarnotify -e {name}",))
+        elif ours:
+            yield Finding(OK, "handover", f"queue {name} has the shim {program}")
+
+
+def _is_shim(program: str) -> bool:
+    try:
+        return b"PilotfishShim" in (SCHEDULERS / program).read_bytes()[:8192]
+    except OSError:
+        return False
+
+
+def _file(options: dict[str, Any], user: str, service: Service) -> Iterator[Finding]:
+    if not options.get("placement_file"):
+        return
+    path = Path(options["placement_file"])
+    try:
+        status = path.parent.stat()
+        owner = pwd.getpwuid(status.st_uid).pw_name
+    except (OSError, KeyError) as error:
+        yield Finding(PROBLEM, "file", f"{path.parent}: {error}", (f"install -d -o {user} -m 755 {path.parent}",))
+        return
+    if owner != user or stat.S_IMODE(status.st_mode) & 0o022 or not status.st_mode & 0o001:
+        says = f"{path.parent} belongs to {owner}, mode {stat.S_IMODE(status.st_mode):04o}: {user} must own it alone"
+        yield Finding(PROBLEM, "file", f"{says}, and OAR's account must pass", (f"chown {user} {path.parent}",
+                      f"chmod 755 {path.parent}"))  # fmt: skip
+        return
+    try:
+        age_s = time.time() - path.stat().st_mtime
+    except OSError:
+        age_s = float("inf")
+    if age_s > LONGEST_ALIVE_S and service.mode == "live":
+        yield Finding(PROBLEM, "file", f"the daemon is live, but has not written {path} for two minutes")
+    else:
+        yield Finding(OK, "file", f"{path} {'was never written' if age_s == float('inf') else f'is {age_s:.0f} s old'}")
+
+
+def _jobs(world: World, selection: Selection) -> Iterator[Finding]:
+    machine = Machine(world.resources)
+    ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
+    vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]
+    says = f"{len(ours)} jobs that are handed over wait"
+    yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain: {vain[0]}") if vain else Finding(OK, "queue", says)
+    if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
+        says = f"{killable} besteffort jobs run: pilotfish plans around them while jobs fit next to them"
+        yield Finding(NOTE, "besteffort", says)
+
+
+def setup(user: str, *, undo: bool) -> str:
+    """Return the commands that set pilotfish up next to OAR, or remove it.
+
+    Args:
+        user: Account of the daemon.
+        undo: Remove it.
+    """
+    shim = Path(__file__).parent / "shim"
+    return (UNDO if undo else SETUP).format(user=user, shim=shim, schedulers=SCHEDULERS)
+
+
+SETUP = """\
+# As root on OAR's server. In /etc/oar/pilotfish_sched.conf, `scheduler` is the queue's present one (oarnotify -l).
+install -d -o {user} -m 755 /var/lib/pilotfish-oar
+install -m 644 {shim}/PilotfishShim.pm {schedulers}/
+install -m 755 {shim}/pilotfish_sched {schedulers}/
+printf '%s\\n' 'scheduler oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas' \\
+    'file /var/lib/pilotfish-oar/placements' 'owner {user}' 'longest_hold_s 900' > /etc/oar/pilotfish_sched.conf
+oarnotify --add-queue "pilotfish,5,pilotfish_sched"
+# So that `oarsub -t pilotfish` hands a job over, too:
+oaradmissionrules -n -r {shim}/admission_rule.pl
+# The rest is in docs/guides/oar.md."""
+
+UNDO = """\
+# As root on OAR's server. A queue whose program is missing is disabled, so it goes first.
+oarnotify -l   # a queue of the site's with pilotfish_sched: give it its own scheduler back before you go on
+oarnotify --remove-queue pilotfish
+rm -f /etc/oar/pilotfish_sched.conf {schedulers}/pilotfish_sched {schedulers}/PilotfishShim.pm
+rm -rf /var/lib/pilotfish-oar
+oaradmissionrules -l   # remove the rule that says "handed over to pilotfish": oaradmissionrules -d NUMBER"""

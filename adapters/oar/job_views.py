@@ -1,0 +1,209 @@
+"""Convert OAR's records to a snapshot.
+
+Rule: pure. Every job that holds nodes is shown, ours or not, because it takes part in the contention. A job that OAR
+resubmits under a new id stays one job under the first id, and the old id's end is not the job's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job
+from ...simulate.model.snapshot import JobState, JobView, NodeState
+from .placement_file import Placement
+from .requests import Machine, job_of, left_to_oar, request_of
+from .submission import key_in
+from .world import OarJob, World
+
+PREFIX = "oar/"
+_STATES = {
+    "Waiting": JobState.PENDING,
+    "Hold": JobState.PENDING,
+    "toAckReservation": JobState.PENDING,
+    "toLaunch": JobState.CONFIGURING,
+    "Launching": JobState.CONFIGURING,
+    "Running": JobState.RUNNING,
+    "Finishing": JobState.RUNNING,
+    "Suspended": JobState.SUSPENDED,
+    "Resuming": JobState.RESUMING,
+}
+#: How a job ended, by the first of these events that it has.
+_ENDS = (
+    ("WALLTIME", JobState.TIMEOUT, ""),
+    ("BESTEFFORT_KILL", JobState.CANCELLED, "OAR killed it for another job, because it was a besteffort job"),
+    ("FRAG_JOB_REQUEST", JobState.CANCELLED, ""),
+)
+RESUBMITTED = "RESUBMIT_JOB_AUTOMATICALLY"
+FOREVER = 2147483646
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The jobs that a site hands over, by queue and project."""
+
+    queues: frozenset[str] = frozenset()
+    projects: frozenset[str] = frozenset()
+
+    def takes(self, job: OarJob) -> bool:
+        """Return whether the job is handed over."""
+        return job.queue in self.queues or job.project in self.projects
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What we know of jobs, and OAR does not.
+
+    Args:
+        user: Name of our own user.
+        submitted: Key -> job as we submitted it.
+        placed: Id -> placement that holds.
+        freed: Ids of jobs that were let go.
+        hold_s: For how long after its submission a job is kept, seconds; 0: there is no shim.
+        ahead_s: How much OAR's clock is ahead of this machine's, seconds.
+        allowed: Returns the nodes that a user's property allows; None: not known yet.
+        uid: Returns the user id of a user's name.
+    """
+
+    user: str
+    submitted: Mapping[str, Job]
+    placed: Mapping[int, Placement]
+    freed: frozenset[int]
+    hold_s: float
+    ahead_s: float
+    allowed: Callable[[str], frozenset[str] | None]
+    uid: Callable[[str], int | None]
+
+
+def key_of(job: OarJob, user: str) -> str:
+    """Return the key in a job of our user's, otherwise `oar/ID` with the id under which it was first submitted."""
+    ours = key_in(job.command, job.name) if job.user == user else None
+    return ours if ours and id_in(ours) is None else f"{PREFIX}{job.first}"
+
+
+def id_in(key: str) -> int | None:
+    """Return OAR's id in `oar/ID`, None for any other key."""
+    number = key.removeprefix(PREFIX)
+    plain = key.startswith(PREFIX) and number.isascii() and number.isdecimal() and len(number) <= 18
+    return int(number) if plain else None
+
+
+def last_of(world: World, user: str) -> dict[str, OarJob]:
+    """Return the last job of each key, in OAR's order."""
+    return {key_of(job, user): job for job in world.jobs}
+
+
+def running_besteffort(world: World, user: str) -> set[str]:
+    """Return the keys of the besteffort jobs that have nodes; `user` is our own."""
+    return {key_of(job, user) for job in world.jobs if "besteffort" in job.types and job.resources}
+
+
+def views(world: World, machine: Machine, selection: Selection, ours: Ours) -> tuple[JobView, ...]:
+    """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
+
+    Args:
+        world: OAR at one moment.
+        machine: Its resources.
+        selection: The jobs that are handed over.
+        ours: What we know of jobs.
+    """
+    found = []
+    for key, job in last_of(world, ours.user).items():
+        own = not key.startswith(PREFIX)
+        view = view_of(key, job, machine, ours)
+        if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
+            view = _handed_over(view, job, machine, ours)
+        if own or selection.takes(job) or not view.state.ended:
+            found.append(view)
+    return tuple(found)
+
+
+def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
+    """Return the progress of a job as OAR has it."""
+    cores = machine.assigned(job.resources)
+    state, reason = state_of(job)
+    nodes, each, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
+    status = (job.status or 0) if job.state == "Terminated" else None
+    placed = ours.placed.get(job.id) if job.state == "Waiting" else None
+    signal = None if status is None else (status & 127) or None
+    return JobView(
+        key=key,
+        job=ours.submitted.get(key) or job_of(job, nodes, each, ours.uid(job.user)),
+        state=state,
+        nodes=placed.nodes if placed else tuple(cores),
+        submit_time=job.submitted,
+        start_time=job.began,
+        finish_time=max(job.ended, job.began or 0.0) if job.ended is not None and state.ended else None,
+        exit_code=None if status is None or signal else status >> 8,
+        signal=signal,
+        reason=reason,
+        waits="its user holds it" if job.state == "Hold" else "",
+    )
+
+
+def state_of(job: OarJob) -> tuple[JobState, str]:
+    """Return the state of a job, and what it and an exit code do not say."""
+    if job.state == "Terminated":
+        return (JobState.FAILED if job.status else JobState.COMPLETED), ""
+    if job.state != "Error":
+        return _STATES.get(job.state, JobState.UNKNOWN), "" if job.state in _STATES else f"OAR has it as {job.state}"
+    events = dict(job.events)
+    for event, state, why in _ENDS:
+        if event in events:
+            return state, why
+    if RESUBMITTED in events:
+        return JobState.UNKNOWN, "OAR is about to submit it again"
+    return JobState.FAILED, f"{job.events[-1][0]}: {job.events[-1][1]}" if job.events else job.message
+
+
+def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
+    """Return the view of a waiting job that its user has handed over, with what may be done with it."""
+    nodes, cores, more = request_of(job, machine)
+    if why := left_to_oar(job) or more:
+        return replace(view, due_why=why)
+    if job.id in ours.freed:
+        return replace(view, due_why="pilotfish has let it go: OAR chooses its start")
+    if job.first != job.id:
+        return replace(view, due_why="OAR has submitted it again after a failed launch, and chooses its start")
+    placed = ours.placed.get(job.id)
+    if placed is not None:
+        since, reason = placed.since + ours.ahead_s, "placed; OAR is about to start it"
+        return replace(view, pinned_since=since, offered=True, reason=reason)
+    allowed = ours.allowed(job.properties)
+    waits = view.waits or (f"it depends on {', '.join(map(str, job.after))}" if job.after else "")
+    if allowed is None:
+        waits = waits or "its properties have not been evaluated by OAR yet"
+    return replace(
+        view,
+        job=replace(job_of(job, nodes, cores, ours.uid(job.user)), allowed=allowed),
+        offered=True,
+        restartable=True,
+        waits=waits,
+        due=job.submitted + ours.hold_s,
+        due_why=f"it was kept for {ours.hold_s:g} s",
+    )
+
+
+def node_states(cluster: Cluster, world: World) -> tuple[NodeState, ...]:
+    """Return the states of the cluster's nodes in its order; a node that OAR does not have is down."""
+    found: dict[str, set[NodeState]] = {}
+    for each in world.resources:
+        asleep = world.now < each.available_until < FOREVER
+        found.setdefault(each.node, set()).add(_node_state(each.state, each.drained, asleep))
+    return tuple(_of_all(frozenset(found.get(node.name, {NodeState.DOWN}))) for node in cluster.nodes)
+
+
+def _node_state(state: str, drained: bool, asleep: bool) -> NodeState:
+    if drained:
+        return NodeState.DRAINED
+    absent = NodeState.ASLEEP if asleep else NodeState.DRAINED
+    return {"Alive": NodeState.UP, "Absent": absent, "Dead": NodeState.DOWN}.get(state, NodeState.UNKNOWN)
+
+
+@lru_cache
+def _of_all(states: frozenset[NodeState]) -> NodeState:
+    """Return the state of a node whose resources have these states: the worst one, because a job may get any."""
+    order = (NodeState.UP, NodeState.ASLEEP, NodeState.UNKNOWN, NodeState.DRAINED, NodeState.DOWN)
+    return max(states, key=order.index)

@@ -1,0 +1,154 @@
+"""The placement file: which jobs the shim keeps from OAR's scheduler, and on which nodes it lets the placed ones start.
+
+Rule: it is replaced as a whole, and means nothing without its last line or after `alive`. It is read again at a
+start, so that what was let go for good, and what was placed, survives a restart.
+
+    pilotfish-placements 1
+    alive EPOCH                     until when it holds
+    keep queue|project NAME SECONDS the jobs that are kept, for so long after their submission
+    free JOB                        one that is let go
+    place JOB UNTIL NODE...         one that may start, on these nodes alone, until then
+    end
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...trust import open_file
+from ..base import AdapterError
+
+HEADER, END = "pilotfish-placements 1", "end"
+#: Longest heartbeat that the shim accepts, seconds: a clock that is set back prolongs no hold by more.
+LONGEST_ALIVE_S = 120
+#: What the shim accepts as the name of a queue or project, and of a node.
+NAME = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
+NODE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+#: Most bytes of a file that the shim reads.
+MOST_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The nodes of a job, since when and until when they are meant for it, epoch seconds of this machine."""
+
+    nodes: tuple[str, ...]
+    since: float
+    until: float
+
+
+class PlacementFile:
+    """The file at `path`.
+
+    Args:
+        path: The file; OAR's account reads it.
+        keep: The kept jobs: lines such as `queue NAME`.
+        hold_s: For how long after its submission a job is kept, seconds.
+        clock: The clock of this machine, epoch seconds.
+    """
+
+    def __init__(self, path: Path, keep: Iterable[str], hold_s: float, clock: Callable[[], float] = time.time) -> None:
+        self.path, self.hold_s, self._keep, self._clock = path, hold_s, tuple(keep), clock
+        self.read_only = False
+        self._alive = 0.0
+        self._placed: dict[int, Placement] = {}
+        self._freed: set[int] = set()
+        self._read()
+
+    @property
+    def placed(self) -> Mapping[int, Placement]:
+        """The placements that hold now, by job."""
+        now = self._clock()
+        return {job: placement for job, placement in self._placed.items() if placement.until >= now}
+
+    @property
+    def freed(self) -> Collection[int]:
+        """The jobs that were let go for good."""
+        return self._freed
+
+    def beat(self, for_s: float) -> None:
+        """Let it hold for so many seconds from now, at most LONGEST_ALIVE_S. Raises AdapterError."""
+        self._alive = self._clock() + min(for_s, LONGEST_ALIVE_S - 1)
+        self._write()
+
+    def place(self, job: int, nodes: tuple[str, ...], for_s: float, alive_s: float) -> None:
+        """Let a job start on these nodes alone. Raises AdapterError.
+
+        Args:
+            job: Its id.
+            nodes: Their names.
+            for_s: For how long, seconds.
+            alive_s: Least time for which the file holds, seconds.
+        """
+        if bad := [node for node in nodes if not NODE.fullmatch(node)]:
+            raise AdapterError(f"the node {bad[0]!r} has a name that the placement file cannot hold", kind="refused")
+        now = self._clock()
+        self._placed[job] = Placement(nodes, now, now + for_s)
+        self.beat(max(alive_s, self._alive - now))
+
+    def unplace(self, job: int) -> None:
+        """Let a job be kept as before it was placed. Raises AdapterError."""
+        if self._placed.pop(job, None):
+            self._write()
+
+    def free(self, job: int) -> None:
+        """Let a job go for good, now. Raises AdapterError."""
+        self.let_go(job)
+        self._write()
+
+    def let_go(self, job: int) -> None:
+        """Let a job go for good, with the next change of the file."""
+        self._placed.pop(job, None)
+        self._freed.add(job)
+
+    def retain(self, waiting: Collection[int]) -> None:
+        """Forget all jobs but these; what is written next has no others."""
+        self._freed.intersection_update(waiting)
+        self._placed = {job: found for job, found in self.placed.items() if job in waiting}
+
+    def text(self) -> str:
+        """Return the file as it is to be written."""
+        hold_s = int(self.hold_s)
+        lines = [HEADER, f"alive {int(self._alive)}", *(f"keep {kind} {hold_s}" for kind in self._keep if hold_s)]
+        lines += [f"free {job}" for job in sorted(self._freed)]
+        lines += [f"place {job} {int(each.until)} {' '.join(each.nodes)}" for job, each in sorted(self.placed.items())]
+        return "\n".join([*lines, END, ""])
+
+    def _write(self) -> None:
+        if self.read_only:
+            return
+        content = self.text().encode()
+        if len(content) > MOST_BYTES:
+            raise AdapterError(f"{self.path}: {len(self._placed)} placements are too many for the shim", kind="refused")
+        draft = self.path.with_name(f".{self.path.name}.new")
+        try:
+            with os.fdopen(open_file(draft, os.O_WRONLY | os.O_CREAT), "wb") as file:
+                os.fchmod(file.fileno(), 0o644)  # OAR's account reads it
+                file.truncate()
+                file.write(content)
+            os.replace(draft, self.path)
+        except OSError as error:
+            why = f"{self.path} cannot be written, so OAR places jobs without us: {error.strerror}"
+            raise AdapterError(why, transient=True, kind="state") from None
+
+    def _read(self) -> None:
+        """Take over what a file says that is whole; ignore any other."""
+        try:
+            with os.fdopen(open_file(self.path)) as file:
+                lines = file.read(MOST_BYTES).splitlines()
+        except (OSError, ValueError):
+            return
+        if lines[:1] != [HEADER] or lines[-1] != END:
+            return
+        with suppress(ValueError, IndexError):
+            for what, *words in (line.split(" ") for line in lines[1:-1]):
+                if what == "free":
+                    self._freed.add(int(words[0]))
+                elif what == "place":
+                    self._placed[int(words[0])] = Placement(tuple(words[2:]), self._clock(), float(words[1]))

@@ -1,0 +1,77 @@
+"""Besteffort jobs, which OAR kills for any other job: they are an obstacle until nothing else is left.
+
+Rule: pure. A besteffort job holds its nodes while the jobs that are handed over fit next to it. Where one fits nowhere,
+the besteffort jobs of the fewest cores that make room for it are shown without their nodes. They run on until OAR
+starts a placed job on their cores.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from ...simulate.model.capacity import Occupancy
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.snapshot import JobView, holds_nodes
+
+#: Most waiting jobs for which room is made at once.
+MOST = 20
+WHY = "a besteffort job: OAR kills it for a job that is placed on its cores"
+
+
+def with_room(
+    views: Sequence[JobView], preemptible: Collection[str], cluster: Cluster, up: Collection[str]
+) -> tuple[JobView, ...]:
+    """Return the views, some besteffort jobs without their nodes. O(jobs), and O(nodes) for each of MOST jobs.
+
+    Args:
+        views: All jobs, in their order.
+        preemptible: Keys of the besteffort jobs.
+        cluster: Its nodes.
+        up: Names of those that take jobs.
+    """
+    killable = [view for view in views if view.key in preemptible and holds_nodes(view)]
+    waiting = [view for view in views if view.offered and view.restartable and not view.waits] if killable else []
+    if not waiting:
+        return tuple(views)
+    taken = Occupancy(cluster)
+    for view in filter(holds_nodes, views):
+        taken.place(view.job, view.nodes)
+    on: dict[str, list[JobView]] = defaultdict(list)
+    for view in killable:
+        for node in view.nodes:
+            on[node].append(view)
+    yielded: set[str] = set()
+    for view in waiting[:MOST]:
+        yielded |= _make_room(view, taken, on, [node.name for node in cluster.nodes if node.name in up])
+    return tuple(replace(view, nodes=(), reason=WHY) if view.key in yielded else view for view in views)
+
+
+def _make_room(view: JobView, taken: Occupancy, on: dict[str, list[JobView]], nodes: Iterable[str]) -> set[str]:
+    """Let a job take nodes that are free, or else those where the fewest cores yield; return the keys that yield."""
+    job, here = view.job, [node for node in nodes if view.job.allowed is None or node in view.job.allowed]
+    free = [node for node in here if taken.obstacle(job, node) is None]
+    if len(free) >= job.nodes:
+        taken.place(job, free[: job.nodes])
+        return set()
+    after, yielding = taken.copy(), dict[str, JobView]()
+    killed = {node: sum(each.job.profile.threads for each in on[node]) for node in here if on[node]}
+    for node in sorted(killed.keys() - set(free), key=lambda node: (killed[node], node)):
+        for each in on[node]:
+            if each.key not in yielding:
+                yielding[each.key] = each
+                after.remove(each.job, each.nodes)
+        fits = [node for node in here if after.obstacle(job, node) is None]
+        if len(fits) >= job.nodes:
+            break
+    else:
+        return set()
+    chosen = fits[: job.nodes]
+    yielding = {key: each for key, each in yielding.items() if not set(chosen).isdisjoint(each.nodes)}
+    for each in yielding.values():
+        taken.remove(each.job, each.nodes)
+        for node in each.nodes:
+            on[node].remove(each)
+    taken.place(job, chosen)
+    return set(yielding)

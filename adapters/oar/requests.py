@@ -1,0 +1,121 @@
+"""What a job of OAR's asks for, in nodes and cores, where that says all; otherwise why it is left to OAR.
+
+Rule: pure. Only requests that nodes and cores describe exactly are placed. A job is placed by nodes; which cores of a
+node it gets is OAR's choice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
+from .world import OarJob, Resource
+
+#: Properties that name a node. OAR calls the first one `nodes` in a request.
+NODE = frozenset(("network_address", "nodes", "host"))
+#: Types of jobs that change nothing about where they may run; others are left to OAR.
+HARMLESS = ("idempotent", "expire=", "besteffort")
+#: What OAR itself asks of resources in every job.
+ORDINARY = frozenset(("", "type = 'default'"))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """OAR's resources of the type `default`."""
+
+    resources: tuple[Resource, ...]
+
+    @cached_property
+    def core_of(self) -> Mapping[int, tuple[str, str]]:
+        """The node and the core of each resource."""
+        return {each.id: (each.node, each.core) for each in self.resources}
+
+    @cached_property
+    def sizes(self) -> frozenset[int]:
+        """The numbers of cores that nodes have."""
+        return frozenset(self.cores.values())
+
+    @cached_property
+    def cores(self) -> Mapping[str, int]:
+        """The number of cores of each node."""
+        return Counter(node for node, _ in {(each.node, each.core) for each in self.resources})
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether each resource is one core."""
+        return len({(each.node, each.core) for each in self.resources}) == len(self.resources)
+
+    def assigned(self, resources: Iterable[int]) -> Mapping[str, int]:
+        """Return the nodes of these resources, and how many cores of each these are."""
+        known = self.core_of
+        return Counter(node for node, _ in sorted({known[each] for each in resources if each in known}))
+
+
+def left_to_oar(job: OarJob) -> str:
+    """Return why a job is not ours to place whatever it asks for, or ""."""
+    if job.kind != "PASSIVE":
+        return "interactive jobs are left to OAR"
+    if job.reservation != "None":
+        return "advance reservations are left to OAR"
+    odd = [kind for kind in job.types if not kind.startswith(HARMLESS)]
+    if odd:
+        return f"jobs of type {odd[0].partition('=')[0]} are left to OAR"
+    if "besteffort" in job.types:
+        return "besteffort jobs are left to OAR: it kills them for any other job"
+    return ""
+
+
+def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
+    """Return the number of nodes that a job asks for, of cores on each, and why this is not all, or ""."""
+    if len(job.forms) != 1:
+        return 1, 1, "moldable jobs are left to OAR"
+    (form,) = job.forms
+    if len(form.groups) != 1:
+        return 1, 1, "it asks for several groups of resources, which is left to OAR"
+    ((where, levels),) = form.groups
+    if where not in ORDINARY:
+        return 1, 1, "it asks for properties of a group of resources, which is left to OAR"
+    asked = dict(levels)
+    nodes = [name for name in asked if name in NODE]
+    if odd := [name for name in asked if name not in NODE and name not in ("cpu", "core", "resource_id")]:
+        return 1, 1, f"it asks for {odd[0]}, which is left to OAR"
+    if nodes and levels[0][0] not in NODE:
+        return 1, 1, "it asks for nodes within something else, which is left to OAR"
+    if "resource_id" in asked and not machine.plain:
+        return 1, 1, "it asks for resources that are no cores, which is left to OAR"
+    if any(value < 1 for value in asked.values()):
+        return 1, 1, "it asks for all or the best of something, which is left to OAR"
+    sizes = machine.sizes
+    if "core" in asked or "resource_id" in asked:
+        cores = asked.get("cpu", 1) * asked.get("core", 1) * asked.get("resource_id", 1)
+    elif "cpu" in asked or len(sizes) != 1:
+        return 1, 1, "how many cores it asks for depends on the nodes, so it is left to OAR"
+    else:
+        cores = max(sizes)
+    if cores > max(sizes, default=0):
+        return 1, 1, f"{cores} cores are more than a node has, so it is left to OAR"
+    return asked[nodes[0]] if nodes else 1, cores, ""
+
+
+def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
+    """Return a job as the simulation sees it: its cores busy until its limit.
+
+    Args:
+        job: The job.
+        nodes: Number of its nodes.
+        cores: Number of cores on each.
+        owner: User id of its user; None: not known.
+    """
+    limit = float(job.forms[0].walltime) if job.forms else 3600.0
+    known = f"{job.name} of {job.project}/{job.user}" if job.name else ""
+    return Job(str(job.first), _assumed(cores, limit), nodes=nodes, walltime=limit, known_as=known, owner=owner)
+
+
+@lru_cache(4096)
+def _assumed(cores: int, limit: float) -> Profile:
+    """Return one profile for all equal jobs: the simulation distinguishes profiles by identity."""
+    note = f"from OAR: {cores} cores busy for the time limit"
+    return Profile((ThreadGroup(cores, max(limit, 1.0)),), provenance=Provenance("default", note=note))

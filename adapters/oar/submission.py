@@ -1,0 +1,87 @@
+"""Submission to OAR: the `oarsub` of our own jobs.
+
+Rule: pure. The key is at the beginning of the command, quoted so that any text comes back, and in the job's name, by
+which a job is searched before it is submitted. OAR's names have at most 100 bytes, and no quotes.
+Source: oarsub(1) of OAR 2.5.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...formats.quantities import clock
+from ...simulate.model.job import Job
+from ..keys import file_name, name_for, quoted, unquoted
+
+LONGEST_NAME = 100
+_KEY = re.compile(r": pilotfish:key=([^;\s]+);")
+_ID = re.compile(r"^OAR_JOB_ID=(\d{1,18})$", re.MULTILINE)
+
+
+def name_of(key: str) -> str:
+    """Return the name of the job with this key."""
+    return name_for(key, LONGEST_NAME)
+
+
+def key_in(command: str, name: str) -> str | None:
+    """Return the key in the command of a job of ours, or None."""
+    found = _KEY.match(command)
+    key = unquoted(found[1]) if found else ""
+    return key if key and name_of(key) == name else None
+
+
+def command(
+    key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: Path | None, *, pin: bool
+) -> list[str]:
+    """Return the argv that submits a job.
+
+    The command runs on the first node, as all of OAR's do; the others are in $OAR_NODE_FILE.
+
+    Args:
+        key: The job's key.
+        job: The job.
+        nodes: Names of its nodes.
+        options: The site's options (queue, project).
+        output: Folder of stdout and stderr; None: OAR's default.
+        pin: Bind it to the nodes for good, as without a shim.
+    """
+    if not job.command:
+        raise ValueError(f"job {key!r} has no command")
+    limit = "" if job.walltime is None else f",walltime={clock(max(1, math.ceil(job.walltime)), days=False)}"
+    stdout, stderr = files_of(output, key) if output else ("", "")
+    files = [f"--stdout={stdout}", f"--stderr={stderr}"] if output else []
+    where = [f"--directory={job.directory}"] if job.directory else []
+    setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
+    return [
+        *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={len(nodes)}/core={job.profile.threads}{limit}"),
+        *(["-p", condition(nodes)] if pin else []),
+        *files,
+        *where,
+        *options,
+        "; ".join([f": pilotfish:key={quoted(key)}", *setting, f"exec {shlex.join(job.command)}"]),
+    ]
+
+
+def files_of(output: Path, key: str) -> tuple[Path, Path]:
+    """Return the files of stdout and stderr of a job; OAR allows only a few characters in them."""
+    name = re.sub(r"[^\w.-]", "_", file_name(key), flags=re.ASCII)
+    return output / f"{name}.out", output / f"{name}.err"
+
+
+def condition(nodes: Sequence[str]) -> str:
+    """Return the property of resources, in SQL, that they belong to one of these nodes."""
+    return f"network_address IN ({','.join(_sql(name) for name in nodes)})"
+
+
+def _sql(name: str) -> str:
+    return "'" + name.replace("'", "''") + "'"
+
+
+def job_id(printed: str) -> int | None:
+    """Return the id that `oarsub` printed, or None."""
+    found = _ID.search(printed)
+    return int(found[1]) if found else None

@@ -1,0 +1,125 @@
+"""Options of the adapter: one line that names the key and what is allowed; previews; what an away OAR is."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotfish.adapters import registry
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.oar.adapter import OarAdapter
+from pilotfish.adapters.oar.commands import Commands, poke, readable
+from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.placement_file import PlacementFile
+from pilotfish.adapters.oar.world import Database
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Place, Release, Submit
+from tests.support.oar_records import PROPERTIES, answer, job
+
+CLUSTER = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
+GOOD = {"database": "dbname=oar", "queues": ["pilot"], "placement_file": "placements"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"database": 7}, "database: found 7"),
+        ({"database": "oar"}, "database: found 'oar' (allowed: such as host="),
+        ({"queues": "pilot"}, "queues: found 'pilot' (allowed: a list of texts"),
+        ({"queues": ["a b"]}, "queues: found 'a b' (allowed: letters, digits"),
+        ({"projects": ["x'; drop"]}, "projects: found"),
+        ({"queues": []}, "placement_file: no jobs are handed over (allowed: with queues or projects)"),
+        ({"max_defer_s": 0}, "max_defer_s: found 0"),
+        ({"max_defer_s": float("nan")}, "max_defer_s: found nan"),
+        ({"max_defer_s": 1e9}, "max_defer_s: found 1000000000.0"),
+        ({"server": "localhost"}, "server: found 'localhost' (allowed: HOST:PORT)"),
+        ({"server": "a:99999"}, "server: found 'a:99999'"),
+        ({"timeout_s": True}, "timeout_s: found True"),
+        ({"placement_fil": "x"}, "placement_fil: unknown option; did you mean 'placement_file'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_that_names_the_key(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry.create("oar", CLUSTER, **{**GOOD, **options})
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_database_is_required() -> None:
+    with pytest.raises(ConfigError, match="database: missing"):
+        registry.create("oar", CLUSTER)
+
+
+def test_a_server_that_is_away_is_no_traceback_and_not_waited_for() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert not poke(free.getsockname()[:2])
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind", "transient"),
+    [
+        (["/bin/sh", "-c", "echo 'could not connect to server' >&2; exit 2"], "unreachable", True),
+        (["/bin/sh", "-c", "echo 'FATAL: password authentication failed for user' >&2; exit 2"], "refused", False),
+        (["/bin/sh", "-c", "echo 'canceling statement due to statement timeout' >&2; exit 1"], "unreachable", True),
+        (["/nowhere/psql"], "missing", False),
+        (["/bin/sleep", "60"], "timeout", True),
+    ],
+)
+def test_a_database_that_is_away_is_not_one_that_refuses(argv: list[str], kind: str, transient: bool) -> None:
+    with pytest.raises(AdapterError) as caught:
+        Commands(1.0).psql(argv, {})
+    assert (caught.value.kind, caught.value.transient) == (kind, transient)
+
+
+def test_a_trace_of_perl_is_not_what_a_user_reads() -> None:
+    said = "[ADMISSION RULE] x\nDBD::Pg::st execute failed: ERROR at IO.pm line 7\n/!\\ queue y does not exist\nOAR_JOB_ID=-8\n"
+    assert readable(said) == "/!\\ queue y does not exist"
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> OarAdapter:
+    """The adapter on a recorded answer, with no OAR behind it; its commands print the nodes of a property."""
+    here = '{"1": {"network_address": "node2"}}'
+    commands = Commands(5.0, ("/bin/sh", "-c", f"echo '{here}'"))
+    reader = Database(lambda argv, environment: answer(job(5), job(6, properties="x = 1")), "dbname=oar", None, 5.0)
+    file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
+    return OarAdapter(
+        CLUSTER, reader, commands, Selection(frozenset({"pilot"})), file, server=("127.0.0.1", 9), user="pilot"
+    )
+
+
+def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter, tmp_path: Path) -> None:
+    views = adapter.snapshot().jobs.by_key
+    asked = views["oar/5"].job
+    assert asked.allowed == {"node2"}
+    assert adapter.preview(Place("oar/5", asked, ("node2",))) == [f"# {tmp_path}/placements: place 5 node2"]
+    assert adapter.preview(Release("oar/5", "x")) == [f"# {tmp_path}/placements: free 5"]
+    assert adapter.preview(Place("oar/5", asked, ("node9",))) == ["# not done: oar/5: there is no node 'node9'"]
+    (line,) = adapter.preview(Submit("flow/a", asked.__class__("a", asked.profile, command=("true",)), ("node1",)))
+    assert line.startswith("oarsub --name=flow/a -l /nodes=1/core=1")
+    assert not (tmp_path / "placements").exists()
+
+
+def test_looking_writes_no_file_and_holding_does(adapter: OarAdapter, tmp_path: Path) -> None:
+    adapter.snapshot()
+    adapter.refresh(["oar/5"])
+    adapter.recall({"oar/5": 0.0})
+    assert not (tmp_path / "placements").exists()
+    adapter.keep_holding(adapter.snapshot().time + 30)
+    assert "keep queue pilot 600\n" in (tmp_path / "placements").read_text()
+
+
+def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
+    special = [job(7, types=["container"]), job(8, forms=[]), job(9, properties=PROPERTIES)]
+    reader = Database(lambda argv, environment: answer(*special), "dbname=oar", None, 5.0)
+    file = PlacementFile(tmp_path / "placements", ["queue pilot"], 1e9)
+    pilot = Selection(frozenset({"pilot"}))
+    nowhere = Commands(5.0, ("/bin/sh", "-c", "exit 0"))
+    for commands, freed in ((Commands(5.0, ("/bin/sh", "-c", "exit 3")), {7, 8, 9}), (nowhere, {7, 8, 9})):
+        made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
+        made.keep_holding(made.snapshot().time + 30)
+        assert set(file.freed) == freed

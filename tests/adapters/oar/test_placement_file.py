@@ -1,0 +1,74 @@
+"""The placement file: what it holds after a restart, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.oar.placement_file import LONGEST_ALIVE_S, PlacementFile
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> None:
+    clock = Clock()
+    file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
+    file.place(1, ("a",), 60.0, 30.0)
+    file.free(2)
+    file.place(2, ("a",), 60.0, 30.0)
+    file.free(2)
+    clock.now += 61
+    again = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
+    assert (dict(again.placed), set(again.freed)) == ({}, {2})
+    again.retain([1])
+    again.beat(30.0)
+    assert not PlacementFile(tmp_path / "f", [], 600.0, clock).freed
+
+
+def test_a_placement_never_shortens_the_heartbeat_and_nothing_holds_for_long(tmp_path: Path) -> None:
+    clock = Clock()
+    file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
+    file.beat(1e9)
+    assert f"alive {int(clock.now) + LONGEST_ALIVE_S - 1}\n" in file.path.read_text()
+    file.place(1, ("a",), 60.0, 5.0)
+    assert f"alive {int(clock.now) + LONGEST_ALIVE_S - 1}\n" in file.path.read_text()
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    file = PlacementFile(tmp_path / "f", ["queue q"], 600.0)
+    file.read_only = True
+    file.beat(30.0)
+    file.place(1, ("a",), 60.0, 30.0)
+    file.free(2)
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("node", ["a b", "a'", "", "ä", "a\n", "x" * 101])
+def test_a_node_that_the_file_cannot_hold_is_refused(tmp_path: Path, node: str) -> None:
+    file = PlacementFile(tmp_path / "f", ["queue q"], 600.0)
+    with pytest.raises(AdapterError, match="cannot hold"):
+        file.place(1, (node,), 60.0, 30.0)
+    assert not file.path.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    file = PlacementFile(tmp_path / "missing" / "f", ["queue q"], 600.0)
+    with pytest.raises(AdapterError, match="OAR places jobs without us") as caught:
+        file.beat(30.0)
+    assert caught.value.transient and "missing" in str(caught.value)
+
+
+def test_a_folder_of_others_is_not_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(AdapterError, match="not trusted"):
+        PlacementFile(folder / "f", ["queue q"], 600.0).beat(30.0)

@@ -1,0 +1,206 @@
+"""Answers of OAR's database: read in full, or an error; requests as nodes and cores, or why not; states and ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
+from pilotfish.adapters.oar.placement_file import Placement
+from pilotfish.adapters.oar.requests import Machine, left_to_oar, request_of
+from pilotfish.adapters.oar.submission import command, key_in, name_of
+from pilotfish.adapters.oar.world import Database, world_in
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
+from tests.support.oar_records import NOW, ORDINARY, answer, job, world
+
+CLUSTER = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
+PILOT = Selection(frozenset({"pilot"}))
+
+
+def test_an_answer_that_is_cut_short_anywhere_is_an_error() -> None:
+    whole = answer(job(types=["besteffort"], events=[["WALLTIME", "x"]], on=[1, 2]))
+    assert len(world_in(whole).jobs) == 1
+    for length in range(len(whole)):
+        with pytest.raises(ParseError):
+            world_in(whole[:length])
+
+
+@pytest.mark.parametrize(
+    "damage", [{"forms": [[60]]}, {"id": "x"}, {"events": [["a"]]}, {"forms": None}, {"on": ["a"]}]
+)
+def test_a_job_that_cannot_be_read_is_an_error_and_not_left_out(damage: dict[str, Any]) -> None:
+    with pytest.raises(ParseError, match="cannot be read"):
+        world(job(1), job(2, **damage))
+
+
+def test_a_users_text_comes_back_as_it_was_written() -> None:
+    (found,) = world(job(name="Ã© x", properties="a = '中'")).jobs
+    assert (found.name, found.properties) == ("é x", "a = '中'")
+
+
+def test_a_name_that_is_none_of_ours_is_never_part_of_a_statement() -> None:
+    reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
+    with pytest.raises(AdapterError, match="name of a job of ours"):
+        reader.find(names={"a\nb": "u"})
+    said: list[str] = []
+    reader = Database(lambda argv, environment: said.append(argv[-1]) or answer(), "dbname=oar", None, 5.0)
+    reader.find(names={"a'b": "u"})
+    assert "j.job_name = 'a''b' and j.job_user = 'u'" in said[0]
+
+
+def form(*levels: tuple[str, int], where: str = ORDINARY) -> list[Any]:
+    return [[60, [[where, [list(level) for level in levels]]]]]
+
+
+@pytest.mark.parametrize(
+    ("forms", "nodes", "cores"),
+    [
+        (form(("core", 1)), 1, 1),
+        (form(("core", 2)), 1, 2),
+        (form(("resource_id", 1)), 1, 1),
+        (form(("network_address", 2), ("core", 2)), 2, 2),
+        (form(("network_address", 3)), 3, 2),
+        (form(("host", 1), ("cpu", 2), ("core", 1)), 1, 2),
+    ],
+)
+def test_an_exact_request_is_placed(forms: list[Any], nodes: int, cores: int) -> None:
+    found = world(job(forms=forms))
+    assert request_of(found.jobs[0], Machine(found.resources)) == (nodes, cores, "")
+
+
+@pytest.mark.parametrize(
+    ("forms", "why"),
+    [
+        (form(("core", 4)), "more than a node has"),
+        (form(("switch", 1), ("core", 1)), "asks for switch"),
+        (form(("cpu", 1), ("network_address", 1)), "nodes within something else"),
+        (form(("cpu", 1)), "depends on the nodes"),
+        (form(("core", -1)), "all or the best"),
+        (form(("core", 1), where=f"(mem > 3) AND {ORDINARY}"), "properties of a group"),
+        ([*form(("core", 1)), *form(("core", 2))], "moldable"),
+        ([[60, [[ORDINARY, [["core", 1]]], [ORDINARY, [["core", 1]]]]]], "several groups"),
+        ([], "moldable"),
+    ],
+)
+def test_any_other_request_is_left_to_oar_with_a_reason(forms: list[Any], why: str) -> None:
+    found = world(job(forms=forms))
+    assert why in request_of(found.jobs[0], Machine(found.resources))[2]
+
+
+@pytest.mark.parametrize(
+    ("job_", "why"),
+    [
+        (job(kind="INTERACTIVE"), "interactive"),
+        (job(reservation="toSchedule"), "reservations"),
+        (job(types=["idempotent", "container"]), "type container"),
+        (job(types=["timesharing=*,*"]), "type timesharing"),
+        (job(types=["inner=12"]), "type inner"),
+        (job(types=["something new"]), "type something new"),
+        (job(types=["besteffort"]), "besteffort"),
+        (job(types=["idempotent", "expire=2027-01-01 00:00:00"]), ""),
+    ],
+)
+def test_special_jobs_are_left_to_oar(job_: dict[str, Any], why: str) -> None:
+    said = left_to_oar(world(job_).jobs[0])
+    assert why in said if why else not said
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "words"),
+    [
+        ({"state": "Terminated", "exit": 0}, JobState.COMPLETED, ""),
+        ({"state": "Terminated", "exit": 768}, JobState.FAILED, ""),
+        ({"state": "Terminated", "exit": 9}, JobState.FAILED, ""),
+        ({"state": "Error", "events": [["FRAG_JOB_REQUEST", ""], ["WALLTIME", ""]]}, JobState.TIMEOUT, ""),
+        (
+            {"state": "Error", "events": [["FRAG_JOB_REQUEST", ""], ["BESTEFFORT_KILL", ""]]},
+            JobState.CANCELLED,
+            "another",
+        ),
+        ({"state": "Error", "events": [["FRAG_JOB_REQUEST", "x"]]}, JobState.CANCELLED, ""),
+        ({"state": "Error", "events": [["WORKING_DIRECTORY", "no /x"]]}, JobState.FAILED, "WORKING_DIRECTORY: no /x"),
+        ({"state": "Error", "message": "Job will never run"}, JobState.FAILED, "never run"),
+        ({"state": "Error", "events": [["RESUBMIT_JOB_AUTOMATICALLY", ""]]}, JobState.UNKNOWN, "again"),
+        ({"state": "Waiting", "holding": True}, JobState.PENDING, ""),
+        ({"state": "toLaunch"}, JobState.CONFIGURING, ""),
+        ({"state": "Finishing"}, JobState.RUNNING, ""),
+        ({"state": "Suspended"}, JobState.SUSPENDED, ""),
+        ({"state": "toError"}, JobState.UNKNOWN, "toError"),
+        ({"state": "Levitating"}, JobState.UNKNOWN, "Levitating"),
+    ],
+)
+def test_states_and_ends(said: dict[str, Any], state: JobState, words: str) -> None:
+    found, reason = state_of(world(job(**said)).jobs[0])
+    assert found is state
+    assert words in reason if words else not reason
+
+
+def seen(
+    *jobs: dict[str, Any], freed: frozenset[int] = frozenset(), placed: dict[int, Placement] | None = None
+) -> list[JobView]:
+    """The views of jobs, the user of the daemon being `pilot`."""
+    if placed is None:
+        placed = {}
+    all_nodes = frozenset(CLUSTER.index)
+    ours = Ours("pilot", {}, placed, freed, 600.0, 0.0, lambda properties: all_nodes, lambda user: 7)
+    found = world(*jobs)
+    return list(views(found, Machine(found.resources), PILOT, ours))
+
+
+def test_a_chain_is_one_job_under_its_first_id() -> None:
+    again = [["RESUBMIT_JOB_AUTOMATICALLY", ""]]
+    old = job(5, state="Error", events=again)
+    (view,) = seen(old, job(6, first=5, state="Running", began=1795471950, on=[3]))
+    assert (view.key, view.state, view.nodes) == ("oar/5", JobState.RUNNING, ("node2",))
+    (view,) = seen(old, job(6, first=5))
+    assert (view.state, view.offered, view.restartable) == (JobState.PENDING, False, False)
+    assert "again" in view.due_why
+
+
+def test_what_may_be_placed_is_offered_until_its_hold_ends() -> None:
+    (view,) = seen(job())
+    assert (view.offered, view.restartable, view.waits, view.due) == (True, True, "", 1795471944 + 600)
+    assert (view.job.nodes, view.job.profile.threads, view.job.walltime, view.job.owner) == (1, 1, 60.0, 7)
+    for other in ({"queue": "default"}, {"types": ["deploy"]}, {"state": "Running", "on": [1]}):
+        assert not seen(job(**other))[0].offered
+    assert not seen(job(), freed=frozenset({5}))[0].offered
+    assert seen(job(after=[3]))[0].waits == "it depends on 3"
+    assert seen(job(holding=True))[0].waits == "its user holds it"
+
+
+def test_a_placed_job_is_pinned_until_it_starts() -> None:
+    placed = {5: Placement(("node3",), NOW - 3, NOW + 60)}
+    (view,) = seen(job(), placed=placed)
+    assert (view.nodes, view.pinned_since, view.offered, view.restartable) == (("node3",), NOW - 3, True, False)
+    (view,) = seen(job(state="Launching", on=[1]), placed=placed)
+    assert (view.nodes, view.pinned_since) == (("node1",), None)
+
+
+def test_jobs_of_others_that_have_ended_are_not_shown() -> None:
+    assert not seen(job(queue="default", state="Terminated", exit=0))
+    assert seen(job(state="Terminated", exit=0, began=1795471950, stop=1795471960))[0].finish_time == 1795471960
+
+
+@pytest.mark.parametrize("key", ["flow/a", "..", "a b\n\"c'; rm -rf /", "é/ß%2F", "x" * 300, "-rf *", ";"])
+def test_any_key_comes_back_and_only_from_our_own_user(key: str) -> None:
+    argv = command(key, Job("a", DEFAULT_PROFILE, command=("true",)), ["node1"], [], None, pin=False)
+    name = name_of(key)
+    assert len(name) <= 100 and name.isascii() and name.isprintable() and not set("'\"\\ ") & set(name)
+    assert key_in(argv[-1], name) == key
+    assert [view.key for view in seen(job(command=argv[-1], name=name, user="pilot"))] == [key]
+    assert [view.key for view in seen(job(command=argv[-1], name=name))] == ["oar/5"]
+    assert [view.key for view in seen(job(command=argv[-1], name="other", user="pilot"))] == ["oar/5"]
+
+
+def test_a_node_is_as_bad_as_its_worst_resource() -> None:
+    far, near = 2147483647, NOW + 60
+    rows = [
+        [1, "node1", "Alive", "NO", far, "1"], [2, "node1", "Suspected", "NO", far, "2"],
+        [3, "node2", "Alive", "YES", far, "3"], [4, "node3", "Absent", "NO", near, "4"],
+    ]  # fmt: skip
+    states = node_states(CLUSTER, world(resources=rows))
+    assert states == (NodeState.UNKNOWN, NodeState.DRAINED, NodeState.ASLEEP, NodeState.DOWN)

@@ -1,0 +1,90 @@
+"""`pilotfish daemon` in a process of its own, next to the real OAR, and the work that it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from oar_cluster import OarCluster
+from oar_site import QUEUE, Shim
+from real_world import Served, eventually
+
+from pilotfish.daemon import ipc
+
+
+class OarDaemon(Served):
+    """The daemon, run as the owner of the shim's file, in a folder called `name`; `options` go to the adapter."""
+
+    def __init__(self, name: str, oar: OarCluster, shim: Shim, *, dry: bool = False, **options: Any) -> None:
+        folder = oar.path / f"daemon-{name}"
+        folder.mkdir()
+        kind = {"cores": oar.cores, "memory": "4GiB", "memory_bandwidth": "10GB/s"}
+        cluster = {
+            "schema": "pilotfish/cluster/v1", "name": "pilot", "node_types": {"t": kind},
+            "nodes": [{"names": ",".join(oar.nodes), "type": "t"}],
+        }  # fmt: skip
+        settings = {
+            "database": oar.connection, "password_file": str(folder / "pgpass"), "placement_file": str(shim.file),
+            "queues": [QUEUE], "server": f"127.0.0.1:{oar.server}", **options,
+        }  # fmt: skip
+        config = {
+            "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5,
+            "without_gain": "place", "access": {"root": True, "submit": True}, "dry_run": dry,
+            "profiles": str(folder / "profiles.sqlite"), "socket": {"path": str(folder / "s")},
+            "metrics": {"enabled": False}, "adapter": {"name": "oar", "options": settings},
+        }  # fmt: skip
+        (folder / "cluster.yaml").write_text(yaml.safe_dump(cluster))
+        (folder / "pilotfish.yaml").write_text(yaml.safe_dump(config))
+        (folder / "pgpass").write_text(oar.password_file.read_text())
+        (folder / "pgpass").chmod(0o600)
+        super().__init__(folder, shim.owner)
+
+    def story(self, job: int) -> dict[str, Any]:
+        """What became of a job."""
+        return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"oar/{job}"))
+
+    def placed(self, job: int) -> tuple[str, ...]:
+        """The nodes on which it placed a job last; () if it did not."""
+        chosen = [each["data"]["nodes"] for each in self.story(job)["story"] if each["kind"] == "chosen"]
+        return tuple(chosen[-1]) if chosen else ()
+
+
+@dataclass
+class Work:
+    """Jobs of one test. That a job ran, and how often, is told by the job itself."""
+
+    oar: OarCluster
+    trail: Path
+    jobs: list[int] = field(default_factory=list)
+
+    def add(self, seconds: float, *options: str, user: str, queue: str = QUEUE) -> int:
+        """Submit a job that leaves a trail."""
+        line = f'echo "$OAR_JOB_ID $(date +%s.%N)" >> {self.trail}; sleep {seconds}'
+        self.jobs.append(self.oar.submit(line, "-q", queue, *options, user=user))
+        return self.jobs[-1]
+
+    def runs(self) -> dict[int, list[float]]:
+        """When each job ran, epoch seconds."""
+        found: dict[int, list[float]] = {job: [] for job in self.jobs}
+        for line in self.trail.read_text().splitlines() if self.trail.exists() else ():
+            job, began = line.split()
+            found.setdefault(int(job), []).append(float(began))
+        return found
+
+    def wait(self) -> None:
+        """Wait until every job has ended."""
+        eventually(lambda: all(self.oar.jobs()[job][0] in ("Terminated", "Error") for job in self.jobs), "the ends")
+
+    def each_ran_once(self) -> None:
+        """Assert that every job ran once, and nothing else did."""
+        assert {job: len(runs) for job, runs in self.runs().items()} == dict.fromkeys(self.jobs, 1)
+
+
+def work(oar: OarCluster, name: str) -> Work:
+    """Work with an empty trail that every user may write."""
+    trail = oar.shared() / name
+    trail.write_text("")
+    trail.chmod(0o666)
+    return Work(oar, trail)

@@ -1,0 +1,62 @@
+"""The OAR adapter keeps the contract of all adapters, against a real OAR: with the shim, and as an ordinary user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from adapter_contract import AdapterContract, ended, view
+from oar_cluster import OarCluster
+from oar_site import Shim
+from oar_world import OarWorld
+
+from pilotfish.adapters.oar.job_views import state_of
+from pilotfish.simulate.model.plan import Place, Submit
+from pilotfish.simulate.model.snapshot import JobState
+
+pytestmark = pytest.mark.xdist_group("oar")
+
+
+class TestOarContract(AdapterContract):
+    """With the shim."""
+
+    def test_start_time_is_when_the_process_began(self, world: OarWorld, placing: tuple[str, ...]) -> None:
+        world.adapter.apply(Submit("k", world.job("a", 0.2), placing[:1]))
+        done = ended(world, "k")
+        assert done.start_time == pytest.approx(float((world.notes / "a.runs").read_text()), abs=1.5)
+
+    def test_a_job_that_oar_submits_again_is_still_the_same_job(
+        self, world: OarWorld, placing: tuple[str, ...], oar: OarCluster
+    ) -> None:
+        """Its node does not answer OAR's ping when it is launched there."""
+        key = world.hand_over("a", 0.2, 600)
+        script = oar.path / "ping"
+        script.write_text(f'#!/bin/sh\nfor n in "$@"; do [ "$n" = {placing[1]} ] && echo "$n" >&2; done; exit 0\n')
+        script.chmod(0o755)
+        oar.ping = str(script)
+        oar.configure()
+        try:
+            world.adapter.apply(Place(key, view(world.adapter.snapshot(), key).job, placing[1:2]))
+            done = ended(world, key)
+        finally:
+            oar.ping = "/bin/true"
+            oar.configure()
+            oar.run("oarnodesetting", "-h", placing[1], "-s", "Alive")
+        chain = [job for job in world.reader.world().jobs if job.first == int(key.partition("/")[2])]
+        assert len(chain) == 2 and {state for state, _ in map(state_of, chain)} == {JobState.UNKNOWN, done.state}
+        assert (done.state, world.runs("a")) == (JobState.COMPLETED, 1)
+        assert done.nodes and done.nodes[0] != placing[1]
+        recalled = world.adapter.recall({key: 0.0})
+        assert recalled[key].state is JobState.COMPLETED
+
+    @pytest.fixture
+    def world(self, oar: OarCluster, shim: Shim, tmp_path: Path) -> OarWorld:
+        return OarWorld(tmp_path, oar, shim)
+
+
+class TestOarUsersContract(AdapterContract):
+    """As an ordinary user: no shim, and no job is handed over."""
+
+    @pytest.fixture
+    def world(self, oar: OarCluster, tmp_path: Path) -> OarWorld:
+        return OarWorld(tmp_path, oar, None)

@@ -1,0 +1,92 @@
+"""The doctor and the commands next to a real OAR: what is right, and one line for each thing that is not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oar_cluster import USERS, OarCluster
+from oar_site import QUEUE, Shim, cluster
+from real_world import pilotfish
+
+from pilotfish.adapters import registry
+from pilotfish.adapters.findings import Finding, Service
+
+pytestmark = pytest.mark.xdist_group("oar")
+
+
+def options(oar: OarCluster, shim: Shim) -> dict[str, Any]:
+    """Options of the adapter as a site has them."""
+    return {
+        "database": oar.connection, "password_file": str(oar.password_file), "placement_file": str(shim.file),
+        "queues": [QUEUE], "server": f"127.0.0.1:{oar.server}",
+    }  # fmt: skip
+
+
+def examined(oar: OarCluster, settings: Mapping[str, Any], user: str = "root") -> list[Finding]:
+    """What the doctor finds."""
+    return registry.examine("oar", cluster(oar), user, Service(), **settings)
+
+
+def bad(found: list[Finding]) -> list[str]:
+    """What is wrong, in words."""
+    return [f"{each.topic}: {each.says}" for each in found if each.level in ("problem", "warning")]
+
+
+def test_a_site_that_is_set_up_has_no_problem(oar: OarCluster, shim: Shim) -> None:
+    found = examined(oar, options(oar, shim))
+    assert not bad(found)
+    assert {each.topic for each in found} >= {"version", "database", "passes", "nodes", "handover", "file", "queue"}
+
+
+def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
+    good = options(oar, shim)
+    password = tmp_path / "pgpass"
+    password.write_text("*:*:*:*:wrong\n")
+    password.chmod(0o600)
+    host = good["database"].replace(f"port={oar.database}", "port=9")
+    for wrong, words in (
+        ({"queues": ["nowhere"]}, "adapter.options.queues: OAR has no queue 'nowhere'"),
+        ({"queues": ["default"]}, "is not the shim"),
+        ({"database": host}, "adapter.options.database: OAR's database: "),
+        ({"database": good["database"].replace("dbname=oar", "dbname=none")}, 'database "none" does not exist'),
+        ({"placement_file": "/nonexistent/placements"}, "file: /nonexistent"),
+        ({"max_defer_s": -1}, "max_defer_s: found -1"),
+    ):
+        said = bad(examined(oar, {**good, **wrong}))
+        assert len(said) == 1 and words in said[0] and "\n" not in said[0], said
+    shutil.chown(shim.folder, USERS[0])
+    assert "belongs to pilotfish-a" in bad(examined(oar, good))[0]
+
+
+def test_a_disabled_queue_is_named(oar: OarCluster, shim: Shim) -> None:
+    oar.run("oarnotify", "-d", QUEUE)
+    try:
+        (said,) = [each for each in examined(oar, options(oar, shim)) if each.level == "problem"]
+        assert said.says.startswith(f"queue {QUEUE} is notActive") and said.mend == (f"oarnotify -e {QUEUE}",)
+    finally:
+        oar.run("oarnotify", "-e", QUEUE)
+
+
+def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
+    found = pilotfish("cluster", "--adapter", "oar")
+    assert found.returncode == 0 and "127.0.1.1" in found.stdout
+    (tmp_path / "cluster.yaml").write_text(found.stdout)
+    (tmp_path / "pgpass").write_text(oar.password_file.read_text())
+    (tmp_path / "pgpass").chmod(0o600)
+    words = ", ".join(f"{name}: {value}" for name, value in options(oar, shim).items())
+    (tmp_path / "pilotfish.yaml").write_text(
+        "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nwithout_gain: place\n"
+        f"adapter: {{name: oar, options: {{{words.replace(str(oar.password_file), 'pgpass')}}}}}\n"
+    )
+    oar.run("oarnodesetting", "-s", "Absent", "--sql", "state = 'Alive'")  # so that nothing starts
+    job = oar.submit("true", "-q", QUEUE, "-l", "/core=1,walltime=0:01:00")
+    oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'")
+    shown = pilotfish("plan", "--config", "pilotfish.yaml", "--show-commands")
+    assert shown.returncode == 0, shown.stderr
+    assert f"place {job} 127.0.1." in shown.stdout or oar.jobs()[job][0] != "Waiting"
+    assert not shim.file.exists()
+    assert pilotfish("doctor", "--config", "pilotfish.yaml").returncode in (0, 1)
