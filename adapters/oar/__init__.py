@@ -143,7 +143,7 @@ def is_here() -> bool:
     return shutil.which("oarstat") is not None
 
 
-def export(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
+def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
     """Return a shell script of oarsub lines; see `registry.export`."""
     from .plan_export import export
 

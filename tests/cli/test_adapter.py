@@ -32,11 +32,11 @@ def written(config: Path, adapter: str) -> Path:
     ("argv", "says"),
     [
         (("doctor", "--adapter", "slurn"), "'--adapter': found 'slurn'; did you mean 'slurm'?"),
-        (("doctor", "--adapter", "simulated"), "nothing to examine of 'simulated' (allowed: local, slurm)"),
-        (("cluster", "--adapter", "slurn"), "did you mean 'slurm'? (allowed: local, slurm)"),
+        (("doctor", "--adapter", "simulated"), "nothing to examine of 'simulated' (allowed: local, oar, slurm)"),
+        (("cluster", "--adapter", "slurn"), "did you mean 'slurm'? (allowed: local, oar, slurm)"),
         (("plan", "--adapter", "slurn"), "'--adapter': found 'slurn'; did you mean 'slurm'?"),
         (("plan", "--adapter", "local"), "'--adapter': 'local' has no queue of its own"),
-        (("doctor", "--adapter", "local", "--setup"), "nothing is to be set up for 'local' (allowed: slurm)"),
+        (("doctor", "--adapter", "local", "--setup"), "nothing is to be set up for 'local' (allowed: oar, slurm)"),
     ],
 )
 def test_on_the_command_line_it_is_a_usage_error(

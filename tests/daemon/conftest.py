@@ -66,6 +66,9 @@ class Manager:
         self.version += 1
         return Snapshot(self.time, self.version, self.cluster, tuple(self.states), tuple(self.views.values()))
 
+    def keep_holding(self, until: float) -> None:
+        self.holds_until = until
+
     def refresh(self, keys) -> Snapshot:
         return self.snapshot()
 
