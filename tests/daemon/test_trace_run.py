@@ -126,10 +126,13 @@ def test_the_laws_of_any_schedule(policy: str, runtimes: str) -> None:
     hold()
 
 
-@pytest.mark.parametrize("policy", ["slf", "mom", "lookahead"])
-def test_a_trace_has_one_schedule(policy: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "runtimes"),
+    [("slf", "walltime"), ("mom", "walltime"), ("mom", "predicted"), ("mom", "actual"), ("lookahead", "walltime")],
+)
+def test_a_trace_has_one_schedule(policy: str, runtimes: str) -> None:
     jobs = lublin(60, 16, load=1.1, seed=3)
-    first, second = (played(jobs, cluster_of(4), policy, window=8) for _ in range(2))
+    first, second = (played(jobs, cluster_of(4), policy, runtimes, window=8) for _ in range(2))
     assert first.replayed.start_time.tobytes() == second.replayed.start_time.tobytes()
     assert first.replayed.pieces.tobytes() == second.replayed.pieces.tobytes()
     assert first.counts() == second.counts() and summarise(first.replayed).mean_waiting_time > 0
