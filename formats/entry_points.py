@@ -15,10 +15,6 @@ from ..simulate.errors import ConfigError
 MAPPING_POLICIES, QUEUE_POLICIES, FORMATS = "pilotfish.mapping_policies", "pilotfish.policies", "pilotfish.formats"
 
 
-#: Names that no plug-in replaces.
-BUILT_IN = ("easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead")
-
-
 @cache
 def plug_ins(group: str) -> dict[str, EntryPoint]:
     """Return name -> entry point of a group, in order of name. Nothing is imported."""
@@ -47,7 +43,12 @@ def load_plug_in(group: str, name: str) -> Any:
 def spelled_out(text: str) -> str:
     """Return the SPEC of a policy, with the module and class of a queue policy that a package offers by name."""
     name, colon, options = text.partition(":")
-    if name not in plug_ins(QUEUE_POLICIES) or name in BUILT_IN:
+    if name not in plug_ins(QUEUE_POLICIES):
+        return text
+    from ..simulate.planning.mapping_policies import POLICIES as MAPPING
+    from ..simulate.queue_policies.policy_specs import ON_NODES, POLICIES
+
+    if name in {*POLICIES, *ON_NODES, *MAPPING}:
         return text
     return plug_ins(QUEUE_POLICIES)[name].value.replace(" ", "") + colon + options
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,17 +33,17 @@ class Predicted(PolicyCalls):
         self.predictions, self.outlasted, self.unlearned = predictions, {}, []
 
     # --- what the other world does in its own way ---
+    @abstractmethod
     def next_row(self) -> int:
         """Return the next job that is submitted; the number of jobs if all were."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish_times(self) -> Any:
         """Return when each job ended, seconds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
-        raise NotImplementedError
 
     # --- what is added ---
     def next_time(self, before: float) -> float:

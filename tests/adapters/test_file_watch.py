@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.file_watch import EVERY_S, FileWatch
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 @pytest.fixture

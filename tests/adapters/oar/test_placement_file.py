@@ -9,17 +9,11 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.placement_file import LONGEST_ALIVE_S, PlacementFile
-
-
-class Clock:
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
     file.place(1, ("a",), 60.0, 30.0)
     file.free(2)
@@ -34,7 +28,7 @@ def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> 
 
 
 def test_a_placement_never_shortens_the_heartbeat_and_nothing_holds_for_long(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_000_000.0)
     file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
     file.beat(1e9)
     assert f"alive {int(clock.now) + LONGEST_ALIVE_S - 1}\n" in file.path.read_text()

@@ -9,13 +9,7 @@ import pytest
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.unheld_kinds import AGAIN_S, FEWEST, LONGEST_NAME, LONGEST_S, MOST, UnheldKinds
 from pilotfish.simulate.model.snapshot import JobState
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 @pytest.fixture

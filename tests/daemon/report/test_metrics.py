@@ -20,6 +20,7 @@ from pilotfish.daemon.report.exporter import Exporter, Health
 from pilotfish.daemon.report.metrics import COUNTED, Metrics, metered, node_watts
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from tests.support.clock import Clock
 
 NAMES = [
     "build_info",
@@ -40,16 +41,9 @@ NAMES = [
 ]
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def served(bench):
-    clock = Clock()
+    clock = Clock(100.0)
     health = Health(10.0, clock)
     server = Exporter(bench.metrics, health, port=0)
     assert server.url == f"http://127.0.0.1:{server.port}/metrics"
@@ -161,14 +155,14 @@ def test_a_port_that_cannot_be_used_is_one_clear_error(address):
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"cannot listen on {address}:{port}"):
-            Exporter(Metrics(), Health(1.0, Clock()), address, port)
+            Exporter(Metrics(), Health(1.0, Clock(100.0)), address, port)
 
 
 @pytest.fixture
 def small(monkeypatch):
     """An exporter with few places."""
     monkeypatch.setattr(exporter, "MOST_CONNECTIONS", 3)
-    made = Exporter(Metrics(), Health(1e9, Clock()), port=0)
+    made = Exporter(Metrics(), Health(1e9, Clock(100.0)), port=0)
     yield made, f"http://127.0.0.1:{made.port}/healthz"
     made.close()
 

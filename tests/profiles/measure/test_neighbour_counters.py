@@ -12,6 +12,7 @@ import pytest
 from pilotfish.profiles.measure.counters import available_counters
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.probes.external_counter import counter_user
+from tests.support.clock import Clock
 
 #: A process named perf looks like a user of the counters to other tests: run one such test at a time.
 pytestmark = pytest.mark.xdist_group("counters")
@@ -40,13 +41,6 @@ def job():
     yield process.pid
     process.kill()
     process.wait()
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from oar_site import QUEUE, Losing, Shim, Since, as_user, cluster
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.job_views import Selection
-from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.job import Job
+from tests.support.local_world import sh
 
 
 class OarWorld:
@@ -47,9 +48,7 @@ class OarWorld:
         )  # fmt: skip
 
     def job(self, id: str, seconds: float, exit_code: int = 0, walltime: float | None = None) -> Job:
-        return Job(
-            id, DEFAULT_PROFILE, command=("/bin/sh", "-c", self._line(id, seconds, exit_code)), walltime=walltime
-        )
+        return sh(id, self._line(id, seconds, exit_code), walltime=walltime)
 
     def _line(self, id: str, seconds: float, exit_code: int = 0) -> str:
         return f"date +%s.%N >> {shlex.quote(str(self.notes / id))}.runs; sleep {seconds}; exit {exit_code}"

@@ -22,8 +22,9 @@ from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.adapters.slurm.user_client import own_jobs
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.job import Job
 from pilotfish.simulate.model.plan import Place
+from tests.support.local_world import sh
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 KIND = NodeType("t", 4, 4 * 2.0**30, 1e10)
@@ -69,9 +70,7 @@ class SlurmWorld:
         return adapter
 
     def job(self, id: str, seconds: float, exit_code: int = 0, walltime: float | None = None) -> Job:
-        return Job(
-            id, DEFAULT_PROFILE, command=("/bin/sh", "-c", self._line(id, seconds, exit_code)), walltime=walltime
-        )
+        return sh(id, self._line(id, seconds, exit_code), walltime=walltime)
 
     def _line(self, id: str, seconds: float, exit_code: int = 0) -> str:
         return f"echo ran >> {shlex.quote(str(self.notes / id))}.runs; sleep {seconds}; exit {exit_code}"

@@ -26,19 +26,13 @@ from pilotfish.adapters.slurm.rest.transport import WHOLE_EVERY_S, RestTransport
 from pilotfish.simulate.errors import ConfigError, InvariantError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.snapshot import JobState
+from tests.support.clock import Clock
 from tests.support.slurm_rest_fake import FakeRest, token
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text())["v0.0.38"]
 V = "/slurm/v0.0.38"
 DOCUMENT = {"paths": {f"{V}/{name}": {} for name in ("jobs", "nodes", "diag", "job/{job_id}")}}
 NOW = 1795244457
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Always:
@@ -93,7 +87,7 @@ def test_both_headers_are_sent_and_the_version_is_detected_once(fake: FakeRest) 
 
 
 def test_an_unchanged_queue_costs_one_small_request_and_keeps_its_jobs(fake: FakeRest) -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     way = rest(fake, clock)
     whole = way.jobs()
     fake.answers[f"{V}/jobs"] = (304, b"")
@@ -108,7 +102,7 @@ def test_an_unchanged_queue_costs_one_small_request_and_keeps_its_jobs(fake: Fak
 
 
 def test_only_changes_are_requested_except_for_a_regular_full_read(fake: FakeRest) -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     way = rest(fake, clock)
     way.jobs()
     clock.now += 10
@@ -366,7 +360,7 @@ def test_an_answer_of_many_values_is_not_parsed(fake: FakeRest, monkeypatch: pyt
 @pytest.mark.parametrize(("takes_s", "renewed"), [(0.1, 1), (9.5, 0)])
 def test_a_slow_refusal_is_a_dead_controller_not_an_expired_token(fake: FakeRest, takes_s: float, renewed: int) -> None:
     """Both are 500 with -1: the first comes at once, the other after 9 to 10 s."""
-    clock, tokens = Clock(), Always()
+    clock, tokens = Clock(1000.0), Always()
 
     def answer(query: str) -> tuple[int, bytes]:
         clock.now += takes_s

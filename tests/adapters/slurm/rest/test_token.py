@@ -12,14 +12,8 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.rest.errors import Unauthorised
 from pilotfish.adapters.slurm.rest.token import TokenCommand, TokenFile, parse
 from pilotfish.simulate.errors import ConfigError
+from tests.support.clock import Clock
 from tests.support.slurm_rest_fake import token
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_token_has_an_end_and_is_never_shown() -> None:
@@ -42,7 +36,7 @@ def put(path: Path, text: str, mode: int = 0o600) -> None:
 
 
 def test_a_file_is_read_again_when_the_site_renews_it(tmp_path: Path) -> None:
-    clock, path = Clock(), tmp_path / "token"
+    clock, path = Clock(1000.0), tmp_path / "token"
     put(path, token(exp=1100, iat=1000))
     source = TokenFile(path, clock)
     first = source.get()
@@ -96,7 +90,7 @@ def minting(clock: Clock, life: float) -> tuple[TokenCommand, list[Sequence[str]
 
 
 def test_the_token_command_runs_only_before_the_token_ends() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     source, runs = minting(clock, 600)
     first = source.get()
     clock.now += 500

@@ -24,13 +24,7 @@ from pilotfish.adapters.slurm.transport.scontrol import Settings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Cancel, PowerOff
 from pilotfish.simulate.model.snapshot import JobState
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 class Way:
