@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from .. import __version__
+from ..formats.entry_points import spelled_out
 from ..formats.results_write import write_results
 from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
-from ..simulate.queue_policies.policy_specs import ON_NODES
+from ..simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ..simulate.replay import energy
 from ..simulate.replay.any_policy import replay_under
 from ..simulate.replay.contended import Contended, contended_track
@@ -101,7 +102,7 @@ def simulate(
 
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
-    elif policy in options.mapping_policy_names() and policy not in ON_NODES:
+    elif not _replays(policy) and policy in options.mapping_policy_names():
         refuse(("procs", "decision_time"), given, f"not together with {policy}, which plans the queue of a service")
         if cluster is None or resource == "node":
             raise bad("--policy", f"{policy} chooses among nodes (needed: --cluster, resource core)")
@@ -117,6 +118,11 @@ def simulate(
         note(f"{count(predictor.unasked, 'job')} with {what}")
     replayed, did = _replay(request, found, predictor)
     _report(request, found, replayed, did, _power(request, found, replayed), predictor, out, as_json=as_json)
+
+
+def _replays(policy: str) -> bool:
+    """Return whether a policy replays traces by itself; the names of others take long to import."""
+    return policy in ON_NODES or is_queue_policy(spelled_out(policy))
 
 
 def _replay(
