@@ -1,8 +1,8 @@
 """What tests measured is printed at the end of the run: `record_property("measured", "one line")` in a test.
 
 Rules: numbers that depend on how busy the machine is are reported, not asserted; no example has a deadline. Properties
-try the same examples in each run, so that a change is judged and not luck; `--hypothesis-profile=hunt` looks for new
-ones. What meets real servers, processes and clocks may be tried again, and what needed it is named at the end.
+try the same examples in each run, at most MOST each, so that a change is judged and not luck;
+`--hypothesis-profile=hunt` looks for new ones, as many as a property asks for and more. What meets real servers, processes and clocks may be tried again, and what needed it is named at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import guardian
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
-settings.register_profile("same", derandomize=True, **UNTIMED)
+#: Examples of a property.
+MOST = 75
+settings.register_profile("same", derandomize=True, max_examples=MOST, **UNTIMED)
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
@@ -71,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
     if config.getoption("--quick"):
         _try_fewer(QUICK)
+    elif not config.getoption("hypothesis_profile", None):
+        _try_fewer(MOST)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):

@@ -44,7 +44,7 @@ def own_part(page: str) -> str:
     return head + rest.rpartition('type="application/json"')[2]
 
 
-MANY = 2500
+MANY = 1000
 
 
 #: The calibration is the same picture whatever the number of jobs.
