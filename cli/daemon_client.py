@@ -10,7 +10,7 @@ from typing import Any
 
 from ..daemon.paths import client_files, runtime_socket
 from ..simulate.errors import PilotfishError
-from .inputs import Profiles, refuse_trace, working_directory
+from .inputs import Profiles, refuse_trace, with_input_sizes, working_directory
 from .streams import warn
 
 
@@ -89,7 +89,7 @@ class DaemonClient:
         from ..formats.workflow import read_workflow
 
         refuse_trace(path)
-        flow = read_workflow(path, Profiles(store))
+        flow = with_input_sizes(read_workflow(path, Profiles(store)))
         warn(*flow.warnings)
         text, directory = encode(flow), str(working_directory())
         reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +163,7 @@ class Profiles:
             return workflow
         from ..daemon.learning.job_profiles import with_learned_profiles
 
-        return with_learned_profiles(workflow, self.store.expected)
+        return with_learned_profiles(with_input_sizes(workflow), self.store.expected)
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
@@ -187,6 +187,20 @@ class Profiles:
             self.store.record_jobs(job_measurements(views, cpu_model()))
         except ConfigError as error:
             warn(f"the resource use of the jobs is not recorded: {error}")
+
+
+def with_input_sizes(workflow: Workflow) -> Workflow:
+    """Return the workflow with the sizes of the files that the commands name, as far as they are there."""
+    jobs = (replace(job, inputs=input_sizes(job.command or (), job.directory)) for job in workflow.jobs)
+    return replace(workflow, jobs=tuple(jobs))
+
+
+def input_sizes(command: Sequence[str], directory: str | None = None) -> tuple[tuple[str, float], ...]:
+    """Return the bytes of the files that a command names, see `Job.inputs`; None: it runs in the current directory."""
+    from ..adapters.local.job_files import file_sizes
+    from ..formats.command_words import named_files
+
+    return tuple(file_sizes(named_files(command).items(), directory or "").items())
 
 
 def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:

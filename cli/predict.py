@@ -11,7 +11,7 @@ from typing import Annotated
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
-from .inputs import Profiles, check_files, one_trace
+from .inputs import Profiles, check_files, input_sizes, one_trace
 from .kernel_loading import load_kernels
 from .lazy import CommandGroup
 from .options import argument, option
@@ -116,7 +116,8 @@ def command(
 
     check_positive("--walltime", walltime)
     keep = Profiles(store).store
-    found = keep.expected(Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words)))
+    asked = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
+    found = keep.expected(asked)
     if found is None:
         hint = "as a job or by `profile run` without --name (a job gets a named profile by its name)"
         raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded, {hint}")

@@ -18,7 +18,7 @@ from ..formats.text import count
 from ..simulate.errors import ConfigError, did_you_mean
 from . import options, streams
 from .corun import corun, pairs
-from .inputs import Profiles, allowed_cpus, checked_name, profile_name, read_cluster
+from .inputs import Profiles, allowed_cpus, checked_name, input_sizes, profile_name, read_cluster
 from .lazy import CommandGroup
 from .options import argument, flag, option
 from .output.documents import print_json
@@ -78,6 +78,7 @@ def run(
     for _ in range(repeat):
         try:
             output = sys.stderr if as_json else None
+            sizes = dict(input_sizes(command))
             code, measured = measure(command, cpus=allowed, node_type=node_type, stdout=output, counters=True)
         except CommandError as error:
             note(str(error))
@@ -85,7 +86,7 @@ def run(
         if rate is not None:
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
-        runs.append(measured)
+        runs.append(replace(measured, inputs=sizes))
         profile = keep.record(chosen, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")

@@ -162,8 +162,8 @@ def _absolute(workflow: Workflow, directory: str | None) -> dict[str | None, str
 
 
 def asked_for(workflow: Workflow) -> list[Job]:
-    """Return the jobs without their profiles, which may have been learned since."""
-    return [dataclasses.replace(job, profile=DEFAULT_PROFILE) for job in workflow.jobs]
+    """Return the jobs without what may have changed since: their profiles, and the sizes of their inputs."""
+    return [dataclasses.replace(job, profile=DEFAULT_PROFILE, inputs=()) for job in workflow.jobs]
 
 
 def _id(name: str, number: bytes) -> str:

@@ -19,6 +19,8 @@ from .stall_facts import typical
 
 #: Number of the latest runs that count: programs change over the years.
 LATEST = 25
+#: Relative difference up to which two files are of the same size.
+SAME_SIZE = 0.01
 #: Fields of a profile that stay as they were where no run counted them.
 _KEPT = ("instructions", "ipc", "power_watts")
 #: Fields of a run that only counters or the user give, and how those of several runs become one.
@@ -37,17 +39,39 @@ class Statistics:
     spread_cpu_s: float
 
 
-def usable(runs: Sequence[Measurement]) -> list[Measurement]:
-    """Return the runs that a profile rests on, oldest first: successful, not aged, newest node type, usual shape.
+def on_one_machine(runs: Sequence[Measurement]) -> list[Measurement]:
+    """Return the successful runs that have not aged, on the node type of the last of them.
 
     A run with an unknown exit code counts as successful.
     """
     good = [run for run in runs if not run.exit_code and not run.aged]
-    good = [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
-    good = good[-LATEST:]
+    return [run for run in good if (run.node_type, run.cpu_model) == (good[-1].node_type, good[-1].cpu_model)]
+
+
+def undisturbed(runs: list[Measurement]) -> list[Measurement]:
+    """Return the runs that others hardly disturbed; all, if there are no such runs."""
+    return [run for run in runs if inflation(run.company or 0.0) == 1.0] or runs
+
+
+def have_same_inputs(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Return whether two runs of one command read files of the same sizes, as far as both are known.
+
+    A file that only one of them knows may be one that the command writes.
+
+    Args:
+        one: bytes by the place of the word; empty: no file is known, which is the same only as another such.
+        other: of the other run.
+    """
+    both = one.keys() & other.keys()
+    return bool(both or not (one or other)) and all(abs(one[k] - other[k]) <= SAME_SIZE * one[k] for k in both)
+
+
+def usable(runs: Sequence[Measurement]) -> list[Measurement]:
+    """Return the runs that a profile rests on, oldest first: of one machine, with inputs and threads as usual."""
+    good = on_one_machine(runs)
+    good = [run for run in good if have_same_inputs(run.inputs, good[-1].inputs)][-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))
-    usual = [run for run in good if _shape(run) == shapes.most_common(1)[0][0]]
-    return [run for run in usual if inflation(run.company or 0.0) == 1.0] or usual
+    return undisturbed([run for run in good if _shape(run) == shapes.most_common(1)[0][0]])
 
 
 def statistics(runs: Sequence[Measurement]) -> Statistics | None:

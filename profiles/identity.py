@@ -3,30 +3,26 @@
 Without a command it is made from the job's name, owner and size.
 
 Rule: words that define the amount of work stay (words, options, numbers); places and serial numbers are dropped
-(folders, file names, long numbers and dates), and variables that are set in front of a program, because they hold
-secrets. The same command on more nodes is another job.
+(folders, file names, dates, long numbers within a word), and variables that are set in front of a program, because they
+hold secrets. The same command on more nodes is another job. The sizes of input files are not in the name, but kept with
+each run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-import shlex
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from ..formats.command_words import program_words
 from ..simulate.model.job import Job
 
 LONGEST = 120
 #: Prefixes of such names: from a command, and from a job's own name.
 COMMAND, KIND = "cmd: ", "job: "
-_INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
 _IDENTIFIER = re.compile(r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
-#: A variable that is set, words that a program may follow, and options of `env` with an argument.
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
-_BEFORE_PROGRAM = frozenset(("env", "export", "exec", "nohup", "time", "then", "else", "do", "{", "(", "!"))
-_WITH_ARGUMENT = frozenset(("-u", "--unset", "-C", "--chdir"))
 _APART = re.compile(r"(?: of uid (-?[0-9]{1,10}))+$")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -42,7 +38,7 @@ def signature(job: Job) -> str | None:
         what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
         known_as = f"{_IDENTIFIER.sub('#', what)}{of}{owner}" if of else _IDENTIFIER.sub("#", owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
-    program, variables = _program(job.command)
+    program, variables = program_words(job.command)
     words = [PurePosixPath(program[0]).name or _shape(program[0]), *map(_shape, program[1:])]
     words += [f"{key}={value}" for key, value in (*job.environment, *variables) if key in _THREADS]
     if job.nodes > 1:
@@ -75,50 +71,11 @@ def _valid_name(text: str) -> str:
     return f"{name[: LONGEST - 10]} #{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _program(command: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the command's words without the interpreter or shell in front, and the variables that it sets."""
-    words, variables = _parted(command)
-    while len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name):
-        if words[1] == "-c" and len(words) > 2:
-            lines = [_parted(line) for line in _split(words[2])]
-            words = [word for line, _ in lines for word in line]
-            variables += [variable for _, more in lines for variable in more]
-        elif words[1].startswith("-"):
-            break
-        else:
-            words = words[1:]
-    return words or ["variables"], variables
-
-
-def _split(script: str) -> list[list[str]]:
-    """Return the words of a script, by line if no quotation spans lines."""
-    try:
-        return [shlex.split(line) for line in script.split("\n")]
-    except ValueError:
-        pass
-    try:
-        return [shlex.split(script)]
-    except ValueError:
-        return [line.split() for line in script.split("\n")]
-
-
-def _parted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the words without the variables that are set in front of a program, and these variables."""
-    kept, variables, begins, takes = list[str](), list[tuple[str, str]](), True, False
-    for word in words:
-        found = _ASSIGNMENT.fullmatch(word) if begins else None
-        if found:
-            variables.append((found[1], found[2]))
-            continue
-        kept.append(word)
-        begins = takes or word in _BEFORE_PROGRAM or word.endswith((";", "&", "|")) or (begins and word[:1] == "-")
-        takes = begins and word in _WITH_ARGUMENT
-    return kept, variables
-
-
 def _shape(word: str) -> str:
-    """Return a word's contribution: the extension of a file, # for an identifier, else the word."""
+    """Return a word's contribution: the extension of a file, # for an identifier, else the word, as a number is."""
     option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    if _NUMBER.fullmatch(value):
+        return word
     path = PurePosixPath(value)
     if "/" in value or _FILE.fullmatch(path.suffix):
         value = f"*{path.suffix}" if _FILE.fullmatch(path.suffix) else "*"

@@ -87,6 +87,7 @@ class Measurement:
         notes: why counters gave no more.
         strain: stall facts of its control group, or of a node that it had to itself (see `stall_facts`).
         aged: date from which it no longer counts because forecasts began to miss, ISO 8601; "" = it counts.
+        inputs: bytes of the files that its command named, by the place of the word, before it began.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -112,6 +113,7 @@ class Measurement:
     notes: tuple[str, ...] = ()
     strain: dict[str, float] = field(default_factory=dict)
     aged: str = ""
+    inputs: dict[str, float] = field(default_factory=dict)
 
     @property
     def threads(self) -> int:
@@ -154,8 +156,15 @@ class Measurement:
             io_bytes=self.io_bytes,
             power_watts=self.power_watts,
             provenance=Provenance(
-                "measured", self.date, runs, self.cpu_model or None, note, within, strain=tuple(self.strain.items())
-            ),
+                "measured",
+                self.date,
+                runs,
+                self.cpu_model or None,
+                note,
+                within,
+                strain=tuple(self.strain.items()),
+                inputs=tuple(self.inputs.items()),
+            ),  # fmt: skip
         )
 
     def to_dict(self) -> dict[str, Any]:

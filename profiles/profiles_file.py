@@ -46,10 +46,14 @@ def _strain(value: Any) -> tuple[tuple[str, float], ...]:
     return tuple(facts.items())
 
 
+def _inputs(value: Any) -> tuple[tuple[str, float], ...]:
+    return tuple((name(place), number()(size)) for place, size in mapping(value).items())
+
+
 #: Key in the file -> its converter; the field of Provenance has the same name, but node_type is cpu_model here.
 _PROVENANCE: dict[str, Convert[Any]] = {
     "source": _source, "date": _text, "runs": whole(0, 10**9), "cpu_model": _text, "note": _text,
-    "interval": _interval, "spread": number(0, 1000), "strain": _strain,
+    "interval": _interval, "spread": number(0, 1000), "strain": _strain, "inputs": _inputs,
 }  # fmt: skip
 
 
@@ -77,7 +81,7 @@ def dump_entry(profile: Profile) -> dict[str, Any]:
     """Return the mapping that `parse_entry` reads back as this profile."""
     about = profile.provenance
     plain = {key: about.node_type if key == "cpu_model" else getattr(about, key) for key in _PROVENANCE}
-    plain |= {"interval": list(about.interval or ()), "strain": dict(about.strain)}
+    plain |= {"interval": list(about.interval or ()), "strain": dict(about.strain), "inputs": dict(about.inputs)}
     return dump_profile(profile) | {key: part for key, part in plain.items() if part or (key, part) == ("spread", 0.0)}
 
 

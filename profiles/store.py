@@ -22,7 +22,7 @@ from ..simulate.errors import ConfigError, InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile
 from . import library
-from .estimate import Statistics, estimate, statistics
+from .estimate import Statistics, estimate, have_same_inputs, statistics
 from .identity import owner_apart, signature
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
@@ -31,6 +31,8 @@ from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
 from .store_db import StoreFile, has_table
 
 T = TypeVar("T")
+#: Runs with the names of their commands, and names of other commands of the program.
+_Relatives = tuple[Sequence[tuple[str, Measurement]], Sequence[str]]
 #: Lock timeout of the store, seconds.
 PATIENCE_S = 10.0
 #: "!" follows the blank in ASCII.
@@ -72,7 +74,7 @@ class ProfileStore:
 
     def _clear_cache(self) -> None:
         self._profiles: dict[str, Profile | None] = {}
-        self._relatives_by_shape: dict[str, tuple[str, Sequence[str]]] = {}
+        self._relatives_by_shape: dict[str, _Relatives] = {}
         self._scored: tuple[Scores, ...] | None = None
 
     def __call__(self, name: str) -> Profile | None:
@@ -211,15 +213,23 @@ class ProfileStore:
         return self.get(name) if name else None
 
     def expected(self, job: Job) -> Profile | None:
-        """Return the profile of a job's command, or one predicted from runs of its program; else None."""
-        name = signature(job)
+        """Return the profile of a job's command, or one predicted from runs of its program; else None.
+
+        It is measured if the same command ran with inputs of the same sizes.
+        """
+        name, inputs = signature(job), dict(job.inputs)
         if name is None:
             return None
-        if (known := self.get(name)) is not None:
+        known = self.get(name)
+        if known is not None and have_same_inputs(dict(known.provenance.inputs), inputs):
             return known
-        common, others = self._relatives(name)
+        runs, others = self._relatives(name)
+        if own := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
+            return estimate(name, own, known)
+        if grown := similar_commands.grown_profile(name, inputs, runs, job.walltime, job.memory):
+            return grown
         profiles = [profile for other in others if (profile := self.get(other))]
-        return similar_commands.predicted(name, common, profiles, job.walltime, job.memory)
+        return known or similar_commands.predicted(name, profiles, job.walltime, job.memory)
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
         """Add runs, each under its name as `record` does, all or none. Each name's profile is made once."""
@@ -255,16 +265,24 @@ class ProfileStore:
         """Close the file; the next call opens it again."""
         self._file.close()
 
-    def _relatives(self, name: str) -> tuple[str, Sequence[str]]:
-        """Return what a command shares with the runs to predict it from, and their names; cached by shape."""
+    def _relatives(self, name: str) -> _Relatives:
+        """Return the runs of commands of the same shape, oldest first, or else the names of others; cached by shape."""
         program, shape = similar_commands.program(name), similar_commands.shape(name)
         with self._file.reading() as connection:
             if connection is None or program is None:
-                return "", ()
+                return (), ()
             if shape not in self._relatives_by_shape:
                 found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
-                self._relatives_by_shape[shape] = similar_commands.chosen(name, [other for (other,) in found])
+                alike, others = similar_commands.relatives(name, [other for (other,) in found])
+                self._relatives_by_shape[shape] = self._latest(connection, alike), others
             return self._relatives_by_shape[shape]
+
+    def _latest(self, connection: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, Measurement]]:
+        """Return the latest runs under some names, oldest first."""
+        wanted = ",".join("?" * len(names))
+        query = f"SELECT name, document FROM run WHERE name IN ({wanted}) ORDER BY id DESC LIMIT {MOST_RUNS}"
+        rows = connection.execute(query, names).fetchall() if names else []
+        return [(name, self._run(name, document)) for name, document in reversed(rows)]
 
     def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
         given = self._add(connection, name, runs)
@@ -301,7 +319,10 @@ class ProfileStore:
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-        return [self._parsed(Measurement.from_dict, document, f"a run of {name!r}") for (document,) in rows]
+        return [self._run(name, document) for (document,) in rows]
+
+    def _run(self, name: str, document: str) -> Measurement:
+        return self._parsed(Measurement.from_dict, document, f"a run of {name!r}")
 
     def _profile(self, name: str, document: str) -> Profile:
         return self._parsed(partial(parse_entry, name), document, f"the profile {name!r}")

@@ -17,6 +17,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+from ...formats.command_words import INPUT, named_files
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Cancel, Submit
 from ...simulate.model.snapshot import NodeState, Snapshot
@@ -219,6 +220,7 @@ class LocalAdapter(Adapter):
             grace_s=self.grace_s,
             cgroups=self._groups.make(unique, cpus, job.memory * len(start.nodes)),
             cores=cores,
+            files=tuple((f"{INPUT}{place}", word) for place, word in named_files(job.command or ()).items()),
         )
 
     def _spawn(self, directory: str, fd: int) -> None:

@@ -16,12 +16,13 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing `typing` costs each keeper milliseconds
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 SPEC, BEGIN, END = "spec.json", "begin.json", "end.json"
 CANCEL, CONTROL, LOCK, EVENTS, PROBLEM = "cancel", "control", "lock", "events", "keeper.err"
 PACE = "pace"  #: in the state directory, shared by all keepers
+MAX_SIZES = 20  #: files of a job
 MAX_END_BYTES = 4096  #: space reserved for end.json before a job begins
 
 
@@ -68,6 +69,22 @@ def reserve_end(directory: str) -> None:
     """Reserve space for end.json, so that a full disk does not lose the exit code. Raises OSError without space."""
     with opened(_draft(directory, END), os.O_WRONLY | os.O_CREAT) as fd:
         os.posix_fallocate(fd, 0, MAX_END_BYTES)
+
+
+def file_sizes(named: Iterable[tuple[str, str]], directory: str) -> dict[str, float]:
+    """Return the bytes of the first regular files among these, at most `MAX_SIZES`, by their keys.
+
+    Args:
+        named: key and name of each file.
+        directory: for relative names.
+    """
+    found: dict[str, float] = {}
+    for key, name in named:
+        with contextlib.suppress(OSError, ValueError):
+            about = os.stat(os.path.join(directory, name))
+            if stat.S_ISREG(about.st_mode) and len(found) < MAX_SIZES:
+                found[key] = float(about.st_size)
+    return found
 
 
 def write_record(directory: str, name: str, record: dict[str, Any], *, once: bool = False) -> None:

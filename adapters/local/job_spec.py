@@ -34,6 +34,7 @@ class Spec:
         grace_s: Seconds between SIGTERM and SIGKILL.
         cgroups: Directories of the control groups made for this job.
         cores: CPUs of each node; () in the records of versions that did not write them.
+        files: names of usage (see `JobView`), and the words of its command that may name these files.
     """
 
     key: str
@@ -48,11 +49,12 @@ class Spec:
     grace_s: float
     cgroups: tuple[str, ...] = ()
     cores: tuple[tuple[int, ...], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The start of a job (begin.json): its first process and its keeper, each by id and start time."""
+    """The start of a job (begin.json): its first process and its keeper, each by id and start time, and `sizes`."""
 
     pid: int
     start_ticks: int
@@ -60,6 +62,7 @@ class Begin:
     start_time: float
     keeper_pid: int
     keeper_ticks: int
+    sizes: tuple[tuple[str, float], ...] = ()  # names of usage, and bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from .job_files import (
     PACE,
     PROBLEM,
     SPEC,
+    file_sizes,
     opened,
     read_record,
     reserve_end,
@@ -106,6 +107,7 @@ class Keeper:
 
     def begin(self) -> None:
         """Fork the job behind a gate, record its start, open the gate. A job that dies before that never ran."""
+        sizes = file_sizes(self.spec.get("files", ()), str(self.spec.get("directory", "")))
         gate, opener = os.pipe()
         self.launch_pipe, error_pipe = os.pipe()
         os.set_blocking(self.launch_pipe, False)
@@ -123,7 +125,7 @@ class Keeper:
                 file.write(str(self.pid))
         me = os.getpid()
         job = {"pid": self.pid, "start_ticks": self.ticks, "boot_id": self.boot, "start_time": time.time()}
-        keeper = {"keeper_pid": me, "keeper_ticks": start_ticks(me) or 0}
+        keeper = {"keeper_pid": me, "keeper_ticks": start_ticks(me) or 0, "sizes": [*map(list, sizes.items())]}
         self.begun = job | keeper
         write_record(self.directory, BEGIN, self.begun, once=True)
         self.start_time, self.started = time.time(), time.monotonic()
@@ -299,6 +301,8 @@ class Keeper:
         usage = seen if self.adopted else self.usage | seen
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes
+        with contextlib.suppress(ValueError, TypeError):  # as an earlier keeper wrote it
+            usage |= {str(key): float(size) for key, size in self.begun.get("sizes", ())}
         finish_time = self.start_time + (self.finished or time.monotonic()) - self.started
         for _ in range(TRIES):
             if self._restore_directory() and write_end(

@@ -83,7 +83,8 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     about = profile.provenance
     alone = ""
     if about.interval:
-        alone = f"-{percent(1 - about.interval[0])} to +{percent(about.interval[1] - 1)} of what was measured"
+        what = "predicted" if about.source == "predicted" else "measured"
+        alone = f"-{percent(1 - about.interval[0])} to +{percent(about.interval[1] - 1)} of what was {what}"
     facts = {
         "class": str(classed),
         "memory": _size(profile.memory or None),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...formats.command_words import INPUT
 from ...formats.workflow_tasks import default_warning
 from ...profiles.classes import class_fields, classify_on
 from ...profiles.identity import signature
@@ -155,7 +156,8 @@ def measurement_of(
     if view.start_time is None or view.finish_time is None:
         return None
     nodes = max(1, len(view.nodes))
-    usage = {name: value / nodes for name, value in view.usage}
+    inputs = {name.removeprefix(INPUT): value for name, value in view.usage if name.startswith(INPUT)}
+    usage = {name: value / nodes for name, value in view.usage if not name.startswith(INPUT)}
     if "cpu_seconds" not in usage:
         return None
     wall_s = max(view.finish_time - view.start_time, _LEAST_S)
@@ -179,6 +181,7 @@ def measurement_of(
         method="schedstat" if "waiting_seconds" in usage else "rusage",
         strain=held_up,
         sources={"strain": "its control group"} if held_up else {},
+        inputs=inputs or dict(view.job.inputs),
     )
     return counted[view.key].apply_to(found) if view.key in counted else found
 

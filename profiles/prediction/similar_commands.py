@@ -1,24 +1,33 @@
 """The profile of a command that never ran, from runs of the same program with other arguments.
 
-Rule: the answer is the profile of one such command, at the quantile of their isolated times, never a blend. It stays
-within the user's limits, is labelled as predicted, and names its source and its bounds.
+Rule: the runs of commands that differ in numbers and sizes of input files alone say how the need grows with these (see
+`growth`). Without such runs the answer is the profile of one command of that program, at the quantile of their isolated
+times, never a blend. It stays within the user's limits, is labelled as predicted, and names its source and its bounds.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...formats.text import count
 from ...simulate.model.job import Profile, Provenance, ThreadGroup
+from ..estimate import estimate, on_one_machine, undisturbed
+from ..measurement import Measurement
+from .growth import grown
 from .predictors import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name with its variables for threads, and its nodes.
 _EXTENT = re.compile(r"(?: [A-Z_]+=\S*)*(?: on [0-9]+ nodes)?$")
 _LOW, _HIGH = 0.1, 0.9
-#: From those quantiles to the two standard deviations (normal distribution) of an interval.
+#: Power of these quantiles that gives two standard deviations of the logarithm.
 _TO_INTERVAL = 2.0 / 1.2816
+_LEAST_S = 1e-4
+#: An exponent that lies between bounds farther apart is not known; one nearer to 0 is not worth a word.
+_UNKNOWN, _FLAT = 1.0, 0.1
 
 
 def program(name: str) -> str | None:
@@ -33,28 +42,103 @@ def shape(name: str) -> str:
     return _NUMBER.sub("#", name[: len(name) - len(extent)]) + extent
 
 
-def chosen(name: str, relatives: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return what the chosen relatives have in common with the command, and their names, at most `WEIGHTS.latest`.
+def amounts(name: str, inputs: Mapping[str, float]) -> dict[str, float]:
+    """Return what a command is given: the numbers of its name in their order, and the sizes of its input files.
 
     Args:
         name: of the command.
-        relatives: names of commands of the same program, the one that ran last first.
+        inputs: see `Job.inputs`.
     """
-    alike = [other for other in relatives if shape(other) == shape(name)][: WEIGHTS.latest]
-    if len(alike) >= WEIGHTS.enough(QUANTILE):
-        return "program and options", alike
-    others = [other for other in relatives if _extent(other) == _extent(name)][: WEIGHTS.latest]
-    return ("program and options", alike) if len(alike) == len(others) else ("program", others)
+    numbers = _NUMBER.findall(name[: len(name) - len(_extent(name))])
+    given = {f"number {place}": float(number) for place, number in enumerate(numbers, 1)}
+    return given | {f"input {place}": size for place, size in inputs.items()}
+
+
+def grown_profile(
+    name: str, inputs: Mapping[str, float], runs: Sequence[tuple[str, Measurement]], walltime: float | None = None,
+    memory: float = 0.0,
+) -> Profile | None:  # fmt: skip
+    """Return a command's profile from runs of commands of the same shape, None without a successful one.
+
+    It is the profile of the runs that are nearest in what they were given, with more or less work. O(runs) for each
+    combination that `growth` weighs.
+
+    Args:
+        name: of the command.
+        inputs: see `Job.inputs`.
+        runs: with the names of their commands, oldest first.
+        walltime: the user's limit, s; None = none.
+        memory: the user's limit, bytes; 0 = none.
+    """
+    used = undisturbed(on_one_machine([run for _, run in runs]))
+    if not used:
+        return None
+    names = {id(run): other for other, run in runs}
+    given = [amounts(names[id(run)], run.inputs) for run in used]
+    asked = amounts(name, inputs)
+    found = grown(given, [max(run.isolated_s, _LEAST_S) for run in used], asked)
+    near = [_distance(one, asked) for one in given]
+    model = estimate(name, [run for run, away in zip(used, near, strict=True) if away <= min(near)])
+    assert model is not None
+    value, limit = found.value, math.inf if walltime is None else walltime
+    value = min(value, limit)
+    low, high = min(found.low, value) / value, min(found.high, max(limit, value)) / value
+    times = value / model.isolated_time
+    return replace(
+        model,
+        groups=tuple(replace(group, service_demand=group.demand * times) for group in model.groups),
+        memory=min(model.memory, memory) if memory > 0 else model.memory,
+        instructions=model.instructions and model.instructions * times,
+        io_bytes=model.io_bytes and model.io_bytes * times,
+        provenance=replace(
+            model.provenance,
+            source="predicted",
+            runs=len(used),
+            note=_explained(len(used), len({names[id(run)] for run in used}), found.exponents),
+            interval=(low**_TO_INTERVAL, high**_TO_INTERVAL),
+            spread=0.0,  # the interval has it
+            inputs=tuple(inputs.items()),
+        ),
+    )
+
+
+def _distance(given: Mapping[str, float], asked: Mapping[str, float]) -> float:
+    """Return how far apart two commands are in what they are given, as the sum of logarithms of ratios."""
+    both = given.keys() & asked.keys()
+    return sum(abs(math.log((1.0 + abs(given[each])) / (1.0 + abs(asked[each])))) for each in both)
+
+
+def _explained(runs: int, commands: int, exponents: Mapping[str, tuple[float, float]]) -> str:
+    """Return in words what a prediction rests on."""
+    of = "of this command" if commands == 1 and not exponents else "with other numbers or input sizes"
+    words = f"from {count(runs, 'run')} {of}"
+    for name, (low, high) in exponents.items():
+        which = f"number {name.split()[1]}" if name.startswith("number") else f"the size of word {name.split()[1]}"
+        if high - low > _UNKNOWN:
+            words += f"; how it grows with {which} is not known yet"
+        elif abs(low + high) / 2 >= _FLAT:
+            words += f"; grows with {which} to the power of {(low + high) / 2:.2g}"
+    return words
+
+
+def relatives(name: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the commands of the same shape; without such, others of the program; at most `WEIGHTS.latest`.
+
+    Args:
+        name: of the command.
+        others: names of commands of the same program, the one that ran last first.
+    """
+    alike = [other for other in others if shape(other) == shape(name)][: WEIGHTS.latest]
+    return alike, [] if alike else [other for other in others if _extent(other) == _extent(name)][: WEIGHTS.latest]
 
 
 def predicted(
-    name: str, common: str, profiles: Sequence[Profile], walltime: float | None = None, memory: float = 0.0
+    name: str, profiles: Sequence[Profile], walltime: float | None = None, memory: float = 0.0
 ) -> Profile | None:
-    """Return a command's profile from those of its relatives, None without any.
+    """Return a command's profile from those of other commands of its program, None without any.
 
     Args:
         name: of the command.
-        common: what they have in common with it, in words.
         profiles: the one that ran last first; those of other node types than its are ignored.
         walltime: the user's limit, s; None = none.
         memory: the user's limit, bytes; 0 = none.
@@ -66,7 +150,7 @@ def predicted(
     middle, low, high = WEIGHTS.quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
     most = WEIGHTS.quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
-    interval = max(0.0, 1.0 - _TO_INTERVAL * (1.0 - low / middle)), 1.0 + _TO_INTERVAL * (high / middle - 1.0)
+    interval = (low / middle) ** _TO_INTERVAL, (high / middle) ** _TO_INTERVAL
     dates = [one.provenance.date for one in used if one.provenance.date]
     commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
     return replace(
@@ -79,7 +163,7 @@ def predicted(
             max(dates, default=None),
             sum(one.provenance.runs for one in used),
             model.provenance.node_type,
-            f"from {commands} of the same {common}; isolated run times {low:.4g} to {high:.4g} s",
+            f"from {commands} of the same program; isolated run times {low:.4g} to {high:.4g} s",
             interval if len(used) > 1 else None,
             model.provenance.spread or 0.0,
         ),

@@ -101,11 +101,12 @@ class Provenance:
     runs: int = 0  # number of measured runs
     node_type: str | None = None  # node type of the measurement
     note: str = ""  # a remark for people
-    #: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations either way. The
-    #: error is the same for all runs. None = unknown.
+    #: (low, high) relative bounds of the service demand, low <= 1 <= high: two standard deviations of its logarithm
+    #: either way. The error is the same for all runs. None = unknown.
     interval: tuple[float, float] | None = None
     spread: float | None = None  # standard deviation of the isolated time between runs, relative to it; None = unknown
     strain: tuple[tuple[str, float], ...] = ()  # what slowed the measured runs, as (fact, value); no model uses it
+    inputs: tuple[tuple[str, float], ...] = ()  # bytes of the input files of the measured runs, see `Job.inputs`
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ class Job:
         known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
             unknown.
         owner: uid of its user in the resource manager; None = whoever runs us.
+        inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
     """
 
     id: str
@@ -185,6 +187,7 @@ class Job:
     apart: str = ""
     known_as: str = ""
     owner: int | None = None
+    inputs: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class JobView:
     finish_time: float | None = None
     exit_code: int | None = None  # exit code of its process; None while unknown
     signal: int | None = None  # the signal that ended it, if any
-    #: Measured usage (empty until known): cpu_seconds, memory_bytes, threads, ...
+    #: Measured usage (empty until known): cpu_seconds, memory_bytes, threads, ..., and bytes of its input files as
+    #: `input:PLACE`, see `Job.inputs`.
     usage: tuple[tuple[str, float], ...] = ()
     reason: str = ""  # one sentence, if state, code and signal do not explain it
     #: It is known here, never began, and nothing is about to start it: another Start under its key does.

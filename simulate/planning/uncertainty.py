@@ -96,7 +96,7 @@ def _scales(
     rows = {key: row for row, key in enumerate(known)}
     of_job = [rows[id(simulation.workflow.jobs[i].profile)] for i in drawn.tolist()]
     low, high = (np.array([found[side] for found in known.values()])[:, None] for side in (0, 1))
-    profile = 1.0 + normal / _WIDE * np.where(normal < 0.0, 1.0 - low, high - 1.0)
+    profile = np.where(normal < 0.0, np.maximum(low, LEAST), high) ** np.abs(normal / _WIDE)
     run = np.array([found[2] for found in known.values()])
     scales = np.ones((len(shares), len(simulation.workflow.jobs)))
     both = stream.permuted(profile, axis=1)[of_job] * stream.permuted(run[of_job], axis=1)

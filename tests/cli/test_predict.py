@@ -73,7 +73,7 @@ def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     capfd.readouterr()
     assert main(["predict", "command", "/bin/echo", "3"]) == 0
     out = " ".join(capfd.readouterr().out.split())
-    assert "source: predicted" in out and "from 1 command of the same program and options" in out
+    assert "source: predicted" in out and "from 1 run with other numbers" in out
     assert main(["predict", "command", "--json", "/bin/echo", "3"]) == 0
     assert json.loads(capfd.readouterr().out)["profiles"]["cmd: echo 3"]["source"] == "predicted"
     for wrong in ("soon", "0", "nan", "inf"):

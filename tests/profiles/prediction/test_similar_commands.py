@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.prediction.predictors import WEIGHTS
-from pilotfish.profiles.prediction.similar_commands import chosen, predicted, program, shape
+from pilotfish.profiles.prediction.similar_commands import amounts, predicted, program, relatives, shape
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
 
@@ -42,37 +42,41 @@ def test_shapes_ignore_numbers_except_threads_and_nodes():
     assert program("cmd:") is None
 
 
-def test_commands_with_the_same_options_are_preferred():
+def test_commands_of_the_same_shape_come_first():
     alike = [f"cmd: a -n {n}" for n in range(3)]
     others = ["cmd: a --index", "cmd: a -n 3 on 2 nodes"]
-    assert chosen("cmd: a -n 9", [*others, *alike]) == ("program and options", alike)
-    assert chosen("cmd: a -n 9", [*others, *alike[:1]]) == ("program", [others[0], alike[0]])
-    assert chosen("cmd: a -n 9", alike[:1]) == ("program and options", alike[:1])
-    assert chosen("cmd: a -n 9", [others[1]])[1] == []
-    assert len(chosen("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[1]) == WEIGHTS.latest
+    assert relatives("cmd: a -n 9", [*others, *alike]) == (alike, [])
+    assert relatives("cmd: a --fast", [*others, *alike[:1]]) == ([], [others[0], alike[0]])
+    assert relatives("cmd: a --fast", [others[1]]) == ([], [])
+    assert len(relatives("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[0]) == WEIGHTS.latest
 
 
-@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e6))
+def test_a_command_is_given_its_numbers_and_its_inputs():
+    given_ = amounts("cmd: gen.py 2000000 1.5 bs=4k *.txt OMP_NUM_THREADS=4 on 2 nodes", {"5": 7.0})
+    assert given_ == {"number 1": 2e6, "number 2": 1.5, "number 3": 4.0, "input 5": 7.0}
+
+
+@drawn(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30), st.floats(0.1, 1e6))
 def test_the_prediction_is_one_profile_within_the_walltime(demands, walltime):
     profiles = [profile(demand) for demand in demands]
-    free, limited = predicted("x", "program", profiles), predicted("x", "program", profiles, walltime)
+    free, limited = predicted("x", profiles), predicted("x", profiles, walltime)
     assert free.groups in [one.groups for one in profiles]
     assert limited.isolated_time == pytest.approx(min(free.isolated_time, walltime))
     assert limited.threads == free.threads
 
 
 def test_the_prediction_names_its_source():
-    found = predicted("x", "program", [profile(1.0, 5e9), profile(3.0, 1e9), profile(2.0, 2e9)], memory=4e9)
+    found = predicted("x", [profile(1.0, 5e9), profile(3.0, 1e9), profile(2.0, 2e9)], memory=4e9)
     about = found.provenance
     assert (about.source, about.date, about.runs) == ("predicted", "2026-01-01", 6)
     assert about.note == "from 3 commands of the same program; isolated run times 2 to 6 s"
     assert (found.name, found.memory) == ("x", 4e9)
-    assert predicted("x", "program", [profile(1.0), profile(1.0, 3e9), profile(1.0)]).memory == 3e9
-    assert predicted("x", "program", []) is None
+    assert predicted("x", [profile(1.0), profile(1.0, 3e9), profile(1.0)]).memory == 3e9
+    assert predicted("x", []) is None
 
 
 def test_only_profiles_of_the_latest_node_type_count():
-    found = predicted("x", "program", [profile(1.0, measured_on="new"), profile(9.0, measured_on="old")])
+    found = predicted("x", [profile(1.0, measured_on="new"), profile(9.0, measured_on="old")])
     assert (found.groups[0].demand, found.measured_on) == (1.0, "new")
 
 
@@ -82,10 +86,13 @@ def test_the_store_predicts_only_unknown_commands(store):
         store.record_jobs([(with_number(number), run(demand))])
     assert store.expected(with_number(2)).provenance.source == "measured"
     unseen = store.expected(COMMAND)
-    assert unseen.provenance.source == "predicted"
-    assert 2.0 <= unseen.groups[0].demand <= 4.0
+    about = unseen.provenance
+    assert (about.source, about.runs) == ("predicted", 4)
+    assert about.note == "from 4 runs with other numbers or input sizes; grows with number 1 to the power of 1"
+    assert unseen.groups[0].demand == pytest.approx(8.0, rel=0.1)
     assert store.for_job(COMMAND) is None
-    assert store.expected(replace(COMMAND, walltime=1.0)).isolated_time == pytest.approx(1.0)
+    limited = store.expected(replace(COMMAND, walltime=1.0))
+    assert limited.isolated_time == pytest.approx(1.0) and limited.provenance.interval[1] == 1.0
     for other in (("./align.shx",), ("./alig",), ("./other", "align.sh"), ("",)):
         assert store.expected(replace(COMMAND, command=other)) is None
     assert store.expected(replace(COMMAND, command=None)) is None
@@ -94,5 +101,56 @@ def test_the_store_predicts_only_unknown_commands(store):
 def test_failed_runs_predict_nothing_and_new_runs_count(store):
     store.record_jobs([(with_number(1), run(1.0, exit_code=1))])
     assert store.expected(COMMAND) is None
-    ProfileStore(store.path).record_jobs([(with_number(2), run(7.0))])
+    ProfileStore(store.path).record_jobs([(with_number(8), run(7.0))])
     assert store.expected(COMMAND).groups[0].demand == 7.0
+
+
+def test_another_program_with_other_options_predicts_a_whole_profile(store):
+    store.record_jobs([(replace(COMMAND, command=("./align.sh", "--index")), run(5.0))])
+    found = store.expected(COMMAND)
+    assert found.groups[0].demand == 5.0 and found.provenance.note.startswith("from 1 command of the same program")
+
+
+def given(size, *command, directory=None):
+    """A job whose last word is a file of this size."""
+    return Job("job", DEFAULT_PROFILE, command=command, directory=directory, inputs=((str(len(command) - 1), size),))
+
+
+def test_a_large_number_is_an_amount_and_not_an_identifier(store):
+    """`gen.py 100000` and `gen.py 2000000` were one command, and the last three runs said 0.157 s -32 to +1 %."""
+    for number, took in ((100_000, 0.16), (800_000, 1.2), (1_600_000, 2.5)):
+        job = Job("job", DEFAULT_PROFILE, command=("./gen.py", str(number), "1", "x.txt"))
+        store.record_jobs([(job, run(took))])
+    found = store.expected(Job("job", DEFAULT_PROFILE, command=("./gen.py", "2000000", "1", "x.txt")))
+    assert found.provenance.source == "predicted"
+    assert found.isolated_time == pytest.approx(3.1 / 0.9, rel=0.15)
+
+
+def test_a_small_file_does_not_need_what_a_large_one_needed(store):
+    """`gzip small.txt` of 292 bytes was predicted with the 25 s of a file of 54 MB."""
+    store.record_jobs([(COMMAND, run(1.0)), (given(0.0, "gzip", "x.txt"), run(25.0, inputs={"1": 54e6}))])
+    assert store.expected(given(54.1e6, "gzip", "y.txt")).provenance.source == "measured"
+    small = store.expected(given(292.0, "gzip", "small.txt"))
+    low, _ = small.provenance.interval
+    assert small.provenance.source == "predicted" and small.isolated_time < 1.0 and low < 0.1
+    unknown = store.expected(Job("job", DEFAULT_PROFILE, command=("gzip", "later.txt")))
+    assert unknown.provenance.source == "predicted", "nothing is known of a file that is not there yet"
+
+
+def test_one_sleep_says_little_of_a_longer_one(store):
+    """`sleep 100` was predicted with 1.001 s +- 0 %."""
+    store.record_jobs([(Job("job", DEFAULT_PROFILE, command=("sleep", "1")), run(1.0))])
+    found = store.expected(Job("job", DEFAULT_PROFILE, command=("sleep", "100")))
+    low, high = found.provenance.interval
+    assert found.isolated_time * low <= 1.0 / 0.9 * 1.01 and found.isolated_time * high >= 100.0
+
+
+def test_what_is_measured_is_that_of_inputs_of_the_same_size(store):
+    for size, took in ((1e6, 1.0), (8e6, 8.0), (1e6, 1.1), (8e6, 8.2)):
+        store.record_jobs([(given(0.0, "sort", "x.txt"), run(took, inputs={"1": size, "9": 5.0}))])
+    for size, took in ((1e6, 1.05), (8e6, 8.1)):
+        found = store.expected(given(size, "sort", "x.txt"))
+        assert found.provenance.source == "measured" and found.provenance.runs == 2
+        assert found.groups[0].demand == pytest.approx(took)
+    between = store.expected(given(4e6, "sort", "x.txt"))
+    assert between.provenance.source == "predicted" and between.groups[0].demand == pytest.approx(4.1, rel=0.1)
