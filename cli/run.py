@@ -12,11 +12,13 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 from ..daemon.paths import state_dir as state_directory
+from ..formats.text import percent
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Runs whose output is kept in the state directory.
 KEPT_RUNS = 20
+#: Share of the CPUs' time that is left by others, from which on they are ignored.
+LITTLE_LOAD = 0.95
 
 
 def run(
@@ -81,7 +85,7 @@ def run(
     working_directory()
     site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
     load_simulator()
-    plan = request.plan(flow, site)
+    plan = request.plan(flow, _with_load_of_others(site))
     warn(*flow.warnings, *plan.warnings)
     name, runs = _run_id(flow.name), state_directory() / "runs"
     home = (state_dir or runs / name).absolute()
@@ -102,6 +106,22 @@ def run(
     if state_dir is None:
         _remove_old(runs)
     return 128 + ended_by if ended_by else outcome.exit_code
+
+
+def _with_load_of_others(site: Cluster) -> Cluster:
+    """Return the nodes with the speed that other processes leave of them; say what that is, if it is less."""
+    from ..profiles.probes.obtainable_time import busy_shares, obtainable
+
+    busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
+    left = obtainable(busy)
+    shares = [sum(left.get(cpu, 1.0) for cpu in node.cpus) / max(len(node.cpus), 1) for node in site.nodes]
+    mean = sum(shares) / len(shares)
+    if mean > LITTLE_LOAD or not busy:
+        return site
+    taken = percent(sum(busy.values()) / len(busy))
+    note(f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now")
+    nodes = zip(site.nodes, shares, strict=True)
+    return replace(site, nodes=tuple(replace(node, type=node.type.at_pace(round(share, 2))) for node, share in nodes))
 
 
 def _remove_old(runs: Path) -> None:

@@ -273,9 +273,9 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
 
 def busy_hint(outcome: RunOutcome, others: float) -> str:
     """Return why forecasts missed if other processes used the share `others` of the CPUs' time, else ""."""
-    if (outcome.makespan_error or 0.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
+    if abs(outcome.makespan_error or 0.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
-    return f"other processes used {percent(others)} of these CPUs' time: forecasts assume that the CPUs are free"
+    return f"other processes used {percent(others)} of these CPUs' time: forecasts count on what they left at the start"
 
 
 def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[str]:

@@ -29,13 +29,13 @@ NEW_JOB["scale"], NEW_JOB["walltime"] = 1.0, math.inf
 
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
-    """Return one sentence for each profile that is used on another type than it was measured on."""
-    notes = []
+    """Return one sentence for each profile that is used on another type than it was measured on, variants aside."""
+    notes, kinds = [], dict.fromkeys(kind.nominal for kind in cluster.types)
     for profile in profiles:
         origin, where = measured_type(profile, cluster), f"profile {profile.name or '(inline)'}: measured on"
         if origin is None:
             notes.append(f"{where} {profile.measured_on!r}, which this cluster does not have: not scaled")
-        elif others := [kind.name for kind in cluster.types if kind.relative_speed != origin.relative_speed]:
+        elif others := [kind.name for kind in kinds if kind.relative_speed != origin.relative_speed]:
             notes.append(f"{where} {origin.name}, scaled to {', '.join(others)} by speed")
     return notes
 

@@ -195,7 +195,7 @@ def test_errors_of_any_size_are_readable(actual, shown):
 def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     late, good = outcome({}), outcome({"finish_time": 10.0})
     assert busy_hint(late, 0.48) == (
-        "other processes used 48 % of these CPUs' time: forecasts assume that the CPUs are free"
+        "other processes used 48 % of these CPUs' time: forecasts count on what they left at the start"
     )
     assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
     assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""

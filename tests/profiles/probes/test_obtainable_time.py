@@ -1,0 +1,54 @@
+"""What a process gets of busy CPUs: real processes that compute next to it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pilotfish.profiles.probes.obtainable_time import BUSY, busy_shares, obtainable
+
+CPU = min(os.sched_getaffinity(0))
+SPIN = f"import os; os.sched_setaffinity(0, {{{CPU}}}); print(flush=True)\nwhile True: pass"
+
+
+@contextmanager
+def others(number: int, *prefix: str) -> Iterator[None]:
+    """Processes that want all of one CPU."""
+    running = [subprocess.Popen([*prefix, sys.executable, "-ISc", SPIN], stdout=subprocess.PIPE) for _ in range(number)]
+    try:
+        for one in running:
+            assert one.stdout and one.stdout.readline()
+        yield
+    finally:
+        for one in running:
+            one.kill()
+            one.communicate()
+
+
+pytestmark = pytest.mark.xdist_group("machine")
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_busy_cpu_is_shared_with_those_that_compute(number: int) -> None:
+    with others(number):
+        busy = busy_shares({CPU})
+        assert busy[CPU] > 0.8
+        assert obtainable(busy)[CPU] < 1.2 / (number + 1) + 0.05
+
+
+def test_nice_processes_leave_more_than_others() -> None:
+    with others(3, "nice", "-n", "15"):
+        nice = obtainable({CPU: 1.0})[CPU]
+    with others(3):
+        assert obtainable({CPU: 1.0})[CPU] < nice
+
+
+def test_a_free_cpu_is_not_tried_and_an_absent_one_is_not_there() -> None:
+    assert obtainable({CPU: BUSY / 2}, seconds=1e9) == {CPU: 1.0}
+    assert busy_shares({10**6}) == {}
+    assert obtainable({10**6: 1.0}, seconds=0.01) == {10**6: 1.0}
