@@ -90,9 +90,9 @@ class DaemonClient:
 
         refuse_trace(path)
         flow = with_input_sizes(read_workflow(path, Profiles(store)))
-        warn(*flow.warnings)
         text, directory = encode(flow), str(working_directory())
         reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        warn(*reply.get("warnings", ()))  # of the service, which knows profiles that its user's own store does not
         return str(reply["id"])
 
     def status(self, workflow: str | None) -> dict[str, Any]:

@@ -106,7 +106,9 @@ class Requests:
         self._journal.submit(submission, key)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
         log.info("accepted %s with %s from %s", submission.id, count(len(workflow.jobs), "job"), peer)
-        return {"id": submission.id, "jobs": len(workflow.jobs), "again": False}
+        return {
+            "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
+        }  # fmt: skip
 
     def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         if request.get("workflow") is not None:
@@ -169,6 +171,7 @@ class Requests:
             "owner": None if submission.owner is None else user_name(submission.owner),
             "submit_time": submission.submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
+            "time": self._tracker.now,
             "waits": self._tracker.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
             "story": self._journal.records(entry.key),
         }

@@ -25,7 +25,7 @@ from .report.job_log import JobLog
 from .state.ended_jobs import EndedJobs
 from .state.handed_over import take_in
 from .state.journal import Journal, Unsaved
-from .state.queue import Entry, Event, Forecast, Queue, Submission, busy
+from .state.queue import Entry, Event, Forecast, Outlook, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
 from .trigger import Trigger
 
@@ -206,6 +206,7 @@ class JobTracker:
             entry = self.queue.find(planned.id)
             if entry and not entry.state.ended:
                 entry.expected = snapshot.time + planned.finish_time
+                entry.outlook = Outlook(planned, snapshot.time) if entry.waiting else None
                 if entry.promised is None:
                     entry.promised = entry.expected
                     self.queue.dirty[entry.key] = entry

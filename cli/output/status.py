@@ -36,9 +36,9 @@ from .tables import failure, known_to, magnitude, signed
 from .text import Column, Screen, class_lines, hanging, numbers
 
 _COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
-            *numbers("FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
-#: The column that is left out if no job has a prediction interval.
-_KNOWN_TO = 4
+            *numbers("STARTS IN", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
+#: The columns that are left out if they are empty.
+_OPTIONAL = ("STARTS IN", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
@@ -99,7 +99,7 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
         screen.put(Text(f"set aside: {reason}"))
     if jobs:
         rows = [_row(job, now) for job in jobs]
-        shown = [i for i in range(len(_COLUMNS)) if i != _KNOWN_TO or any(row[i] for row in rows)]
+        shown = [i for i, one in enumerate(_COLUMNS) if one.heading not in _OPTIONAL or any(row[i] for row in rows)]
         screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
         if more := total - len(workflow["jobs"]):
@@ -109,15 +109,27 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     forecast, actual, within = job["forecast_run_time"], _run_time(job, now), job.get("forecast_run_within")
     so_far = " so far" if job["finish_time"] is None else ""
+    plan, nodes = job.get("plan"), job["nodes"]
+    running = job["finish_time"] is None and job["start_time"] is not None
+    ends = plan["finish_time"] if plan is not None else job["forecast_finish_time"] if running else None
+    if plan is not None:
+        forecast, nodes = plan["run_time"], nodes or plan["nodes"]
     return (
         job["id"],
         _state(job),
-        fold(job["nodes"]) if job["nodes"] else "",
+        fold(nodes) if nodes else "",
+        "" if plan is None else seconds(max(0.0, plan["start_time"] - now)),
+        "" if ends is None else seconds(max(0.0, ends - now)),
         "" if forecast is None else seconds(forecast),
-        "" if within is None else known_to(within, forecast),
+        _known_to(within, forecast) if plan is None else _known_to(plan["finish_within"], plan["finish_time"], now),
         "" if actual is None else seconds(actual) + so_far,
         _error(job, actual),
     )
+
+
+def _known_to(within: Sequence[float] | None, forecast: float, now: float = 0.0) -> str:
+    """Return how well a forecast is known, relative to the time until then."""
+    return "" if within is None else known_to((max(0.0, within[0] - now), max(0.0, within[1] - now)), forecast - now)
 
 
 def _state(job: dict[str, Any]) -> str:
@@ -143,6 +155,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    lines += _plan_lines(job.get("plan"), reply.get("time", begin))
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
         lines.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
@@ -165,6 +178,20 @@ def show_job_log(reply: dict[str, Any]) -> None:
     for name in ("stdout", "stderr"):  # not wrapped: a path is meant to be copied
         if job[name]:
             show(f"  {name:<{margin - 2}}{job[name]}")
+
+
+def _plan_lines(plan: dict[str, Any] | None, now: float) -> list[tuple[str, str]]:
+    """Return where and when a waiting job is planned to run, and the next best nodes."""
+    if plan is None:
+        return []
+    start, end = (seconds(max(0.0, plan[name] - now)) for name in ("start_time", "finish_time"))
+    text = f"starts in {start} on {fold(plan['nodes'])}, ends in {end}"
+    if within := plan["finish_within"]:
+        low, high = (seconds(max(0.0, bound - now)) for bound in within)
+        text += f" ({percent(LEVEL)} between {low} and {high})"
+    best = plan["next_best"]
+    cost = "" if best is None else "would never fit" if best["cost_s"] is None else f"{best['cost_s']:+.3g} s"
+    return [("planned", text), ("next best", f"{fold(best['nodes'])}, {cost}" if best else "")]
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:

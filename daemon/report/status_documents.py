@@ -106,6 +106,7 @@ class Documents:
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_run_within": list(within) if within else None,
             "forecast_finish_time": entry.expected,
+            "plan": entry.outlook.to_dict() if entry.outlook and entry.waiting else None,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
             "profile": profile_of(entry.job),
             "profile_source": entry.job.profile.provenance.source,

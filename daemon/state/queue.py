@@ -9,10 +9,11 @@ clock.
 from __future__ import annotations
 
 import dataclasses
+import math
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...formats.hostlist import with_cores
 from ...simulate.model.capacity import memory_need
@@ -66,6 +67,27 @@ class Forecast:
         return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a plan says of a waiting job; `time` is when the plan begins, epoch seconds."""
+
+    planned: PlannedJob
+    time: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
+        planned, within, why = self.planned, self.planned.within, self.planned.why
+        cost_s = why.cost_s if why and math.isfinite(why.cost_s) else None  # None: it would never fit there
+        return {
+            "nodes": list(planned.nodes),
+            "start_time": self.time + planned.start_time,
+            "finish_time": self.time + planned.finish_time,
+            "finish_within": [self.time + within.earliest, self.time + within.latest] if within else None,
+            "run_time": planned.finish_time - planned.start_time,
+            "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,
+        }
+
+
 def shape_of(job: Job) -> Shape:
     """Return what decides where a job fits: nodes, threads, bytes and allowed nodes."""
     return job.nodes, job.profile.threads, memory_need(job), job.allowed
@@ -76,7 +98,7 @@ class Entry:
     """A job in the queue.
 
     `key` is its name in the resource manager; `shape` decides where it fits; `planned` is the job for the planner, as
-    it was made last.
+    it was made last; `outlook` is what the latest plan says of it while it waits, not kept over a restart.
 
     Args:
         position: in its workflow, from 0.
@@ -123,6 +145,7 @@ class Entry:
     key: str = field(init=False)
     shape: Shape = field(init=False)
     planned: Job | None = field(init=False, default=None)
+    outlook: Outlook | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.key = f"{self.workflow}/{self.job.id}"

@@ -31,6 +31,11 @@ def test_submit_run_and_status(asked, kit):
     assert workflow["state"] == "running" and workflow["exit_code"] is None
     first, second = workflow["jobs"]
     assert (first["state"], second["state"]) == ("running", "pending")
+    assert first["plan"] is None
+    plan, now = second["plan"], ask("status")["time"]
+    assert plan["start_time"] > now, "as the plan of the bench has it"
+    assert plan["finish_time"] == pytest.approx(plan["start_time"] + plan["run_time"]) and len(plan["nodes"]) == 1
+    assert ask("explain", job="b")["job"]["plan"] == plan
     assert first["forecast_run_time"] == pytest.approx(10.0)
     assert (first["profile"], first["class"]) == ("cmd: true (given)", None)
     assert "bandwidth is not known" in first["class_why"]

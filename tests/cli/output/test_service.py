@@ -52,6 +52,35 @@ def test_only_a_job_that_completed_has_an_error(shown):
     assert now.endswith("60.00 s so far")
 
 
+PLAN = {"nodes": ["b"], "start_time": 130.0, "finish_time": 160.0, "finish_within": [150.0, 190.0], "run_time": 30.0}
+
+
+def test_a_waiting_job_shows_where_and_when_it_is_planned(shown):
+    jobs = [job("now", "running", **RUNS, forecast_finish_time=110.0), job("next", plan=PLAN | {"next_best": None})]
+    head, now, later = shown(status(flow(1, *jobs)))[-3:]
+    assert "STARTS IN  ENDS IN  FORECAST" in head
+    assert now.split()[:5] == ["now", "running", "a", "10.00", "s"]
+    assert later.split() == [
+        "next", "pending", "b", "30.00", "s", "60.00", "s", "30.00", "s", "-17", "+50", "%",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("best", "says"),
+    [
+        ({"nodes": ["a"], "cost_s": 2.5}, "a, +2.5 s"),
+        ({"nodes": ["a"], "cost_s": None}, "a, would never fit"),
+        (None, None),
+    ],
+)
+def test_explain_says_where_a_waiting_job_would_go_and_what_is_next_best(capsys, best, says):
+    waiting = job("next", plan=PLAN | {"next_best": best})
+    show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": ["now"], "waits": "", "story": []})
+    out = " ".join(capsys.readouterr().out.split())
+    assert "planned starts in 30.00 s on b, ends in 60.00 s (80 % between 50.00 s and 90.00 s)" in out
+    assert f"next best {says}" in out if says else "next best" not in out
+
+
 def test_a_long_list_is_cut_and_says_so(shown):
     many = flow(1, *(job(f"j{i}") for i in range(500)), job("fails", "failed"), job("runs", "running", **RUNS))
     ended = [flow(i, job("x", "completed"), state="completed", finish_time=9.0) for i in range(2, 7)]
