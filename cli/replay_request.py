@@ -30,7 +30,7 @@ from ..simulate.queue_policies.policy_specs import (
 )
 from ..simulate.replay.known_run_times import ALLOWED as KNOWN
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
-from ..simulate.replay.replay import LARGEST, takes_time
+from ..simulate.replay.replay import LARGEST, has_python_form, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
@@ -179,7 +179,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
     else:
-        in_python = isinstance(request.policy.policy, Conservative) and (predicted or bool(request.decision_time))
+        in_python = has_python_form(request.policy.policy) and (predicted or bool(request.decision_time))
         load_replay([None if in_python else request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):

@@ -90,18 +90,24 @@ def _check_interval(workload: Workload, key: str, every: float, lasts: float) ->
         raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
 
 
-def require_powers(policy: Saving, powers: Powers | MixedPowers | None) -> Powers:
-    """Return the power of each resource. Raises ConfigError if it lacks what the policy needs."""
+def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
+    """Return the power of each resource. Raises ConfigError if it is not known, or if resources differ."""
     if powers is None:
         known = "a cluster file with power, or --procs"
         raise ConfigError("policy", "", "the power of this machine is not known", known)
     if isinstance(powers, MixedPowers):
         problem = "the resources of this machine differ in power, and this policy needs equal ones"
         raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
-    if (policy.shutdown or policy.keeper) and powers.off is None:
+    return powers
+
+
+def require_powers(policy: Saving, powers: Powers | MixedPowers | None) -> Powers:
+    """Return the power of each resource. Raises ConfigError if it lacks what the policy needs."""
+    found = equal_powers(powers)
+    if (policy.shutdown or policy.keeper) and found.off is None:
         problem = "the power of this machine when it is off or being switched is not known"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
-    return powers
+    return found
 
 
 def _set_powers(world: PowerTables, policy: Saving, powers: Powers) -> None:

@@ -148,8 +148,11 @@ class _Jobs(NodePolicyCalls):
 
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
-        jobs_remain = self.waiting or self.running or self.arrived < len(self.world.arrivals)
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
+
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to come."""
+        return bool(self.waiting or self.running or self.arrived < len(self.world.arrivals))
 
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
