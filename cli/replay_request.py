@@ -21,7 +21,6 @@ from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
     Conservative,
     OnNodes,
-    Saving,
     is_python_policy,
     needs_nodes,
     parse,
@@ -111,9 +110,9 @@ class ReplayRequest:
         if self.cluster is None or self.resource == "node":
             raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
         policy = self.policy.policy
-        if isinstance(policy, Saving) or (isinstance(policy, Conservative) and policy.allocation != "basic"):
+        if isinstance(policy, Conservative) and policy.allocation != "basic":
             allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
-            why = "it chooses numbered resources" if isinstance(policy, Conservative) else "nodes are always on"
+            why = "it chooses numbered resources"
             raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 

@@ -20,9 +20,10 @@ import numpy as np
 
 from ..kernels.queue import tables
 from ..kernels.queue.power.tables import TO_IDLE, TO_OFF
-from ..model.intervals import FreeResources, Interval, common, count_of, lowest, without
+from ..model.intervals import FreeResources, Interval, common, count_of, lowest, merge_intervals, without
 from ..model.machine import Powers
 from ..queue_policies.interface import Job, MachineStates, Running, Start, Switch, Switching, View
+from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_calls import PolicyCalls
 from .networked_jobs import NetworkedJobs
 from .predicted_jobs import PredictedJobs
@@ -206,8 +207,9 @@ class Powered(PolicyCalls):
 
     def switch(self, decision: Switch) -> None:
         """Switch machines on or off. Raises PolicyError."""
-        if self.powers.off is None:
-            raise self.error("", "it switches machines", "a machine whose power when off is known, and the switching")
+        if self.powers.off is None or (self.powers.together > 1 and not self.snapshot.machine.nodes):
+            allowed = "machines whose power when off is known; nodes as resources, or cores of nodes that jobs share"
+            raise self.error("", "it switches machines", allowed)
         wanted, on, now = self.valid_intervals("", decision.resources), bool(decision.on), self.now
         if without(self.machines_of(wanted), wanted):
             raise self.error("", f"it switches the resources {wanted!r:.60}", "whole nodes")
@@ -237,6 +239,30 @@ class Powered(PolicyCalls):
         for number, (time, many) in self.taken.items():
             taken[number], booted[number] = time, many
         return replace(done, taken_time=taken, booted=booted, changes=np.array(self.changes, CHANGE))
+
+
+class PoweredNodes(Powered, NodePolicyCalls):
+    """What states of nodes add to a world of nodes."""
+
+    def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
+        """Return the cores of all nodes that have some of these."""
+        whole = merge_intervals({self.nodes[node] for node in self.nodes_with(resources)})
+        assert not isinstance(whole, int), "nodes are different resources"
+        return whole
+
+    def hold(self, resources: Iterable[Interval], *, free: bool) -> None:
+        """Note that whole nodes became free, or no longer are."""
+        for node in self.nodes_with(resources):
+            self.room.cores[node] = self.empty[node] if free else 0
+
+    def place(self, job: Job, decision: Start) -> Start:
+        """Return a start without places on nodes, such that nodes that are on come first."""
+        if decision.nodes is not None:
+            return decision
+        off = np.zeros(len(self.nodes), bool)
+        off[self.nodes_with(self.off.intervals)] = True
+        found = self.room.where(job, without=self.kept_free, rank=off)
+        return decision if found is None else replace(decision, nodes=found)
 
 
 class PoweredJobs(Powered, RigidJobs):

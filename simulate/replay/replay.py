@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeGuard
 
 import numpy as np
 
@@ -98,7 +98,9 @@ def replay(
             raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
     timed = takes_time(policy, decision_time)
     if timed and has_python_form(policy) and (predictions is not None or decision_time):
-        policy = python_form(cast("Conservative | Saving", policy), workload, powers, seed)
+        queue_tables.check_walltimes(workload, policy)
+        window = power_tables.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
+        policy = uncompiled(policy, seed, window=window)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
@@ -144,31 +146,9 @@ def replay(
     )  # fmt: skip
 
 
-def has_python_form(policy: object) -> bool:
+def has_python_form(policy: object) -> TypeGuard[Conservative | Saving]:
     """Return whether a policy is replayed by its Python form if run times are predicted, or decisions take time."""
     return isinstance(policy, Conservative | Saving)
-
-
-def python_form(
-    policy: Easy | Strict | Conservative | Saving, workload: Workload, powers: Powers | MixedPowers | None, seed: int
-) -> QueuePolicy:
-    """Return a new object that decides as a compiled policy does.
-
-    Args:
-        policy: the policy.
-        workload: the jobs that it will decide about.
-        powers: power of the resources.
-        seed: of the random order.
-
-    Raises:
-        ConfigError: the policy cannot schedule these jobs, or not with this power.
-    """
-    queue_tables.check_walltimes(workload, policy)
-    if not isinstance(policy, Saving):
-        return uncompiled(policy, seed)
-    power_tables.check_decision_count(workload, policy)
-    power_tables.require_powers(policy, powers)
-    return uncompiled(policy, seed, window=policy.limit.window(workload) if policy.limit else None)
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:
