@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from .simulate.planning.mapping_policies import choosing
     from .simulate.planning.planner import plan
     from .simulate.planning.simulation import Outcome, Simulation
-    from .simulate.queue_policies.interface import Decision, Forecast, QueuePolicy, Reject, Running, Start, Wake
+    from .simulate.queue_policies.interface import (
+        Decision,
+        Forecast,
+        MachineStates,
+        QueuePolicy,
+        Reject,
+        Running,
+        Start,
+        Switch,
+        Switching,
+        Wake,
+    )
     from .simulate.queue_policies.interface import Job as QueuedJob
     from .simulate.queue_policies.interface import Snapshot as QueueView
     from .simulate.queue_policies.policy_specs import parse as parse_policy
@@ -42,6 +53,7 @@ __all__ = [
     "InvalidJobError",
     "Job",
     "Machine",
+    "MachineStates",
     "Node",
     "NodeType",
     "Objective",
@@ -62,6 +74,8 @@ __all__ = [
     "Simulation",
     "Start",
     "Summary",
+    "Switch",
+    "Switching",
     "ThreadGroup",
     "Wake",
     "Workflow",
@@ -84,8 +98,8 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
-        "Decision", "Forecast", "Reject", "Running", "Start", "Wake", ("Job", "QueuedJob"), "QueuePolicy",
-        ("Snapshot", "QueueView"),
+        "Decision", "Forecast", "MachineStates", "Reject", "Running", "Start", "Switch", "Switching", "Wake",
+        ("Job", "QueuedJob"), "QueuePolicy", ("Snapshot", "QueueView"),
     ),
     ".simulate.model.machine": ("Machine", "machine_of"),
     ".simulate.replay.metrics": ("Summary", "summarise"),

@@ -21,7 +21,6 @@ from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
     Conservative,
     OnNodes,
-    Saving,
     is_python_policy,
     needs_nodes,
     parse,
@@ -30,7 +29,7 @@ from ..simulate.queue_policies.policy_specs import (
 )
 from ..simulate.replay.known_run_times import ALLOWED as KNOWN
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
-from ..simulate.replay.replay import LARGEST, takes_time
+from ..simulate.replay.replay import LARGEST, has_python_form, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
@@ -111,9 +110,9 @@ class ReplayRequest:
         if self.cluster is None or self.resource == "node":
             raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
         policy = self.policy.policy
-        if isinstance(policy, Saving) or (isinstance(policy, Conservative) and policy.allocation != "basic"):
+        if isinstance(policy, Conservative) and policy.allocation != "basic":
             allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
-            why = "it chooses numbered resources" if isinstance(policy, Conservative) else "nodes are always on"
+            why = "it chooses numbered resources"
             raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 
@@ -179,7 +178,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
     else:
-        in_python = isinstance(request.policy.policy, Conservative) and (predicted or bool(request.decision_time))
+        in_python = has_python_form(request.policy.policy) and (predicted or bool(request.decision_time))
         load_replay([None if in_python else request.policy.policy], networked=jobs.programs is not None, rich=rich)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):

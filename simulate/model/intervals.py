@@ -6,7 +6,7 @@ Rule: intervals ascend and do not touch; the lowest numbers are allocated first,
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 #: First and last resource.
@@ -14,10 +14,10 @@ Interval = tuple[int, int]
 
 
 class FreeResources:
-    """The free resources of a machine of `machine` resources, all free at first."""
+    """The free resources of a machine of `machine` resources, 0 or more, all free at first."""
 
     def __init__(self, machine: int) -> None:
-        self.intervals: list[Interval] = [(0, machine - 1)]
+        self.intervals: list[Interval] = [(0, machine - 1)] if machine else []
         self.count = machine
 
     def allocate(self, size: int) -> tuple[Interval, ...]:
@@ -77,3 +77,45 @@ def merge_intervals(intervals: Iterable[Interval]) -> list[Interval] | int:
         else:
             found.append((first, last))
     return found
+
+
+def common(one: Iterable[Interval], other: Sequence[Interval]) -> list[Interval]:
+    """Return what two sorted lists of intervals have in common. O(intervals)."""
+    found, at = list[Interval](), 0
+    for first, last in one:
+        while at < len(other) and other[at][1] < first:
+            at += 1
+        place = at
+        while place < len(other) and other[place][0] <= last:
+            found.append((max(first, other[place][0]), min(last, other[place][1])))
+            place += 1
+    return found
+
+
+def without(one: Iterable[Interval], other: Sequence[Interval]) -> list[Interval]:
+    """Return a sorted list of intervals without what is in another. O(intervals)."""
+    found = list[Interval]()
+    for first, last in one:
+        for low, high in common([(first, last)], other):
+            if low > first:
+                found.append((first, low - 1))
+            first = high + 1
+        if first <= last:
+            found.append((first, last))
+    return found
+
+
+def lowest(intervals: Iterable[Interval], size: int) -> list[Interval]:
+    """Return the `size` lowest resources of a sorted list of intervals, or all if they are fewer."""
+    found = list[Interval]()
+    for first, last in intervals:
+        if size <= 0:
+            break
+        found.append((first, min(last, first + size - 1)))
+        size -= last - first + 1
+    return found
+
+
+def count_of(intervals: Iterable[Interval]) -> int:
+    """Return the number of resources."""
+    return sum(last - first + 1 for first, last in intervals)

@@ -36,6 +36,7 @@ class Powers:
     on_s: float = 0.0
     off_w: float = 0.0
     off_s: float = 0.0
+    together: int = 1  # adjacent resources that are switched as one: the cores of a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,7 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
 
     Args:
         kind: the node type.
-        resources: resources per node, 1 or its number of cores. Nodes are switched as a whole, so only 1 has an off
-            state.
+        resources: resources per node, 1 or its number of cores. Nodes are switched as a whole.
     """
     power = kind.power
     if power is None or (resources > 1 and power.computing is None and power.idle_uncore != 1.0):
@@ -78,9 +78,12 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
         (full if power.budget_computing is None else power.budget_computing) / resources,
     )
     on, off = power.switch_on, power.switch_off
-    if resources > 1 or power.off is None or on is None or off is None:
+    if power.off is None or on is None or off is None:
         return found
-    return replace(found, off=power.off, on_w=on.watts, on_s=on.seconds, off_w=off.watts, off_s=off.seconds)
+    return replace(
+        found, off=power.off / resources, on_w=on.watts / resources, on_s=on.seconds, off_w=off.watts / resources,
+        off_s=off.seconds, together=resources,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

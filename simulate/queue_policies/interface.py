@@ -105,7 +105,35 @@ class Wake:
     time: float
 
 
-Decision = Start | Reject | Wake
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Switch machines on or off, in a replay under a policy with `powered = True`.
+
+    Args:
+        resources: first and last of each interval: free resources, of a machine with nodes those of whole nodes.
+        on: whether they are switched on.
+    """
+
+    resources: Iterable[Interval]
+    on: bool
+
+
+Decision = Start | Reject | Wake | Switch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Switching:
+    """Machines that are being switched on or off; their resources are not free until then.
+
+    Args:
+        resources: first and last of each interval of their resources, ascending.
+        on: whether they are being switched on.
+        until: when they are free again, seconds.
+    """
+
+    resources: tuple[Interval, ...]
+    on: bool
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +221,16 @@ class FreeNodes:
         """Return an independent copy. O(nodes)."""
         return FreeNodes(self.cores.copy(), self.memory.copy(), self.need, self.held)
 
-    def where(self, job: Job, also: FreeNodes | None = None, without: Collection[int] = ()) -> tuple[int, ...] | None:
+    def where(
+        self, job: Job, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
+    ) -> tuple[int, ...] | None:
         """Return the lowest nodes on which a job fits; None if they are too few. O(nodes).
 
         Args:
             job: the job.
             also: it must fit here, too, such as at a later time.
             without: nodes to leave out.
+            rank: nodes of lower rank are taken first [nodes].
         """
         need = self.need(job)
         fits = need.fits(self.cores, self.memory)
@@ -207,7 +238,10 @@ class FreeNodes:
             fits &= need.fits(also.cores, also.memory)
         if without:
             fits[list(without)] = False
-        found = np.flatnonzero(fits)[: job.nodes].tolist()
+        order = np.flatnonzero(fits)
+        if rank is not None:
+            order = order[np.argsort(rank[order], kind="stable")]
+        found = order[: job.nodes].tolist()
         return tuple(found) if len(found) == job.nodes else None
 
     def take(self, job: Job, nodes: tuple[int, ...]) -> None:
@@ -229,6 +263,27 @@ class FreeNodes:
 
 
 @dataclass(slots=True, eq=False)
+class MachineStates:
+    """The states of the machines; a policy with `powered = True` sees them.
+
+    Args:
+        off: first and last of each interval of free resources that are off, ascending. A job that gets one of them
+            begins when its machines have booted.
+        switching: machines that are being switched, the first to be ready first.
+        switched: machines that were being switched and are ready since the last call.
+        idle_since: seconds since when each resource has been idle [resources]; inf: it is not. After now: it belongs to
+            a node that boots for a job, and is ready then.
+        consumed: joules that the machine has consumed.
+    """
+
+    off: View[Interval]
+    switching: View[Switching]
+    switched: list[Switching]
+    idle_since: Array
+    consumed: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
 class Snapshot:
     """What a policy sees at a call.
 
@@ -241,6 +296,7 @@ class Snapshot:
         submitted, ended: jobs submitted and jobs ended since the last call.
         machine: the machine: number of resources, first and last resource of each cluster (`groups`), and in a plan of
             each node (`nodes`, with their `names`).
+        states: the states of the machines; None unless the policy has `powered = True`, and in plans.
     """
 
     time: float
@@ -254,6 +310,7 @@ class Snapshot:
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
     _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
+    states: MachineStates | None = None
 
     def columns(self) -> dict[str, Array]:
         """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
@@ -279,7 +336,10 @@ class Snapshot:
 
 
 class QueuePolicy(Protocol):
-    """A queue policy: any class with this method. Its options are the arguments of its constructor."""
+    """A queue policy: any class with this method. Its options are the arguments of its constructor.
+
+    With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them.
+    """
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:
         """Return the decisions for now; None means none. Called once per instant, after all ends and submissions.

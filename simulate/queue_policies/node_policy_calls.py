@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from operator import index
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..model.intervals import Interval, merge_intervals
+from ..model.intervals import Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
 from .interface import FreeNodes, Job, Need, QueuePolicy, Running, Start
 from .policy_calls import PolicyCalls
@@ -49,7 +49,7 @@ class NodePolicyCalls(PolicyCalls):
         self.needs, self.empty, self.memory = needs, cores, memory * (1.0 + 1e-12)
         self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job
         self.room = FreeNodes(cores.copy(), self.memory.copy(), self.need, lambda it: self.held[it.job.number])
-        self._kept_free: set[int] = set()
+        self.kept_free: set[int] = set()
 
     def need(self, job: Job) -> Need:
         """Return what a job needs on each of its nodes."""
@@ -57,7 +57,7 @@ class NodePolicyCalls(PolicyCalls):
 
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""
-        self._kept_free.clear()
+        self.kept_free.clear()
         return super().call_policy()
 
     def show_running(self, running: Running, nodes: tuple[int, ...]) -> None:
@@ -89,7 +89,7 @@ class NodePolicyCalls(PolicyCalls):
             nodes = self.check_nodes(job, decision.nodes)
             given = self.lowest_cores(job, nodes)
         else:
-            found = self.room.where(job, without=self._kept_free)
+            found = self.room.where(job, without=self.kept_free)
             if found is None:
                 self._keep_free(job)
                 return None
@@ -102,7 +102,7 @@ class NodePolicyCalls(PolicyCalls):
         """Keep the nodes on which a job lacks least from the later starts of this call."""
         fits = self.need(job).fits(self.empty, self.room.memory)
         order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
-        self._kept_free.update(order[: job.nodes].tolist())
+        self.kept_free.update(order[: job.nodes].tolist())
 
     def check_nodes(self, job: Job, nodes: Sequence[int], *, fewer: bool = False) -> tuple[int, ...]:
         """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now.
@@ -127,18 +127,19 @@ class NodePolicyCalls(PolicyCalls):
 
     def _nodes_of(self, job: Job, given: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
-        firsts, cores = [first for first, _ in self.nodes], dict[int, int]()
-        for first, last in given:
-            while first <= last:
-                node = bisect_right(firsts, first) - 1
-                end = min(last, self.nodes[node][1])
-                cores[node] = cores.get(node, 0) + end - first + 1
-                first = end + 1
+        cores = {node: count_of(common(given, [self.nodes[node]])) for node in self.nodes_with(given)}
         each = self.need(job).cores
         if len(cores) != job.nodes or set(cores.values()) != {each}:
             found = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
             raise self.error(job, f"its cores are {found}", f"{each} on each of {job.nodes} nodes")
         return tuple(cores)
+
+    def nodes_with(self, resources: Iterable[Interval]) -> list[int]:
+        """Return the nodes that have some of these cores, ascending."""
+        firsts, found = [first for first, _ in self.nodes], set[int]()
+        for first, last in resources:
+            found.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
+        return sorted(found)
 
     def lowest_cores(self, job: Job, nodes: Sequence[int]) -> tuple[Interval, ...]:
         """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""

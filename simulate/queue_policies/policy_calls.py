@@ -18,9 +18,9 @@ from typing import Any
 
 from ..arrays import Array
 from ..errors import PolicyError
-from ..model.intervals import FreeResources, Interval, merge_intervals
+from ..model.intervals import FreeResources, Interval, count_of, merge_intervals
 from ..model.machine import Machine
-from .interface import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, View, Wake
+from .interface import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, Switch, View, Wake
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
@@ -42,7 +42,7 @@ class PolicyCalls(ABC):
         free_nodes: Callable[[], FreeNodes],
     ) -> None:  # fmt: skip
         self.decide, self.name, self.processors = policy.decide, name, machine.processors
-        self.now = self.called_at = -math.inf
+        self.now = self.called_at = self.ready = -math.inf  # `ready`: when the machines of the next start have booted
         self.free = FreeResources(machine.processors)
         self.waiting: dict[int, Job] = {}
         self.gone = 0
@@ -67,6 +67,11 @@ class PolicyCalls(ABC):
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now; this one is for worlds without contention."""
         return Forecast(self.now + job.walltime)
+
+    def switch(self, decision: Switch) -> None:
+        """Switch machines; this one is for worlds without states of machines. Raises PolicyError."""
+        allowed = "in a replay, under a class with `powered = True`"
+        raise self.error("", f"it switches machines {'on' if decision.on else 'off'}", allowed)
 
     @abstractmethod
     def reject(self, job: Job) -> None:
@@ -124,15 +129,18 @@ class PolicyCalls(ABC):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
                 self._remove_from_queue(job)
+            elif isinstance(decision, Switch):
+                self.switch(decision)
             else:
-                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake")
+                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch")
 
     def _start(self, job: Job, decision: Start, now: float) -> None:
         given = self.allocate(job, decision)
         if given is None:
             return
         self._remove_from_queue(job)
-        running = Running(job, now, now + job.walltime, given)
+        begins = self.ready if self.ready > now else now
+        running = Running(job, begins, begins + job.walltime, given)
         self.begin(running)
         self.add_running(running)
 
@@ -148,7 +156,24 @@ class PolicyCalls(ABC):
 
     def allocate_requested(self, job: Job, resources: Any) -> tuple[Interval, ...]:
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
-        allowed = f"pairs of first and last, {job.size:,} resources in all, from 0 to {self.processors - 1:,}"
+        found = self.valid_intervals(job, resources, f", {job.size:,} resources in all")
+        count = count_of(found)
+        if count != job.size:
+            raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
+        busy = self.free.allocate_these(found)
+        if busy is not None:
+            raise self.error(job, f"resource {busy} is not free")
+        return tuple(found)
+
+    def valid_intervals(self, job: Job | str, resources: Any, more: str = "") -> list[Interval]:
+        """Return the intervals that a decision names, sorted and merged. Raises PolicyError.
+
+        Args:
+            job: the job concerned, or "".
+            resources: first and last of each interval.
+            more: what else is required, for messages.
+        """
+        allowed = f"pairs of first and last{more}, from 0 to {self.processors - 1:,}"
         try:
             wanted = [(index(first), index(last)) for first, last in resources]
         except Exception:
@@ -158,13 +183,7 @@ class PolicyCalls(ABC):
                 raise self.error(job, f"invalid resources {first} to {last}", allowed)
         if isinstance(found := merge_intervals(wanted), int):
             raise self.error(job, f"resource {found} is given twice", allowed)
-        count = sum(last - first + 1 for first, last in found)
-        if count != job.size:
-            raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
-        busy = self.free.allocate_these(found)
-        if busy is not None:
-            raise self.error(job, f"resource {busy} is not free")
-        return tuple(found)
+        return found
 
     def _schedule_wake(self, time: Any, now: float, *, acted: bool) -> None:
         """Note when the policy is called again. Raises PolicyError.

@@ -7,18 +7,25 @@ from .easy_policy import Backfilling
 from .interface import QueuePolicy
 from .order import Order
 from .policy_options import Sharing
-from .policy_specs import CHANGING, Conservative, Easy, Strict
+from .policy_specs import CHANGING, Conservative, Easy, Saving, Strict
+from .power_limits import Window
+from .saving_policy import SavingBackfilling
 from .sharing_policy import SharedBackfilling
 
 
-def uncompiled(policy: Easy | Strict | Conservative, seed: int, *, arranged: bool = False) -> QueuePolicy:
+def uncompiled(
+    policy: Easy | Strict | Conservative | Saving, seed: int, *, arranged: bool = False, window: Window | None = None
+) -> QueuePolicy:
     """Return a new object that decides as a compiled policy does.
 
     Args:
         policy: the policy; of a conservative one only the order counts.
         seed: of the random order.
         arranged: see `Reserving`.
+        window: begin and end of the limit of power or energy, seconds; None: it has no limit.
     """
+    if isinstance(policy, Saving):
+        return SavingBackfilling(policy, Order(policy.base.order, seed), window)
     queue = Order(policy.order, seed)
     if isinstance(policy, Conservative):
         return Reserving(queue, arranged=arranged)

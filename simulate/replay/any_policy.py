@@ -10,7 +10,17 @@ from ..model.cluster import Cluster
 from ..model.machine import Machine
 from ..model.workload import Workload
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
+from ..queue_policies.policy_specs import (
+    Conservative,
+    Contending,
+    Easy,
+    OnNodes,
+    Placing,
+    Policy,
+    Saving,
+    Strict,
+    needs_nodes,
+)
 from .contended import replay_contended
 from .known_run_times import ALLOWED as KNOWN
 from .known_run_times import PREDICTED, WALLTIME, RunTimePredictor, why_not_known
@@ -64,7 +74,7 @@ def replay_under(
         )
     if on_nodes:
         assert cluster is not None
-        chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
+        chosen = cast("Easy | Strict | Conservative | Saving | QueuePolicy", policy)
         return replay_queue_on_nodes(
             jobs, cluster, chosen, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )

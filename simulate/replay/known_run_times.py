@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Saving, Strict, needs_nodes
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Strict, needs_nodes
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
@@ -55,7 +55,7 @@ def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0
         return f"conservative chooses resources by allocation={policy.allocation}"
     if isinstance(policy, Easy | Strict | Conservative) and not (contention or needs_nodes(policy)):
         return f"decisions take {decision_time:g} s" if decision_time else ""
-    return "it has energy-saving parts" if isinstance(policy, Saving) else ""
+    return ""
 
 
 def with_actual_walltimes(workload: Workload) -> Workload:

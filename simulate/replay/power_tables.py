@@ -90,18 +90,56 @@ def _check_interval(workload: Workload, key: str, every: float, lasts: float) ->
         raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
 
 
-def require_powers(policy: Saving, powers: Powers | MixedPowers | None) -> Powers:
-    """Return the power of each resource. Raises ConfigError if it lacks what the policy needs."""
+def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
+    """Return the power of each resource. Raises ConfigError if it is not known, or if resources differ."""
     if powers is None:
         known = "a cluster file with power, or --procs"
         raise ConfigError("policy", "", "the power of this machine is not known", known)
     if isinstance(powers, MixedPowers):
         problem = "the resources of this machine differ in power, and this policy needs equal ones"
         raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
-    if (policy.shutdown or policy.keeper) and powers.off is None:
+    return powers
+
+
+def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_nodes: bool = False) -> Powers:
+    """Return the power of each resource.
+
+    Args:
+        policy: the policy.
+        powers: power of the resources.
+        of_nodes: they are the cores of nodes, which are switched as a whole.
+
+    Raises:
+        ConfigError: they lack what the policy needs.
+    """
+    found = equal_powers(powers)
+    if (policy.shutdown or policy.keeper) and found.together > 1 and not of_nodes:
+        problem = "it switches nodes, and the resources of this machine are cores"
+        raise ConfigError("policy", "", problem, "nodes as resources, or cores of nodes that jobs share")
+    if (policy.shutdown or policy.keeper) and found.off is None:
         problem = "the power of this machine when it is off or being switched is not known"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
-    return powers
+    return found
+
+
+def refuse_saving(
+    policy: Saving, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
+) -> tuple[float, float] | None:
+    """Check a policy that decides in Python. Return begin and end of its limit, seconds; None if it has none.
+
+    Args:
+        policy: the policy.
+        workload: the jobs.
+        powers: power of the resources.
+        of_nodes: see `require_powers`.
+
+    Raises:
+        ConfigError: the policy cannot schedule these jobs, or not with this power.
+    """
+    check_walltimes(workload, policy)
+    check_decision_count(workload, policy)
+    require_powers(policy, powers, of_nodes=of_nodes)
+    return policy.limit.window(workload) if policy.limit else None
 
 
 def _set_powers(world: PowerTables, policy: Saving, powers: Powers) -> None:

@@ -23,6 +23,8 @@ from ..queue_policies.interface import QueuePolicy
 from . import slices
 from .known_run_times import Predictions
 from .networked_jobs import NetworkedJobs
+from .power_tables import equal_powers
+from .powered_jobs import Powered, PoweredJobs, PoweredNetworkedJobs, PoweredPredictedJobs, is_powered
 from .predicted_jobs import PredictedJobs
 from .replay_result import Replayed
 from .rigid_jobs import RigidJobs
@@ -80,17 +82,21 @@ def replay_with_python_policy(
         progress: called now and then with the simulated time.
 
     Raises:
-        ConfigError: `decision_time` is out of range.
+        ConfigError: `decision_time` is out of range, or the power of resources is unknown or differs, under a policy
+            that needs it.
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
     began = clock()
-    loop: Loop
+    loop: RigidJobs
+    powered = is_powered(policy)
     if network is not None:
-        loop = NetworkedJobs(workload, machine, policy, network)
+        loop = (PoweredNetworkedJobs if powered else NetworkedJobs)(workload, machine, policy, network)
     elif predictions is not None:
-        loop = PredictedJobs(workload, machine, policy, predictions)
+        loop = (PoweredPredictedJobs if powered else PredictedJobs)(workload, machine, policy, predictions)
     else:
-        loop = RigidJobs(workload, machine, policy)
+        loop = (PoweredJobs if powered else RigidJobs)(workload, machine, policy)
+    if isinstance(loop, Powered):
+        loop.power_with(equal_powers(machine.powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
 
 

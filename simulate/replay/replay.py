@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -69,11 +70,10 @@ def replay(
             one cluster.
         powers: power of the resources, for policies that need it.
         network: makes the network between the resources, for jobs whose run times depend on it.
-        decision_time: simulated seconds that each decision takes, see `python_loop`; not with energy-saving parts, and
-            of the allocations of conservative backfilling only with `basic`. None, for Python policies only: as long
-            as the call took by `clock`.
+        decision_time: simulated seconds that each decision takes, see `python_loop`; of the allocations of conservative
+            backfilling only with `basic`. None, for Python policies only: as long as the call took by `clock`.
         run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions or a
-            decision time, conservative backfilling is replayed by its Python form.
+            decision time, conservative backfilling and energy-saving parts are replayed by their Python forms.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -96,16 +96,18 @@ def replay(
         why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
         if why:
             raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
-    if isinstance(policy, Conservative) and (predictions or decision_time) and takes_time(policy, decision_time):
+    timed = takes_time(policy, decision_time)
+    if timed and has_python_form(policy) and (predictions is not None or decision_time):
         queue_tables.check_walltimes(workload, policy)
-        policy = uncompiled(policy, seed)
+        window = power_tables.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
+        policy = uncompiled(policy, seed, window=window)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, predictions=predictions, network=net, clock=clock,
             progress=progress,
         )  # fmt: skip
-    if not takes_time(policy, decision_time):
+    if not timed:
         what = "as measured" if decision_time is None else f"{decision_time:g}"
         raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
     decision_s = decision_time or 0.0
@@ -144,6 +146,11 @@ def replay(
     )  # fmt: skip
 
 
+def has_python_form(policy: object) -> TypeGuard[Conservative | Saving]:
+    """Return whether a policy is replayed by its Python form if run times are predicted, or decisions take time."""
+    return isinstance(policy, Conservative | Saving)
+
+
 def takes_time(policy: object, decision_time: float | None) -> bool:
     """Return whether a built-in policy supports this decision time.
 
@@ -153,7 +160,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
     """
     known = decision_time is not None and 0.0 <= decision_time <= LONGEST
     movable = isinstance(policy, Conservative) and policy.allocation == "basic"
-    return decision_time == 0.0 or (known and (movable or isinstance(policy, Easy | Strict)))
+    return decision_time == 0.0 or (known and (movable or isinstance(policy, Easy | Strict | Saving)))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:

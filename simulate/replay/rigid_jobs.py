@@ -92,10 +92,13 @@ class RigidJobs(PolicyCalls):
 
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
-        jobs_remain = self.waiting or self.running or self.next < self.count
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
 
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...]:
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to come."""
+        return bool(self.waiting or self.running or self.next < self.count)
+
+    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""
         if decision.resources is not None:
             return self.allocate_requested(job, decision.resources)

@@ -18,13 +18,16 @@ from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
+from ..model.machine import MixedPowers, Powers, machine_of
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
 from ..queue_policies.node_policy_calls import NodePolicyCalls
-from ..queue_policies.policy_specs import Conservative, Easy, Strict, text_of
+from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from .power_tables import equal_powers, refuse_saving
+from .powered_jobs import Powered, PoweredNodes, is_powered
 from .predicted_jobs import Predicted
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
@@ -34,7 +37,7 @@ from .shared_nodes import KERNEL, SHORTEST_S, schedule_of, tables_of
 def replay_queue_on_nodes(
     workload: Workload,
     cluster: Cluster,
-    policy: Easy | Strict | Conservative | QueuePolicy,
+    policy: Easy | Strict | Conservative | Saving | QueuePolicy,
     *,
     run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
@@ -55,17 +58,25 @@ def replay_queue_on_nodes(
         clock: returns seconds, for `simulation_time`.
 
     Raises:
-        ConfigError: a run time or a walltime is not known, or the nodes take any number of threads.
+        ConfigError: a run time, a walltime or a power is not known, or the nodes take any number of threads.
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
     name, asked = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
-    if isinstance(policy, Easy | Strict | Conservative):
+    powers = machine_of(cluster).powers
+    if isinstance(policy, Saving):
+        window = refuse_saving(policy, workload, powers, of_nodes=True)
+        name, asked = text_of(policy), uncompiled(policy, seed, window=window)
+    elif isinstance(policy, Easy | Strict | Conservative):
         name, asked = text_of(policy), uncompiled(policy, seed)
-    began = clock()
+    began, powered = clock(), is_powered(asked)
     if isinstance(run_times, str):
-        loop = _Jobs(workload, cluster, asked, name, run_times)
+        loop = (_PoweredJobs if powered else _Jobs)(workload, cluster, asked, name, run_times, powers)
     else:
-        loop = _PredictedJobs(workload, cluster, asked, name, Predictions(run_times, workload))
+        predictions = Predictions(run_times, workload)
+        kind = _PoweredPredictedJobs if powered else _PredictedJobs
+        loop = kind(workload, cluster, asked, name, predictions, powers)
+    if isinstance(loop, Powered):
+        loop.power_with(equal_powers(powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
 
 
@@ -74,7 +85,10 @@ class _Jobs(NodePolicyCalls):
 
     make_job: Callable[..., NodeJob] = NodeJob
 
-    def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str) -> None:
+    def __init__(
+        self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str,
+        powers: Powers | MixedPowers | None,
+    ) -> None:  # fmt: skip
         self.workload, self.cluster = workload, cluster
         self.world, self.fits, threads = tables_of(workload, cluster, runtimes)
         self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
@@ -82,7 +96,7 @@ class _Jobs(NodePolicyCalls):
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
         needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
-        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, self._columns)
+        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, self._columns, powers)
         count = len(workload)
         told = workload.run_time if runtimes == ACTUAL else workload.walltime
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
@@ -148,8 +162,11 @@ class _Jobs(NodePolicyCalls):
 
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
-        jobs_remain = self.waiting or self.running or self.arrived < len(self.world.arrivals)
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and jobs_remain))
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
+
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to come."""
+        return bool(self.waiting or self.running or self.arrived < len(self.world.arrivals))
 
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
@@ -199,8 +216,11 @@ class _PredictedJobs(Predicted, _Jobs):
 
     make_job = partial(NodeJob, predicted=True)
 
-    def __init__(self, workload: Workload, cluster: Cluster, policy: Any, name: str, predictions: Predictions) -> None:
-        super().__init__(workload, cluster, policy, name, WALLTIME)
+    def __init__(
+        self, workload: Workload, cluster: Cluster, policy: Any, name: str, predictions: Predictions,
+        powers: Powers | MixedPowers | None,
+    ) -> None:  # fmt: skip
+        super().__init__(workload, cluster, policy, name, WALLTIME, powers)
         self.predict_with(predictions)
         self.world.count[layout.BELIEFS] = 1
 
@@ -218,3 +238,17 @@ class _PredictedJobs(Predicted, _Jobs):
         self.jobs[2][number] = expected
         really = max(float(self.workload.run_time[number]), SHORTEST_S)
         self.world.classes["told"][number] = max(expected, SHORTEST_S) / really
+
+
+class _PoweredJobs(PoweredNodes, _Jobs):
+    """The replay on nodes with states."""
+
+    def clock_to(self, now: float) -> None:
+        """Set the clock of the nodes."""
+        self._ask(layout.ADVANCE, until=now)
+
+
+class _PoweredPredictedJobs(PoweredNodes, _PredictedJobs):
+    """The replay of jobs with predicted run times on nodes with states."""
+
+    clock_to = _PoweredJobs.clock_to

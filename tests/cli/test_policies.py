@@ -51,10 +51,6 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         (["simulate", "t.swf", "-p", "mom"], "mom chooses among nodes (needed: --cluster, resource core)"),
         (["simulate", "t.swf", "--contention"], "'--contention': jobs contend on the nodes of a cluster (needed:"),
         (
-            ["simulate", "t.swf", "-c", "c.yaml", "--contention", "-p", "easy+opportunistic"],
-            "'--contention': not together with easy+opportunistic: nodes are always on (allowed:",
-        ),
-        (
             ["simulate", "t.swf", "-c", "c.yaml", "-p", "mom", "--runtimes", "predicted"],
             "with mom: a mapping policy forecasts by walltimes or",
         ),

@@ -79,10 +79,6 @@ def test_the_summary_says_which_run_times_the_policy_knew(trace: Path, capsys: p
     [
         (["--runtimes", "guess"], "'guess' is not a kind of run time (allowed: walltime, predicted, actual)"),
         (
-            ["--runtimes", "predicted", "-p", "easy+inertial"],
-            "it has energy-saving parts (allowed: walltime; actual, not with ",
-        ),
-        (
             ["--runtimes", "predicted", "-p", "conservative:allocation=contiguous"],
             "by allocation=contiguous (allowed: ",
         ),
@@ -95,7 +91,7 @@ def test_the_summary_says_which_run_times_the_policy_knew(trace: Path, capsys: p
             "actual, with pairs: run times depend on contention (allowed: walltime; ",
         ),
     ],
-    ids=["word", "saving", "allocation", "decision_time", "contention"],
+    ids=["word", "allocation", "decision_time", "contention"],
 )
 def test_run_times_that_a_policy_cannot_know_are_a_usage_error(
     trace: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]

@@ -214,7 +214,7 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
         ({"machines": ["pairless.yaml"], "policies": ["easy+powercap"]}, "machines: easy+powercap on pairless.yaml: "),
         (
             {"machines": ["lab.yaml"], "policies": ["easy+opportunistic"]},
-            "the power of this machine when it is off or being switched is not known",
+            "it switches nodes, and the resources of this machine are cores",
         ),
         (
             {"machines": ["p.xml"], "policies": ["easy+opportunistic"]},

@@ -16,7 +16,7 @@ from pilotfish.cli.daemon_replay import replay_daemon, with_policy
 from pilotfish.cli.replay_request import ReplayRequest
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
@@ -73,7 +73,8 @@ WORLDS = (
     World("shared nodes, decisions take time", cluster=True, options={"deciding": "2"}),
     World("shared nodes, predicted run times", cluster=True, options={"runtimes": "predicted"}),
 )
-KIND = NodeType("small", 4, 8e9, 20e9)
+SWITCHED = Power(40.0, 5.0, off=2.0, switch_on=Transition(50.0, 3.0), switch_off=Transition(30.0, 1.0))
+KIND = NodeType("small", 4, 8e9, 20e9, power=SWITCHED)
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), source="lab.yaml")
 NETWORK = Network(
     np.full(12, 10.0), np.repeat(np.arange(2), 6), [Place("east", 40.0), Place("west", 30.0)],

@@ -127,7 +127,7 @@ def test_a_file_may_appear_twice_with_different_selections(folder: Path) -> None
         ({"runtimes": []}, "runtimes", "at least 1"),
         ({"runtimes": ["walltime", "guess"]}, "runtimes[1]", "allowed: walltime, predicted, actual"),
         ({"runtimes": ["actual", "actual"]}, "runtimes", "actual is given twice"),
-        ({"policies": ["easy+inertial"], "runtimes": ["predicted"]}, "runtimes", "it has energy-saving parts"),
+        ({"policies": ["conservative:allocation=local"], "runtimes": ["predicted"]}, "runtimes", "allocation=local"),
         ({"seeds": [-1]}, "seeds[0]", "from 0"),
         ({"seeds": [1, 1]}, "seeds", "1 is given twice"),
         ({"seeds": "3"}, "seeds", "a whole number"),

@@ -151,7 +151,7 @@ def test_a_machine_of_a_cluster_file() -> None:
     kind = NodeType("k", 4, 1e9, 1e9, power=power)
     cores, nodes = machine_of(_cluster(kind, kind)), machine_of(_cluster(kind, kind), whole_nodes=True)
     assert (cores.processors, nodes.processors) == (8, 2)
-    assert cores.powers == Powers(95 / 4, 190 / 4, 100 / 4, 190 / 4)
+    assert cores.powers == Powers(95 / 4, 190 / 4, 100 / 4, 190 / 4, 9 / 4, 125 / 4, 150.0, 100 / 4, 6.0, together=4)
     assert nodes.powers == Powers(95.0, 190.0, 100.0, 190.0, 9.0, 125.0, 150.0, 100.0, 6.0)
     assert machine_of(_cluster(kind, NodeType("other", 4, 1e9, 1e9))).powers is None
     low = NodeType("low", 2, 1e9, 1e9, power=Power(10.0, computing=20.0))

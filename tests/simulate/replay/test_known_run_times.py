@@ -15,8 +15,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Saving, Strict
-from pilotfish.simulate.queue_policies.power_policies import Opportunistic
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_expected import plain_expected
@@ -209,11 +208,10 @@ ONE = [(0.0, 1.0, 1.0, 1)]
 @pytest.mark.parametrize(
     ("policy", "decision_time", "why"),
     [
-        (Saving(Easy(), Opportunistic()), 0.0, "energy-saving parts"),
         (Conservative(allocation="local"), 0.0, "allocation=local"),
         (Easy(), 2.5, "decisions take 2.5 s"),
     ],
-    ids=["saving", "allocation", "decision_time"],
+    ids=["allocation", "decision_time"],
 )
 def test_what_cannot_be_predicted_is_an_error_that_says_why(policy: Policy, decision_time: float, why: str) -> None:
     with pytest.raises(ConfigError, match=why):

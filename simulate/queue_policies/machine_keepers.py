@@ -1,0 +1,196 @@
+"""Parts that switch machines off and on, for the Python form of EASY and strict order.
+
+Rule: those of `kernels.queue.power.shutdown`. Machines that the first waiting job needs stay on. How many machines are
+kept off is decided at periods only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.queue.power.tables import ROSE
+from .interface import Snapshot, Switch
+from .power_policies import Inertial, Opportunistic, Proportional
+from .switched_machines import Machines
+
+#: Returns the first of some machines that can be switched off until a time without delaying the first waiting job.
+Spare = Callable[[Array, float], Array]
+
+
+class Shutdown:
+    """Switches off what has been idle for long.
+
+    Args:
+        options: the part; None switches nothing.
+    """
+
+    def __init__(self, options: Opportunistic | None) -> None:
+        self._t_idle = options.t_idle if options is not None else math.inf
+
+    def is_due(self, now: Snapshot, seen: float) -> bool:
+        """Return whether a machine has become idle for long enough since a time, seconds."""
+        if self._t_idle == math.inf or now.states is None:
+            return False
+        due = now.states.idle_since + self._t_idle
+        return bool(((due <= now.time) & (due > seen)).any())
+
+    def _due(self, now: Snapshot, machines: Machines) -> Array:
+        """Return when each idle machine is to be switched off, seconds."""
+        assert now.states is not None
+        return machines.idle_since(now.states)[machines.idle] + self._t_idle
+
+    def decide(self, now: Snapshot, machines: Machines, off_s: float, spare: Spare) -> Iterator[Switch]:
+        """Switch off the idle machines that are due; the highest numbers if not all can be spared."""
+        if self._t_idle == math.inf:
+            return
+        tired = machines.idle[self._due(now, machines) <= now.time]
+        if len(chosen := spare(tired[::-1], now.time + off_s)):
+            machines.remove(chosen)
+            yield Switch(machines.resources(np.sort(chosen)), on=False)
+
+    def next_time(self, now: Snapshot, machines: Machines) -> float:
+        """Return when the next machine is due, seconds."""
+        if self._t_idle == math.inf:
+            return math.inf
+        later = self._due(now, machines)
+        return float(later[later > now.time].min(initial=math.inf))
+
+
+class Keeper:
+    """Keeps a number of machines off, and decides at periods how many.
+
+    Args:
+        options: the part.
+        machines: number of machines.
+        began: begin of the first period, seconds.
+    """
+
+    #: Number of the next period.
+    number = 0
+
+    def __init__(self, options: Proportional | Inertial, machines: int, began: float) -> None:
+        self.kept = np.zeros(machines, bool)
+        self._options, self._began, self._switches_on, self._due, self._switched = options, began, False, 0, 0
+
+    def next_time(self) -> float:
+        """Return the time of the next decision, seconds."""
+        return self._began + self.number * self._options.period
+
+    def passes_at(self, now: float) -> bool:
+        """Return whether jobs may start because a period begins."""
+        return self._options.passes == "period" and self.next_time() <= now
+
+    def arrive(self, now: float) -> None:
+        """Note that time has passed, before anything happens now."""
+
+    def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:
+        """Note what the decisions of a call leave behind.
+
+        Args:
+            now: seconds.
+            free: free resources, without those that are kept off.
+            ends: when resources become free, and how many, in the order of time.
+            load: resource-seconds of all waiting jobs.
+        """
+
+    def _turn(self, machines: Machines) -> None:
+        """Decide how many machines are to be switched on or off."""
+        raise NotImplementedError
+
+    def decide(self, now: Snapshot, machines: Machines, spare: Spare) -> Iterator[Switch]:
+        """Decide if a period begins, and switch what is due as far as possible."""
+        if self.next_time() <= now.time:
+            while self.next_time() <= now.time:
+                self.number += 1
+            self._turn(machines)
+        if self._due and self._switches_on:
+            chosen = machines.held[: self._due]
+            self.kept[chosen] = False
+            if len(chosen):
+                yield Switch(machines.resources(chosen), on=True)
+            self._note(len(chosen))
+        elif self._due:
+            wanted = np.concatenate([machines.off[::-1], machines.idle[::-1]])[: self._due]
+            chosen = spare(wanted, math.inf)
+            self.kept[chosen] = True
+            idle = chosen[np.isin(chosen, machines.idle)]
+            machines.remove(chosen)
+            if len(idle):
+                yield Switch(machines.resources(idle), on=False)
+            self._note(len(chosen))
+        if self._options.switches == "now":
+            self._due = 0
+
+    def _note(self, switched: int) -> None:
+        self._due, self._switched = self._due - switched, self._switched + switched
+
+
+class KeepShare(Keeper):
+    """Proportional shutdown."""
+
+    _options: Proportional
+
+    def _turn(self, machines: Machines) -> None:
+        count = len(self.kept)
+        usable = math.floor(self._options.rho * count)
+        self._due = max(count - usable - int(np.count_nonzero(self.kept)), 0)
+
+
+class KeepByLoad(Keeper):
+    """Inertial shutdown, by the liquid load horizon: the time in which all waiting work could be done."""
+
+    _options: Inertial
+    number = 1
+
+    def __init__(self, options: Inertial, machines: int, began: float) -> None:
+        super().__init__(options, machines, began)
+        self._seen, self._horizon, self._summed, self._mean = began, 0.0, 0.0, 0.0
+        self._free, self._ends, self._load = 0, list[tuple[float, int]](), 0.0
+
+    def arrive(self, now: float) -> None:
+        """Add the horizon since the last call, by the trapezoidal rule."""
+        if now > self._seen:
+            self._summed += (self._horizon + self._horizon_at(now)) * 0.5 * (now - self._seen)
+        self._seen = now
+
+    def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:
+        """Note what the decisions of a call leave behind, see `Keeper`."""
+        self._free, self._ends, self._load = max(free, 0), ends, load
+        self._horizon = self._horizon_at(now)
+
+    def _horizon_at(self, now: float) -> float:
+        left, free, time = self._load, self._free, now
+        if left <= 0:
+            return 0.0
+        for end, size in self._ends:
+            if end > time:
+                if free * (end - time) >= left:
+                    break
+                left -= free * (end - time)
+                time = end
+            free += size
+        return time + left / free - now if free else math.inf
+
+    def _turn(self, machines: Machines) -> None:
+        options, kept = self._options, int(np.count_nonzero(self.kept))
+        mean, before = self._summed / options.period, self._mean
+        if mean >= options.v_ub * (1 - ROSE):
+            if not self._switches_on:
+                self._switches_on, self._switched = True, 0
+            before = 0.0
+        self._mean, self._summed = mean, 0.0
+        rose = mean > before * (1 + ROSE)
+        if rose == self._switches_on:
+            wanted = self._switched * 2 if options.growth == "double" else self._switched + 1
+            if options.switches == "now":
+                most = len(machines.held) if self._switches_on else len(machines.off) + len(machines.idle)
+            else:
+                most = kept if self._switches_on else len(self.kept) - kept
+            self._due = min(max(wanted, 1), most)
+        else:
+            self._switches_on, self._due = not self._switches_on, 0
+        self._switched = 0

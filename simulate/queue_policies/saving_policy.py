@@ -1,0 +1,215 @@
+"""EASY backfilling and strict order with energy-saving parts, in Python.
+
+Rule: on numbered resources it gives the schedule of `kernels.queue.power`, the same switches and boots. Jobs start only
+where something has happened: a job or a switch of machines ended, a job was submitted, a limit changed, or a period
+began if the part says so. Submissions that can never run are not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..model.intervals import count_of
+from ..model.machine import Powers
+from .easy_policy import latest_end
+from .interface import Decision, Job, Snapshot, Switch, Switching, Wake
+from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
+from .order import Order
+from .policy_specs import Saving
+from .power_limits import Budget, Cap, NoLimit, Use, Window
+from .power_policies import EnergyBudget, Inertial
+from .switched_machines import Machines, Places, Room, machines_at
+
+_Started = tuple[float, Job, Places]  # latest end, job, nodes
+
+
+class SavingBackfilling:
+    """EASY backfilling, or strict order, with parts that limit power or energy and that switch machines.
+
+    Args:
+        policy: the base policy and the parts.
+        queue: order of the queue.
+        window: begin and end of the limit, seconds; None: it has no limit.
+    """
+
+    def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
+        self._policy, self._queue, self._window = policy, queue, window
+        self._fills = policy.base.backfills
+        self._shutdown, self._limit = Shutdown(policy.shutdown), NoLimit()
+        self._keeper: Keeper | None = None
+        self._seen = self._first_end = -math.inf
+        self._waits: list[Job] = []
+        self._head: Use | None = None
+        self._later: Room | None = None  # None: no reservation is known
+
+    @property
+    def powered(self) -> bool:
+        """Return whether it needs the states of machines."""
+        policy = self._policy
+        return bool(policy.shutdown or policy.keeper or isinstance(policy.limit, EnergyBudget))
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Start jobs if something has happened, then switch machines."""
+        if self._seen == -math.inf:
+            self._set_up(now)
+        keeper, seen, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
+        happened = self._limit.update(now)
+        happened |= bool(now.submitted or now.ended or switched) or self._first_end <= now.time
+        happened |= keeper is not None and keeper.passes_at(now.time)
+        decides = keeper is not None and keeper.next_time() <= now.time
+        if happened or decides or self._shutdown.is_due(now, seen):
+            self._seen = now.time
+            if keeper is not None:
+                keeper.arrive(now.time)
+            yield from self._instant(now, happened=happened)
+
+    def _set_up(self, now: Snapshot) -> None:
+        powers, policy = now.machine.powers, self._policy
+        self._kept = np.zeros(Machines.count(now), bool)
+        if self._window is not None and policy.limit is not None:
+            assert isinstance(powers, Powers)
+            kind: Any = Budget if isinstance(policy.limit, EnergyBudget) else Cap
+            self._limit = kind(policy.limit, self._window, powers, now.machine.processors)
+        if policy.keeper is not None:
+            of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
+            self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]
+            self._kept = self._keeper.kept
+        self._off_s = float(getattr(powers, "off_s", 0.0))
+        self._on_s = float(getattr(powers, "on_s", 0.0))
+
+    def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
+        machines, keeper = machines_at(now, self._kept, self._limit.blocked), self._keeper
+        started = list[_Started]()
+        if happened:
+            yield from self._pass(now, machines, started)
+        spare = partial(self._spare, machines)
+        turned = [*keeper.decide(now, machines, spare)] if keeper is not None else []
+        if any(switch.on for switch in turned):
+            self._later = None
+        shut = [*self._shutdown.decide(now, machines, self._off_s, spare)]
+        yield from turned
+        yield from shut
+        again = [(now.time + self._on_s, switch) for switch in turned if switch.on]
+        self._note(now, machines, started, again + [(now.time + self._off_s, switch) for switch in shut])
+        times = [self._limit.next_time(), self._shutdown.next_time(now, machines)]
+        if (then := min([*times, keeper.next_time()] if keeper else times)) < math.inf:
+            yield Wake(then)
+
+    # --- jobs ---
+    def _pass(self, now: Snapshot, machines: Machines, started: list[_Started]) -> Iterator[Decision]:
+        """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
+        limit, running = self._limit, _uses(now)
+        self._waits, self._head, self._later = [], None, None
+        for job in self._queue.sorted(now):
+            found = None
+            if self._later is None or self._fills:
+                wide = self._later is None and machines.is_wide(job)
+                found = self._place(now, machines, job, wide=wide)
+            if found is not None:
+                places, until = found
+                if not limit.allows(now.time, running, Use(job.size, now.time, until), self._head):
+                    found = None
+            if found is None:
+                if self._later is None:
+                    self._reserve(now, machines, job, started, running)
+                self._waits.append(job)
+                continue
+            if self._later is not None and self._head is not None and until > self._head.begin:
+                self._later.nodes.take(job, places)
+            started.append((until, job, places))
+            running.append(Use(job.size, now.time, until))
+            yield machines.start(job, places)
+
+    def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
+        """Return where a job can start now without delaying the head of the queue, and its latest end."""
+        places, later, head = machines.where(job, wide=wide), self._later, self._head
+        if places is None:
+            return None
+        until = now.time + machines.boot_s(job, places) + job.walltime
+        if later is None or head is None or until <= head.begin:
+            return places, until
+        places = machines.where(job, later)
+        return None if places is None else (places, now.time + machines.boot_s(job, places) + job.walltime)
+
+    def _reserve(
+        self, now: Snapshot, machines: Machines, head: Job, started: list[_Started], running: list[Use]
+    ) -> None:
+        """Find when the head of the queue can start at the latest, and what is then free of its nodes and others."""
+        wide = machines.is_wide(head)
+        room, ends = machines.opened(wide=wide), self._ends(now, machines, started, wide=wide)
+        ends.reverse()
+        time = now.time if room.where(head) is not None else math.inf
+        while ends and (time == math.inf or ends[-1][0] <= time):
+            then, what = ends.pop()
+            self._give(machines, room, what)
+            if time == math.inf and room.where(head) is not None:
+                time = then
+        at = self._limit.reserved(now.time, running, head.size, head.walltime, time)
+        while ends and ends[-1][0] <= at:
+            self._give(machines, room, ends.pop()[1])
+        if (places := room.where(head, rank=machines.rank())) is not None:
+            room.nodes.take(head, places)
+        self._head, self._later = Use(head.size, at, at + head.walltime), room
+
+    def _ends(
+        self, now: Snapshot, machines: Machines, started: list[_Started], *, wide: bool
+    ) -> list[tuple[float, Any]]:
+        """Return when resources become free, and what frees them; for a wide job also what is kept off."""
+        ends: list[tuple[float, Any]] = [(latest_end(it, now.time), it) for it in now.running]
+        ends += [(until, (job, places)) for until, job, places in started]
+        if now.states is not None:
+            ends += [(it.until, it) for it in now.states.switching if wide or not self._is_kept(machines, it)]
+        if self._limit.blocked:
+            ends.append((self._limit.end, None))
+        ends.sort(key=itemgetter(0))
+        return ends
+
+    def _give(self, machines: Machines, room: Room, what: Any) -> None:
+        """Free what ends: a running job, one that is being started, a switch of machines, or the power cap."""
+        if what is None:
+            room.blocked = 0
+        elif isinstance(what, Switching):
+            machines.give(room, what.resources)
+        elif isinstance(what, tuple):
+            room.nodes.give(*what)
+        else:
+            room.nodes.release(what)
+
+    def _is_kept(self, machines: Machines, switching: Switching) -> bool:
+        return not switching.on and bool(self._kept[machines.numbers(switching.resources)[0]])
+
+    # --- machines ---
+    def _spare(self, machines: Machines, wanted: Array, until: float) -> Array:
+        """Return the first of some machines that can be off until a time without delaying the head of the queue."""
+        if not self._waits:
+            return wanted
+        if self._later is None or self._head is None:
+            return wanted[:0]
+        return wanted if until <= self._head.begin else machines.spared(wanted, self._later)
+
+    def _note(
+        self, now: Snapshot, machines: Machines, started: list[_Started], switches: list[tuple[float, Switch]]
+    ) -> None:
+        """Keep what the next call needs to know of this one; `switches`: those that free machines, and when."""
+        running = _uses(now) + [Use(job.size, now.time, until) for until, job, _ in started]
+        self._first_end = min((each.end for each in running), default=math.inf)
+        self._limit.note(running)
+        if self._keeper is None or now.states is None:
+            return
+        ends = [(each.end, each.size) for each in running]
+        ends += [(it.until, count_of(it.resources)) for it in now.states.switching if not self._is_kept(machines, it)]
+        ends += [(until, count_of(switch.resources)) for until, switch in switches]
+        load = sum(job.size * job.walltime for job in self._waits)
+        self._keeper.leave(now.time, machines.room.total, sorted(ends), load)
+
+
+def _uses(now: Snapshot) -> list[Use]:
+    """Return the use of resources by the running jobs, from now on."""
+    return [Use(it.job.size, now.time, it.until) for it in now.running]
