@@ -85,8 +85,8 @@ class ReplayRequest:
         self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
         if self.contention:
             self._check_contention()
-        in_python = self.contention and not needs_nodes(self.policy.policy)  # then any decision time will do
-        if self.policy.compiled and not in_python and not takes_time(self.policy.policy, self.decision_time):
+        on_nodes = self.contention or needs_nodes(self.policy.policy)  # then any decision time will do
+        if self.policy.compiled and not on_nodes and not takes_time(self.policy.policy, self.decision_time):
             allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
             problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
@@ -174,13 +174,13 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
-    predicted = request.runtimes == PREDICTED
-    rich = predicted or bool(request.decision_time) or jobs.dependencies is not None
+    asked = request.runtimes == PREDICTED or request.decision_time != 0.0
+    rich = asked or jobs.dependencies is not None
     if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
         load_simulator()
     else:
-        in_python = isinstance(request.policy.policy, Conservative) and (predicted or bool(request.decision_time))
-        load_replay([None if in_python else request.policy.policy], networked=jobs.programs is not None, rich=rich)
+        policy = None if asked and isinstance(request.policy.policy, Conservative) else request.policy.policy
+        load_replay([policy], networked=jobs.programs is not None, rich=rich, asked=asked)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())

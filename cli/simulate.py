@@ -201,7 +201,7 @@ def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | Non
         "epoch": found.jobs.epoch,
         "left_out": dict(found.jobs.left_out),
     }
-    if not request.policy.compiled or request.decision_time:
+    if not request.policy.compiled or request.decision_time != 0.0:
         about["decision_time"] = "measured" if request.decision_time is None else request.decision_time
     if limit:
         about["limit"] = asdict(limit)

@@ -52,16 +52,20 @@ def replay_under(
     show: dict[str, Any] = {"progress": progress, "clock": clock}
     if isinstance(policy, Contending):
         assert cluster is not None
-        return replay_contended(jobs, cluster, policy, seed=seed, **show)
+        return replay_contended(
+            jobs, cluster, policy, seed=seed, run_times=run_times, decision_time=decision_time, **show
+        )
     on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
     if on_nodes and (why := why_not_known(policy, known, decision_time, contention=contention)):
         raise ConfigError("runtimes", "", f"{known}: {why}", KNOWN)
-    if on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs):
+    at_once = on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
+    if at_once or isinstance(policy, OnNodes):
         assert cluster is not None
         return replay_on_nodes(
-            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=known, seed=seed, **show
-        )
+            jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
+            decision_time=decision_time, **show,
+        )  # fmt: skip
     if on_nodes:
         assert cluster is not None
         chosen = cast("Easy | Strict | Conservative | QueuePolicy", policy)
@@ -69,7 +73,7 @@ def replay_under(
             jobs, cluster, chosen, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
     return replay(
-        jobs, machine.processors, cast("Policy | QueuePolicy", policy), seed=seed, groups=machine.groups,
+        jobs, machine.processors, policy, seed=seed, groups=machine.groups,
         powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,
         **show,
     )  # fmt: skip

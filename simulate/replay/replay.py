@@ -69,9 +69,8 @@ def replay(
             one cluster.
         powers: power of the resources, for policies that need it.
         network: makes the network between the resources, for jobs whose run times depend on it.
-        decision_time: simulated seconds that each decision takes, see `python_loop`; not with energy-saving parts, and
-            of the allocations of conservative backfilling only with `basic`. None, for Python policies only: as long
-            as the call took by `clock`.
+        decision_time: simulated seconds that each decision takes, see `python_loop`; not with energy-saving parts.
+            None, for Python policies only: as long as the call took by `clock`.
         run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions or a
             decision time, conservative backfilling is replayed by its Python form.
         progress: called now and then with the simulated time.
@@ -152,8 +151,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
         decision_time: seconds; None means measured.
     """
     known = decision_time is not None and 0.0 <= decision_time <= LONGEST
-    movable = isinstance(policy, Conservative) and policy.allocation == "basic"
-    return decision_time == 0.0 or (known and (movable or isinstance(policy, Easy | Strict)))
+    return decision_time == 0.0 or (known and isinstance(policy, Easy | Strict | Conservative))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:

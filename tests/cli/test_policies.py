@@ -55,10 +55,6 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
             "'--contention': not together with easy+opportunistic: nodes are always on (allowed:",
         ),
         (
-            ["simulate", "t.swf", "-c", "c.yaml", "-p", "mom", "--runtimes", "predicted"],
-            "with mom: a mapping policy forecasts by walltimes or",
-        ),
-        (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "pairs"],
             "'pairs' places each task of a rigid job on a core of its own",
         ),

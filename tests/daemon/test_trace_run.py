@@ -79,7 +79,7 @@ def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
 ) -> None:
     jobs, cluster, told = workload_of(rows), cluster_of(nodes), "actual" if actual else "walltime"
     live = played(jobs, cluster, policy, told).replayed
-    compiled = replay_on_nodes(jobs, cluster, parse(policy), runtimes=told)
+    compiled = replay_on_nodes(jobs, cluster, parse(policy), run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.allclose(getattr(live, column), getattr(compiled, column), rtol=0, atol=1e-6, equal_nan=True)
     assert np.array_equal(live.pieces, compiled.pieces)

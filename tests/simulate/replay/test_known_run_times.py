@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Saving, Strict
+from pilotfish.simulate.queue_policies.policy_specs import (
+    ALLOCATIONS,
+    ORDERS,
+    Conservative,
+    Easy,
+    Policy,
+    Saving,
+    Strict,
+)
 from pilotfish.simulate.queue_policies.power_policies import Opportunistic
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
@@ -23,6 +32,8 @@ from tests.reference.plain_expected import plain_expected
 from tests.simulate.replay.test_replay import JOB, places, workload
 from tests.support.instances import rows_of
 
+#: Conservative backfilling with each of its allocations.
+ALLOCATED = [partial(Conservative, allocation=each) for each in ALLOCATIONS]
 #: The orders that do not depend on the seed.
 FIXED = [name for name in ORDERS if name != "random"]
 #: Gap, run time, walltime, size; and a prediction, which is None where nothing is known.
@@ -100,13 +111,13 @@ def test_the_python_form_equals_the_kernel(case: Any, machine: int, order: str, 
     assert first.instants == again.instants and compiled.calls == python.calls
 
 
-@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict, Conservative]))
-@settings(max_examples=300, deadline=None)
+@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict, Conservative, *ALLOCATED]))
+@settings(max_examples=400, deadline=None)
 def test_predictions_that_are_the_walltimes_change_nothing(
     rows: list[Any], machine: int, order: str, kind: Any
 ) -> None:
     jobs, _ = parts(rows)
-    if kind is Conservative:
+    if kind not in (Easy, Strict):
         jobs = jobs.take(np.isfinite(jobs.walltime) & (jobs.size <= machine))
         order = "fcfs" if order in ("wfp3", "unicep") else order
     for values in (jobs.walltime.tolist(), [None] * len(jobs)):
@@ -130,11 +141,20 @@ def test_actual_run_times_are_those_of_a_trace_whose_walltimes_are_exact(
         assert_same(replay(jobs, machine, policy, run_times=Table(lasts.tolist())), actual)
 
 
-@given(ROWS, MACHINES, st.sampled_from([name for name in FIXED if name not in ("wfp3", "unicep")]))
-@settings(max_examples=200, deadline=None)
-def test_laws_of_conservative_backfilling_with_any_predictions(rows: list[Any], machine: int, order: str) -> None:
+@given(
+    ROWS, MACHINES, st.sampled_from([name for name in FIXED if name not in ("wfp3", "unicep")]),
+    st.sampled_from(list(ALLOCATIONS)), st.booleans(),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_laws_of_conservative_backfilling_with_any_predictions(
+    rows: list[Any], machine: int, order: str, allocation: str, takes: bool
+) -> None:
+    """Or with decisions that take time."""
     jobs, values = parts([row for row in rows if row[0][2] < np.inf])
-    done = replay(jobs, machine, Conservative(order), run_times=Table(values))
+    told: dict[str, Any] = {"decision_time": 7.5} if takes else {"run_times": Table(values)}
+    done = replay(jobs, machine, Conservative(order, allocation), **told)
+    if allocation == "contiguous":
+        assert (done.piece_count[~done.rejected] == 1).all()
     assert np.array_equal(done.rejected, jobs.size > machine)
     ran = np.flatnonzero(~done.rejected).tolist()
     assert (done.start_time[ran] >= jobs.submit_time[ran]).all()
@@ -210,10 +230,9 @@ ONE = [(0.0, 1.0, 1.0, 1)]
     ("policy", "decision_time", "why"),
     [
         (Saving(Easy(), Opportunistic()), 0.0, "energy-saving parts"),
-        (Conservative(allocation="local"), 0.0, "allocation=local"),
         (Easy(), 2.5, "decisions take 2.5 s"),
     ],
-    ids=["saving", "allocation", "decision_time"],
+    ids=["saving", "decision_time"],
 )
 def test_what_cannot_be_predicted_is_an_error_that_says_why(policy: Policy, decision_time: float, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
