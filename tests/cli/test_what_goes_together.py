@@ -107,12 +107,12 @@ def replayed(policy: str, world: World, folder: Path) -> tuple[Replayed, list[Pa
     jobs, parts = jobs_of(world)
     spec = policy.replace("./", f"{folder}/")
     if policy == "lookahead":
-        if not world.cluster or world.options.get("deciding"):
-            why = "it decides at once" if world.cluster else "chooses among nodes"
-            raise typer.BadParameter(why)  # `cli.simulate` says it before there is a request
+        if not world.cluster:
+            raise typer.BadParameter("chooses among nodes")  # `cli.simulate` says it before there is a request
         service = with_policy(policy, folder / "lab.yaml", 0, world.options.get("runtimes", "walltime"))
         predictor = OnlineRunTimes(jobs) if service.runtimes == "predicted" else None
-        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor).replayed, parts
+        takes = float(world.options.get("deciding", "0"))
+        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor, takes).replayed, parts
     request = ReplayRequest(
         [folder / "trace.swf"], spec, Select(), 0, None, folder / "lab.yaml" if world.cluster else None, "core",
         world.options.get("deciding", "ignore"), False, world.cluster, world.options.get("runtimes", "walltime"),
