@@ -21,12 +21,12 @@ from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
     Conservative,
     OnNodes,
-    Saving,
     is_python_policy,
     needs_nodes,
     parse,
     parse_python_policy,
     text_of,
+    why_without_contention,
 )
 from ..simulate.replay.known_run_times import ALLOWED as KNOWN
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
@@ -110,10 +110,8 @@ class ReplayRequest:
     def _check_contention(self) -> None:
         if self.cluster is None or self.resource == "node":
             raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
-        policy = self.policy.policy
-        if isinstance(policy, Saving) or (isinstance(policy, Conservative) and policy.allocation != "basic"):
+        if why := why_without_contention(self.policy.policy):
             allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
-            why = "it chooses numbered resources" if isinstance(policy, Conservative) else "nodes are always on"
             raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 

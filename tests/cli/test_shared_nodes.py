@@ -30,6 +30,13 @@ workloads: [trace.swf]
 machines: [lab.yaml]
 policies: [mom, slf, {policy: easy, share: [none, "1.1"]}]
 """
+CONTENDING = """schema: pilotfish/sweep/v1
+workloads: [{file: trace.swf, until: 60}]
+machines: [lab.yaml]
+policies: [easy, conservative, "easy:order=wfp3", ./own.py:Last, let, pairs, lookahead]
+runtimes: [walltime, predicted]
+contention: [true]
+"""
 
 
 @pytest.fixture
@@ -84,6 +91,18 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
         assert [row[key] for key in ("makespan", "mean_waiting_time")] == [
             found[key] for key in ("makespan", "mean_waiting_time")
         ]
+
+
+def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "contending.yaml").write_text(CONTENDING)
+    assert main(["sweep", "contending.yaml", "--json", "--workers", "1"]) == 0
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    assert len(rows) == 14 and {row["contention"] for row in rows} == {True}
+    for row in rows:
+        how = [] if row["policy"] == "lookahead" else ["--contention"]
+        found = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "60")
+        numbers = ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation", "nb_jobs_success")
+        assert [row[key] for key in numbers] == [found[key] for key in numbers], row["policy"]
 
 
 @pytest.mark.parametrize(
