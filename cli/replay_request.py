@@ -19,7 +19,6 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.machine import Machine, machine_of, speeds_of, storages_of
 from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
-    Conservative,
     OnNodes,
     is_python_policy,
     needs_nodes,
@@ -30,7 +29,7 @@ from ..simulate.queue_policies.policy_specs import (
 )
 from ..simulate.replay.known_run_times import ALLOWED as KNOWN
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
-from ..simulate.replay.replay import LARGEST, takes_time
+from ..simulate.replay.replay import LARGEST, is_asked, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
@@ -90,7 +89,7 @@ class ReplayRequest:
             allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
             problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
-        if why := why_not_known(self.policy.policy, self.runtimes, self.decision_time, contention=self.contention):
+        if why := why_not_known(self.policy.policy, self.runtimes):
             raise bad("--runtimes", f"{self.runtimes}, with {self.policy.text}: {why} (allowed: {KNOWN})")
         if self.procs is not None and self.cluster is not None:
             raise bad("--procs", "not together with --cluster")
@@ -172,13 +171,14 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
-    asked = request.runtimes == PREDICTED or request.decision_time != 0.0
+    policy, predicted = request.policy.policy, request.runtimes == PREDICTED
+    asked = predicted or request.decision_time != 0.0
     rich = asked or jobs.dependencies is not None
-    if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
+    if isinstance(policy, DaemonPolicy) or (request.contention and not needs_nodes(policy)):
         load_simulator()
     else:
-        policy = None if asked and isinstance(request.policy.policy, Conservative) else request.policy.policy
-        load_replay([policy], networked=jobs.programs is not None, rich=rich, asked=asked)
+        compiled = None if is_asked(policy, request.decision_time, predicted=predicted) else policy
+        load_replay([compiled], networked=jobs.programs is not None, rich=rich, asked=asked)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())

@@ -158,8 +158,8 @@ def _refuse_alike(sweep: Sweep) -> None:
 
 def _refuse_unknown(sweep: Sweep) -> None:
     """Raise ConfigError if a policy cannot know the run times that the sweep varies."""
-    for policy, runtimes, contention in product(sweep.policies, sweep.runtimes, sweep.contention):
-        if not isinstance(policy, Own) and (why := why_not_known(policy, runtimes, contention=contention)):
+    for policy, runtimes in product(sweep.policies, sweep.runtimes):
+        if not isinstance(policy, Own) and (why := why_not_known(policy, runtimes)):
             raise bad(f"{runtimes}, with {text_of(policy)}: {why}", ALLOWED, key="runtimes")
 
 

@@ -57,7 +57,7 @@ def replay_under(
         )
     on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
-    if on_nodes and (why := why_not_known(policy, known, decision_time, contention=contention)):
+    if on_nodes and (why := why_not_known(policy, known)):
         raise ConfigError("runtimes", "", f"{known}: {why}", KNOWN)
     at_once = on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
     if at_once or isinstance(policy, OnNodes):

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, needs_nodes
+from ..queue_policies.policy_specs import Saving
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
@@ -36,20 +36,9 @@ class RunTimePredictor(Protocol):
         """Note that a job has ended, by itself or at its walltime."""
 
 
-def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0.0, *, contention: bool = False) -> str:
-    """Return why a policy cannot know run times in this way; "" if it can.
-
-    Args:
-        policy: the queue policy.
-        runtimes: one of RUNTIMES.
-        decision_time: simulated seconds that each decision takes; None means measured.
-        contention: jobs on one node slow each other down.
-    """
-    if runtimes != PREDICTED:
-        return ""
-    if isinstance(policy, Easy | Strict | Conservative) and not (contention or needs_nodes(policy)):
-        return f"decisions take {decision_time:g} s" if decision_time else ""
-    return "it has energy-saving parts" if isinstance(policy, Saving) else ""
+def why_not_known(policy: object, runtimes: str) -> str:
+    """Return why a policy cannot know run times in this way, one of RUNTIMES; "" if it can."""
+    return "it has energy-saving parts" if runtimes == PREDICTED and isinstance(policy, Saving) else ""
 
 
 def with_actual_walltimes(workload: Workload) -> Workload:

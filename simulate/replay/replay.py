@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -71,8 +72,7 @@ def replay(
         network: makes the network between the resources, for jobs whose run times depend on it.
         decision_time: simulated seconds that each decision takes, see `python_loop`; not with energy-saving parts.
             None, for Python policies only: as long as the call took by `clock`.
-        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions or a
-            decision time, conservative backfilling is replayed by its Python form.
+        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. See also `is_asked`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -92,12 +92,12 @@ def replay(
     net = network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     if predictions is not None:
-        why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
+        why = "run times depend on the network" if net else why_not_known(policy, PREDICTED)
         if why:
             raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
-    if isinstance(policy, Conservative) and (predictions or decision_time) and takes_time(policy, decision_time):
+    if is_asked(policy, decision_time, predicted=predictions is not None) and takes_time(policy, decision_time):
         queue_tables.check_walltimes(workload, policy)
-        policy = uncompiled(policy, seed)
+        policy = uncompiled(cast("Easy | Strict | Conservative", policy), seed)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
@@ -141,6 +141,19 @@ def replay(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
         simulation_time=spent, instants=int(count[tables.INSTANTS]), **switches,
     )  # fmt: skip
+
+
+def is_asked(policy: object, decision_time: float | None, *, predicted: bool) -> bool:
+    """Return whether a policy with a kernel is replayed by its Python form, which is asked at each instant.
+
+    Args:
+        policy: the queue policy.
+        decision_time: seconds; None means measured.
+        predicted: run times are predicted.
+    """
+    if isinstance(policy, Conservative):
+        return predicted or bool(decision_time)
+    return isinstance(policy, Easy | Strict) and predicted and bool(decision_time)
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:

@@ -82,12 +82,8 @@ def test_the_summary_says_which_run_times_the_policy_knew(trace: Path, capsys: p
             ["--runtimes", "predicted", "-p", "easy+inertial"],
             "it has energy-saving parts (allowed: walltime; actual; predicted, not with energy parts)",
         ),
-        (
-            ["--runtimes", "predicted", "--decision-time", "1"],
-            "decisions take 1 s (allowed: ",
-        ),
     ],
-    ids=["word", "saving", "decision_time"],
+    ids=["word", "saving"],
 )
 def test_run_times_that_a_policy_cannot_know_are_a_usage_error(
     trace: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]

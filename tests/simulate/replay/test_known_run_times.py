@@ -21,7 +21,6 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     ORDERS,
     Conservative,
     Easy,
-    Policy,
     Saving,
     Strict,
 )
@@ -226,17 +225,25 @@ def test_the_order_sjf_is_that_of_the_predictions() -> None:
 ONE = [(0.0, 1.0, 1.0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("policy", "decision_time", "why"),
-    [
-        (Saving(Easy(), Opportunistic()), 0.0, "energy-saving parts"),
-        (Easy(), 2.5, "decisions take 2.5 s"),
-    ],
-    ids=["saving", "decision_time"],
-)
-def test_what_cannot_be_predicted_is_an_error_that_says_why(policy: Policy, decision_time: float, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        replay(workload(ONE), 4, policy, powers=TAURUS_POWERS, decision_time=decision_time, run_times=Table([1.0]))
+def test_what_cannot_be_predicted_is_an_error_that_says_why() -> None:
+    policy = Saving(Easy(), Opportunistic())
+    with pytest.raises(ConfigError, match="energy-saving parts"):
+        replay(workload(ONE), 4, policy, powers=TAURUS_POWERS, run_times=Table([1.0]))
+
+
+@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict]), st.sampled_from([0.5, 30.0]))
+@settings(max_examples=200, deadline=None)
+def test_decisions_also_take_time_where_run_times_are_predicted(
+    rows: list[Any], machine: int, order: str, kind: Any, takes: float
+) -> None:
+    jobs, values = parts(rows)
+    compiled = replay(jobs, machine, kind(order), decision_time=takes)
+    for same in (jobs.walltime.tolist(), [None] * len(jobs)):
+        assert_same(replay(jobs, machine, kind(order), decision_time=takes, run_times=Table(same)), compiled)
+    told = Table(values)
+    done = replay(jobs, machine, kind(order), decision_time=takes, run_times=told)
+    assert (done.start_time >= done.submit_time + takes)[~done.rejected].all()
+    assert sum(what == "expected" for what, _ in told.calls) == len(jobs)
 
 
 def test_conservative_backfilling_needs_walltimes_with_predictions_too() -> None:
