@@ -60,7 +60,7 @@ def with_policy(policy: str, cluster: Path, seed: int, runtimes: str) -> DaemonP
 
 def replay_daemon(
     policy: DaemonPolicy, workload: Workload, cluster: Cluster, progress: Callable[[float], None],
-    predictor: RunTimePredictor | None = None,
+    predictor: RunTimePredictor | None = None, decision_time: float | None = 0.0,
 ) -> DaemonReplay:  # fmt: skip
     """Replay a workload under the daemon. Raises ConfigError.
 
@@ -70,12 +70,16 @@ def replay_daemon(
         cluster: the nodes.
         progress: called with the simulated time.
         predictor: predicts the run times, if the policy says that they are predicted.
+        decision_time: simulated seconds that each plan takes; None: as long as it really takes.
     """
     config = policy.config
     check_objective(config, cluster)
     jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
     adapter = SimulatedAdapter(cluster, truth=jobs.truth)
-    run = TraceRun(jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds))
+    run = TraceRun(
+        jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds),
+        decision_time=decision_time,
+    )  # fmt: skip
     with _errors_shown():
         return run.run(progress=progress, clock=time.perf_counter)
 

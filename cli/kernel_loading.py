@@ -20,7 +20,12 @@ def load_kernels(*kernels: str) -> None:
 
 
 def load_replay(
-    policies: Iterable[object], reading: Iterable[str] = (), *, networked: bool = False, rich: bool = False
+    policies: Iterable[object],
+    reading: Iterable[str] = (),
+    *,
+    networked: bool = False,
+    rich: bool = False,
+    asked: bool = False,
 ) -> None:
     """Load the kernels that read and replay traces.
 
@@ -29,15 +34,16 @@ def load_replay(
         reading: kernels that read the traces.
         networked: jobs communicate; see `kernel_of`.
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
+        asked: policies are asked at each instant: decisions take time, or run times are predicted.
     """
-    from ..simulate.queue_policies.policy_specs import Contending, OnNodes
+    from ..simulate.queue_policies.policy_specs import Contending, needs_nodes
     from ..simulate.replay import contended, shared_nodes
     from ..simulate.replay.replay import kernel_of
 
     def kernel(policy: object) -> str | None:
         if isinstance(policy, Contending):
-            return contended.KERNEL
-        if isinstance(policy, OnNodes):
+            return contended.STEPS if asked else contended.KERNEL
+        if needs_nodes(policy):
             return shared_nodes.KERNEL
         return kernel_of(policy, networked=networked, rich=rich)
 

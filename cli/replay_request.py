@@ -19,17 +19,16 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.machine import Machine, machine_of, speeds_of, storages_of
 from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
-    Conservative,
     OnNodes,
     is_python_policy,
     needs_nodes,
     parse,
     parse_python_policy,
     text_of,
+    why_without_contention,
 )
-from ..simulate.replay.known_run_times import ALLOWED as KNOWN
-from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, why_not_known
-from ..simulate.replay.replay import LARGEST, has_python_form, takes_time
+from ..simulate.replay.known_run_times import PREDICTED, WALLTIME
+from ..simulate.replay.replay import LARGEST, is_asked, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
@@ -84,13 +83,11 @@ class ReplayRequest:
         self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
         if self.contention:
             self._check_contention()
-        in_python = self.contention and not needs_nodes(self.policy.policy)  # then any decision time will do
-        if self.policy.compiled and not in_python and not takes_time(self.policy.policy, self.decision_time):
+        on_nodes = self.contention or needs_nodes(self.policy.policy)  # then any decision time will do
+        if self.policy.compiled and not on_nodes and not takes_time(self.policy.policy, self.decision_time):
             allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
             problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
-        if why := why_not_known(self.policy.policy, self.runtimes, self.decision_time, contention=self.contention):
-            raise bad("--runtimes", f"{self.runtimes}, with {self.policy.text}: {why} (allowed: {KNOWN})")
         if self.procs is not None and self.cluster is not None:
             raise bad("--procs", "not together with --cluster")
         if self.procs is not None and not 1 <= self.procs <= LARGEST:
@@ -109,10 +106,8 @@ class ReplayRequest:
     def _check_contention(self) -> None:
         if self.cluster is None or self.resource == "node":
             raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
-        policy = self.policy.policy
-        if isinstance(policy, Conservative) and policy.allocation != "basic":
+        if why := why_without_contention(self.policy.policy):
             allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
-            why = "it chooses numbered resources"
             raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 
@@ -173,13 +168,14 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     jobs = request.select.of(joined(every))
-    predicted = request.runtimes == PREDICTED
-    rich = predicted or bool(request.decision_time) or jobs.dependencies is not None
-    if isinstance(request.policy.policy, DaemonPolicy) or request.contention:
+    policy, predicted = request.policy.policy, request.runtimes == PREDICTED
+    asked = predicted or request.decision_time != 0.0
+    rich = asked or jobs.dependencies is not None
+    if isinstance(policy, DaemonPolicy) or (request.contention and not needs_nodes(policy)):
         load_simulator()
     else:
-        in_python = has_python_form(request.policy.policy) and (predicted or bool(request.decision_time))
-        load_replay([None if in_python else request.policy.policy], networked=jobs.programs is not None, rich=rich)
+        compiled = None if is_asked(policy, request.decision_time, predicted=predicted) else policy
+        load_replay([compiled], networked=jobs.programs is not None, rich=rich, asked=asked)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 #: Parameters that have no meaning with --daemon.
-_INSTEAD = ("policy", "contention", "decision_time", "procs", "resource", "seed")
+_INSTEAD = ("policy", "contention", "procs", "resource", "seed")
 
 
 def simulate(
@@ -103,7 +103,7 @@ def simulate(
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
     elif not _replays(policy) and policy in options.mapping_policy_names():
-        refuse(("procs", "decision_time"), given, f"not together with {policy}, which plans the queue of a service")
+        refuse(("procs",), given, f"not together with {policy}, which plans the queue of a service")
         if cluster is None or resource == "node":
             raise bad("--policy", f"{policy} chooses among nodes (needed: --cluster, resource core)")
         from .daemon_replay import with_policy
@@ -135,7 +135,7 @@ def _replay(
             from .daemon_replay import replay_daemon
 
             assert found.cluster is not None
-            did = replay_daemon(policy, jobs, found.cluster, progress.at, predictor)
+            did = replay_daemon(policy, jobs, found.cluster, progress.at, predictor, request.decision_time)
             return did.replayed, did
         return replay_under(
             policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
@@ -201,7 +201,7 @@ def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | Non
         "epoch": found.jobs.epoch,
         "left_out": dict(found.jobs.left_out),
     }
-    if not request.policy.compiled or request.decision_time:
+    if not request.policy.compiled or request.decision_time != 0.0:
         about["decision_time"] = "measured" if request.decision_time is None else request.decision_time
     if limit:
         about["limit"] = asdict(limit)

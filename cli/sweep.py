@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from .. import __version__
 from ..formats.atomic_write import write_whole
+from ..simulate.replay.known_run_times import PREDICTED
 from . import options
-from .kernel_loading import load_kernels, load_replay
+from .kernel_loading import load_kernels, load_replay, load_simulator
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, print_policy_traceback, warn
@@ -75,7 +76,10 @@ def sweep(
             _show_runs(made, todo, as_json)
             return 0
         for kind in kinds if here else ():
-            load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich)
+            asked = PREDICTED in made.sweep.runtimes
+            load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich, asked=asked)
+        if here and any(made.sweep.contention):
+            load_simulator()
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     return int(any(row["status"] != "done" for row in rows))

@@ -1,9 +1,10 @@
 """The daemon in a trace: the cycle of the service on a virtual clock, fed with the jobs of a trace.
 
 Rule: no real time enters a decision. At each instant all ends come first, then all submissions, then cycles until there
-is nothing more to plan; a cycle takes no time. The next instant is the next submission, the next end, or the time at
-which the trigger wants to plan again. So the same trace and configuration give the same schedule. A job that waits for
-others is submitted after the cycle that saw the last of them end.
+is nothing more to plan. A cycle takes no time, or the decision time if it makes a plan: what happens meanwhile is seen
+by its check and by the next cycle. The next instant is the next submission, the next end, or the time at which the
+trigger wants to plan again. So the same trace and configuration give the same schedule. A job that waits for others is
+submitted after the cycle that saw the last of them end.
 
 A job of a trace is a workflow of one job, on the nodes that `simulate.replay.node_allocation` says.
 """
@@ -23,7 +24,7 @@ from ..adapters.base import Adapter
 from ..formats.text import count
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
-from ..simulate.model.plan import Submit
+from ..simulate.model.plan import Plan, Submit
 from ..simulate.model.snapshot import JobState
 from ..simulate.model.workload import Workload
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
@@ -33,8 +34,9 @@ from ..simulate.replay.replay_result import Replayed, merge_pieces, without_swit
 from ..simulate.replay.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
+from .guarded_planner import simulate_plan
 from .planning.guard_rail import Guard
-from .planning.problem import Options
+from .planning.problem import Options, Problem
 from .report.cycle_report import CycleReport
 from .report.metrics import Metrics
 from .state.journal import Journal
@@ -160,6 +162,10 @@ class _Counts:
     failures: Counter[str] = field(default_factory=Counter)
 
 
+def _no_clock() -> float:
+    return 0.0
+
+
 class TraceRun:
     """A trace that runs under the daemon; used once.
 
@@ -169,18 +175,22 @@ class TraceRun:
         options: how to plan; a limit in seconds has no effect.
         guard: overrules the policy while forecasts keep missing.
         recheck_s: virtual seconds until a plan that has drifted is made again.
+        decision_time: virtual seconds that a plan takes; None: as long as it took by the clock of `run`.
     """
 
     def __init__(
-        self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0
-    ) -> None:
+        self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
+        decision_time: float | None = 0.0,
+    ) -> None:  # fmt: skip
         self._jobs, self._workload, self._adapter = jobs, jobs.workload, adapter
         self._now = float(self._workload.submit_time[0]) if len(self._workload) else 0.0
         adapter.wait(self._now)
         self._journal = Journal(Path(":memory:"), in_memory=True)
         self._cycle = assemble(
-            adapter, Live(adapter), self._journal, Metrics(), guard, options, lambda: self._now, recheck_s=recheck_s
-        )
+            adapter, Live(adapter), self._journal, Metrics(), guard, options, lambda: self._now, planner=self._plan,
+            recheck_s=recheck_s,
+        )  # fmt: skip
+        self._decision_time, self._clock = decision_time, _no_clock
         size = len(self._workload)
         self._submitted = self._workload.submit_time.astype(np.float64)
         self._start, self._finish = np.full(size, math.nan), np.full(size, math.nan)
@@ -198,9 +208,9 @@ class TraceRun:
 
         Args:
             progress: called with the simulated time at each instant.
-            clock: returns seconds, for `simulation_time` only.
+            clock: returns seconds, for `simulation_time`, and for decisions whose time is measured.
         """
-        began = clock()
+        began, self._clock = clock(), clock
         try:
             while (until := self._next_instant()) is not None:
                 self._pass(until)
@@ -231,6 +241,21 @@ class TraceRun:
             self._now = self._adapter.snapshot().time
             if ended or until == math.inf:
                 return
+
+    def _plan(self, problem: Problem, cluster: Cluster, options: Options) -> Plan:
+        """Make a plan, and let pass the time that this takes."""
+        began = self._clock()
+        plan = simulate_plan(problem, cluster, options)
+        spent = self._clock() - began if self._decision_time is None else self._decision_time
+        until = self._now + spent
+        while self._now < until:
+            self._adapter.wait(until - self._now)
+            snapshot = self._adapter.snapshot()
+            self._now = snapshot.time
+            for view in snapshot.jobs:
+                if view.state.ended:
+                    self._places.release(self._jobs.row(view.job))
+        return plan
 
     def _submit_due(self) -> None:
         """Submit the jobs whose time has come, and those whose last predecessor has ended."""

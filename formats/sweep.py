@@ -15,14 +15,16 @@ from typing import Any
 
 from ..simulate.errors import ConfigError
 from ..simulate.queue_policies.policy_specs import (
-    Own,
+    PLANNING,
+    Planned,
     is_python_policy,
     needs_nodes,
     parse,
     parse_python_policy,
     text_of,
+    why_without_contention,
 )
-from ..simulate.replay.known_run_times import ALLOWED, RUNTIMES, why_not_known
+from ..simulate.replay.known_run_times import RUNTIMES
 from ..simulate.replay.select import Select
 from ..simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
 from .document_errors import bad, found, from_source, inside, shown
@@ -65,12 +67,14 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
         "policies": lambda value: _policies(value, folder),
         "seeds": _seeds,
         "runtimes": lambda value: _each_once(listed(lambda one: one_of(one, RUNTIMES), least=1)(value)),
+        "contention": lambda value: (
+            _each_once(listed(flag, least=1)(value)) if isinstance(value, list) else (flag(value),)
+        ),
     }
     parts: dict[str, Any] = build(dict, table, data, ("workloads", "policies"))
     parts["traces"] = parts.pop("workloads")
     sweep = Sweep(source, **parts)
     _refuse_alike(sweep)
-    _refuse_unknown(sweep)
     if len(sweep) > MOST_RUNS:
         raise bad(f"the sweep has {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
     return sweep
@@ -138,19 +142,16 @@ def _machine(value: Any, folder: Path) -> int | Site:
 
 
 def _refuse_alike(sweep: Sweep) -> None:
-    """Raise ConfigError if a policy that chooses among the cores of nodes has a machine without nodes."""
-    choosing = [policy for policy in sweep.policies if needs_nodes(policy)]
+    """Raise ConfigError if a policy does not go with contention, or what needs the cores of nodes has none."""
+    for policy in sweep.policies if any(sweep.contention) else ():
+        if why := why_without_contention(policy):
+            raise bad(f"{text_of(policy)}: {why}", "other policies, or without contention", key="contention")
+    choosing = [policy for policy in sweep.policies if any(sweep.contention) or needs_nodes(policy)]
     alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
     if choosing and alike:
-        what = f"{text_of(choosing[0])} chooses among cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
+        does = "chooses among" if needs_nodes(choosing[0]) else "contends on the"
+        what = f"{text_of(choosing[0])} {does} cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
         raise bad(what, "cluster files, with their cores as resources", key="machines")
-
-
-def _refuse_unknown(sweep: Sweep) -> None:
-    """Raise ConfigError if a policy cannot know the run times that the sweep varies."""
-    for policy, runtimes in product(sweep.policies, sweep.runtimes):
-        if not isinstance(policy, Own) and (why := why_not_known(policy, runtimes)):
-            raise bad(f"{runtimes}, with {text_of(policy)}: {why}", ALLOWED, key="runtimes")
 
 
 def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
@@ -184,6 +185,8 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
                 raise bad(found(spec), "./file.py:Class for a policy of your own (a sweep hashes its file)")
             _file(own.where, folder)
             return parse_python_policy(spec + ("," if own.options else ":") + ",".join(more)) if more else own
+        if spec in PLANNING and not more:
+            return Planned(spec)
         last = spec.rpartition("+")[2]
         return parse(spec + ("," if ":" in last else ":") + ",".join(more) if more else spec)
     except ConfigError as error:

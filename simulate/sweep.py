@@ -16,14 +16,14 @@ from itertools import count, product
 from typing import Any
 
 from .queue_policies.policy_options import Amount, Sharing
-from .queue_policies.policy_specs import Own, Placing, Policy, text_of
+from .queue_policies.policy_specs import Own, Placing, Planned, Policy, text_of
 from .replay.known_run_times import WALLTIME
 from .replay.select import Select
 
 #: A machine of the size that the trace states.
 AS_TRACED = "trace"
 #: Policies that a sweep can vary.
-Chosen = Policy | Placing | Own
+Chosen = Policy | Placing | Planned | Own
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,11 @@ class Sweep:
     machines: tuple[int | Site | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)  # seeds of random policies and models
     runtimes: tuple[str, ...] = (WALLTIME,)  # what the policies know of run times, of `known_run_times.RUNTIMES`
+    contention: tuple[bool, ...] = (False,)  # whether jobs on one node slow each other down
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        each = len(self.machines) * len(self.policies) * len(self.seeds) * len(self.runtimes)
+        each = len(self.machines) * len(self.policies) * len(self.seeds) * len(self.runtimes) * len(self.contention)
         return sum(len(trace.loads) for trace in self.traces) * each
 
 
@@ -77,6 +78,7 @@ class Run:
     policy: Chosen
     seed: int
     runtimes: str = WALLTIME
+    contention: bool = False
 
     @property
     def select(self) -> Select:
@@ -88,9 +90,9 @@ def runs(sweep: Sweep) -> Iterator[Run]:
     """Yield all runs of a sweep in its order."""
     numbers = count()
     for trace in sweep.traces:
-        each = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.seeds)
-        for load, machine, policy, runtimes, seed in each:
-            yield Run(next(numbers), trace, load, machine, policy, seed, runtimes)
+        each = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.contention, sweep.seeds)
+        for load, machine, policy, runtimes, contention, seed in each:
+            yield Run(next(numbers), trace, load, machine, policy, seed, runtimes, contention)
 
 
 #: Column -> field of Select; present if some workload of the sweep sets it.
@@ -103,7 +105,7 @@ def columns(sweep: Sweep) -> tuple[str, ...]:
         name for name, key in _SELECTING.items() if any(_limit_of(trace, key) is not None for trace in sweep.traces)
     ]
     options = dict.fromkeys(f"policy_{name}" for policy in sweep.policies for name in options_of(policy))
-    known = ("runtimes",) if sweep.runtimes != (WALLTIME,) else ()
+    known = ["runtimes"] * (sweep.runtimes != (WALLTIME,)) + ["contention"] * (sweep.contention != (False,))
     return ("run", "workload", *given, "load", "machine", "policy", *options, *known, "seed")
 
 
@@ -117,6 +119,7 @@ def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
         "policy": text_of(run.policy),
         "seed": run.seed,
         "runtimes": run.runtimes,
+        "contention": run.contention,
     }
     found |= {name: _limit_of(run.trace, key) for name, key in _SELECTING.items()}
     found |= {f"policy_{name}": value for name, value in options_of(run.policy).items()}
@@ -134,6 +137,8 @@ def options_of(policy: Any) -> dict[str, Any]:
     if isinstance(policy, Own):
         return dict(policy.options)
     found: dict[str, Any] = {}
+    if isinstance(policy, Planned):
+        return found
     for each in fields(policy):
         value = getattr(policy, each.name)
         if isinstance(value, Amount | Sharing):
@@ -240,5 +245,5 @@ def identity(run: Run, policy: str, contents: dict[str, str], version: str, numb
     site = run.machine
     machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
     trace = [contents[run.trace.file], run.trace.skip_invalid]
-    parts = [version, numbers, *trace, select, machine, policy, run.seed, run.runtimes]
+    parts = [version, numbers, *trace, select, machine, policy, run.seed, run.runtimes, run.contention]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

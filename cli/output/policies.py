@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.policy_specs import ON_NODES, PARTS, POLICIES, parse_planned
+from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
@@ -33,7 +33,7 @@ def mapping_policies() -> dict[str, str]:
 
 def mapping_commands(name: str) -> tuple[str, ...]:
     """Return the commands that take a mapping policy."""
-    return PLANS + (REPLAYS if name in ON_NODES else REPLAYS[:1])
+    return PLANS + (REPLAYS if name in _MAPPING else REPLAYS[:1])
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -92,7 +92,7 @@ def show_policies() -> None:
         for option, meanings in _words(name).items():
             words.setdefault(option, {}).update(meanings)
     _put_values(words)
-    _title(f"Mapping policies, for `plan`, `run`, `daemon` and `simulate`; {_listed(ON_NODES)} also for `sweep`")
+    _title(f"Mapping policies, for `plan`, `run`, `daemon` and `simulate`; {_listed(_MAPPING)} also for `sweep`")
     _put_words(mapping_policies())
 
 

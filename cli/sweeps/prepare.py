@@ -168,7 +168,8 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
             trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
             source=own[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
-            cluster=place.cluster if needs_nodes(run.policy) else None, runtimes=run.runtimes,
+            cluster=place.cluster if run.contention or needs_nodes(run.policy) else None, runtimes=run.runtimes,
+            contention=run.contention,
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)

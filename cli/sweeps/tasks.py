@@ -25,7 +25,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.interface import QueuePolicy
-from ...simulate.queue_policies.policy_specs import Placing, Policy, parse, parse_python_policy
+from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse, parse_python_policy
 from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ...simulate.replay.metrics import summarise
@@ -162,6 +162,7 @@ class Task:
         abilities: of the machine, where the trace's run times depend on them.
         cluster: whose cores the machine has, where its tasks contend.
         runtimes: what the policy knows of run times.
+        contention: jobs on one node slow each other down.
     """
 
     identity: str
@@ -175,6 +176,7 @@ class Task:
     abilities: Abilities = field(default_factory=Abilities)
     cluster: Cluster | None = None
     runtimes: str = WALLTIME
+    contention: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
     if not len(jobs):
         words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
-    policy = parse(task.policy) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
+    policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
     known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
     refuse_jobs(policy, known, _machine(task, jobs))
     if task.runtimes == PREDICTED and jobs.programs is not None:
@@ -240,16 +242,28 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     machine, policy = _machine(task, jobs), _policy(task)
-    replayed = replay_under(
-        policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter,
-        run_times=OnlineRunTimes(jobs) if task.runtimes == PREDICTED else task.runtimes,
-    )  # fmt: skip
+    predictor = OnlineRunTimes(jobs) if task.runtimes == PREDICTED else None
+    if isinstance(policy, Planned):
+        from ..daemon_replay import replay_daemon, with_policy
+
+        assert task.cluster is not None
+        service = with_policy(policy.name, Path(task.cluster.source), task.seed, task.runtimes)
+        replayed = replay_daemon(service, jobs, task.cluster, lambda now: None, predictor).replayed
+    else:
+        replayed = replay_under(
+            policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter, contention=task.contention,
+            run_times=predictor or task.runtimes,
+        )  # fmt: skip
     return asdict(summarise(replayed, machine.powers))
 
 
-def _policy(task: Task) -> Policy | Placing | QueuePolicy:
+def _built_in(task: Task) -> Policy | Placing | Planned:
+    return Planned(task.policy) if task.policy in PLANNING else parse(task.policy)
+
+
+def _policy(task: Task) -> Policy | Placing | Planned | QueuePolicy:
     if task.source is None:
-        return parse(task.policy)
+        return _built_in(task)
     return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)
 
 

@@ -58,6 +58,7 @@ KERNELS = {
     "queue.power_networked": Kernel("the power replay on a network", 16, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 4, 3, 1),
     "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
+    "queue.contention.pairs_steps": Kernel("the replay with contention, step by step", 5, 3, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.

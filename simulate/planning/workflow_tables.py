@@ -243,6 +243,7 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
         "segments": (shares, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
         "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,), "heads": (len(world.queues),),
+        "started": (jobs + 1,),
         "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
         "places": (max(len(world.placed), nodes),), "answer": (5,),
     })  # fmt: skip

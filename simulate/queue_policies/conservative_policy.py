@@ -1,6 +1,7 @@
 """Conservative backfilling in Python.
 
-Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes.
+Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes. In an allocation
+other than `basic`, each resource counts as a node of one core, so that a reservation is one of resources.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from .easy_policy import latest_end
-from .interface import Decision, Job, Snapshot, Start, Wake
+from .interface import Decision, FreeNodes, Job, Need, Reject, Running, Snapshot, Start, Wake
 from .order import Order
 
 
@@ -21,11 +22,12 @@ class Reserving:
     """Conservative backfilling: every waiting job has a reservation, which moves to an earlier time when it can.
 
     Rule: what waits at the first call gets its reservations in the order of the queue if `arranged`, else in that of
-    submission, as a kernel has it.
+    submission, as a kernel has it. `allocation`: of `policy_specs.ALLOCATIONS`, other than `basic` on one node only.
     """
 
-    def __init__(self, queue: Order, *, arranged: bool = False) -> None:
+    def __init__(self, queue: Order, *, arranged: bool = False, allocation: str = "basic") -> None:
         self._queue, self._arranged = queue, arranged
+        self._allocation, self._on_nodes = allocation, allocation == "basic"
         self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
 
@@ -42,7 +44,7 @@ class Reserving:
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]
         ends = [_end(start, job) for start, job in zip(starts, known, strict=True)]
-        profile = _Profile(now, (*starts, *ends))
+        profile = _Profile(now, (*starts, *ends), self._allocation)
         for job in known:
             if not profile.take(job, *kept[job.number]):
                 lost.append(job)  # what should have ended by then has not
@@ -54,14 +56,19 @@ class Reserving:
                     kept[job.number], self._loose = earlier, True
         self._loose |= bool(lost)
         for job in (*lost, *new):
-            kept[job.number] = found = profile.earliest(job)
+            if (found := profile.earliest(job)) is None:
+                yield Reject(job)
+                continue
+            kept[job.number] = found
             profile.take(job, *found)
         self._due = math.inf
         for job in queue:
+            if job.number not in kept:
+                continue
             start, nodes = kept[job.number]
             if start <= now.time:
                 del kept[job.number]
-                yield Start(job, nodes=nodes)
+                yield Start(job, nodes=nodes) if self._on_nodes else Start(job, _intervals(nodes))
             else:
                 self._due = min(self._due, start)
         if self._due < math.inf:
@@ -80,10 +87,14 @@ class _Profile:
     Args:
         now: the snapshot, with the running jobs.
         times: of the changes to come by reservations, seconds.
+        allocation: see `Reserving`.
     """
 
-    def __init__(self, now: Snapshot, times: Iterable[float]) -> None:
-        free = now.free_nodes()
+    def __init__(self, now: Snapshot, times: Iterable[float], allocation: str) -> None:
+        self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
+        self._groups = now.machine.groups or ((0, now.machine.processors - 1),) if allocation.endswith("local") else ()
+        self._single = allocation != "basic"
+        free = _each_resource(now) if self._single else now.free_nodes()
         self._need = free.need
         ends = [latest_end(it, now.time) for it in now.running]
         self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
@@ -129,16 +140,21 @@ class _Profile:
         self.take(job, *(found or (start, nodes)))
         return found
 
-    def earliest(self, job: Job) -> tuple[float, tuple[int, ...]]:
-        """Return the earliest start of a job, and its nodes. O(rows x nodes), and more for gaps that are too short."""
-        found = self._search(job, math.inf)
-        assert found is not None, "a job that fits on no empty node has no place in the queue"
-        return found
+    def earliest(self, job: Job) -> tuple[float, tuple[int, ...]] | None:
+        """Return the earliest start of a job, and its nodes; None if its allocation rejects even the empty machine.
+
+        O(rows x nodes), and more for gaps that are too short.
+        """
+        return self._search(job, math.inf)
+
+    def _wanted(self, job: Job) -> int:
+        return job.size if self._single else job.nodes
 
     def _enough(self, job: Job, rows: int | None = None) -> Array:
         """Return which of the first rows have enough nodes for a job, bool [rows]; None = of all rows."""
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
-        enough: Array = fits[:, 0] if fits.shape[1] == job.nodes == 1 else fits.sum(axis=1) >= job.nodes
+        wanted = self._wanted(job)
+        enough: Array = fits[:, 0] if fits.shape[1] == wanted == 1 else fits.sum(axis=1) >= wanted
         return enough
 
     def _search(self, job: Job, before: float) -> tuple[float, tuple[int, ...]] | None:
@@ -153,12 +169,44 @@ class _Profile:
                 stop = bisect_left(self._times, _end(start, job))
                 if stop > gap:
                     break
-                fits = self._need(job).fits(self._cores[row:stop], self._memory[row:stop]).all(axis=0)
-                nodes = np.flatnonzero(fits)[: job.nodes].tolist()
-                if len(nodes) == job.nodes:
-                    return start, tuple(nodes)
+                fits = self._need(job).fits(self._cores[row:stop], self._memory[row:stop])
+                if (nodes := self._choose(np.asarray(fits.all(axis=0)), self._wanted(job))) is not None:
+                    return start, nodes
             first = gap + 1
         return None
+
+    def _choose(self, fits: Array, wanted: int) -> tuple[int, ...] | None:
+        """Return so many of the nodes that fit, as the allocation wants them; None if they do not."""
+        if self._blocks:
+            bounds = np.flatnonzero(np.diff(np.concatenate([[False], fits, [False]])))
+            for first, stop in bounds.reshape(-1, 2).tolist():
+                if stop - first >= wanted:
+                    return tuple(range(first, first + wanted))
+        for first, last in self._groups:
+            found = np.flatnonzero(fits[first : last + 1])[:wanted]
+            if len(found) == wanted:
+                return tuple((found + first).tolist())
+        lowest = () if self._strict else tuple(np.flatnonzero(fits)[:wanted].tolist())
+        return lowest if len(lowest) == wanted else None
+
+
+def _each_resource(now: Snapshot) -> FreeNodes:
+    """Return what is free now, with each resource as a node of one core."""
+    free = np.zeros(now.machine.processors, np.int64)
+    for first, last in now.free_resources:
+        free[first : last + 1] = 1
+
+    def held(running: Running) -> tuple[int, ...]:
+        return tuple(each for first, last in running.resources for each in range(first, last + 1))
+
+    return FreeNodes(free, np.zeros(1), lambda job: Need(1), held)
+
+
+def _intervals(resources: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return ascending resources as the first and last of each interval."""
+    each = np.array(resources)
+    cuts = np.flatnonzero(np.diff(each) > 1) + 1
+    return [(int(part[0]), int(part[-1])) for part in np.split(each, cuts)]
 
 
 def _columns(nodes: tuple[int, ...]) -> int | list[int]:

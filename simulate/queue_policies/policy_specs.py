@@ -297,6 +297,15 @@ class EarliestLastEnd(OnNodes):
     looks_ahead: ClassVar[bool] = True
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The service with its defaults and a mapping policy, which plans the whole queue at a time; for sweeps."""
+
+    name: str
+
+
+#: Names of built-in mapping policies that only plan.
+PLANNING = ("lookahead",)
 Policy = Strict | Easy | Conservative | Saving
 #: Policies that place jobs on the nodes of a cluster.
 Placing = Pairs | Nodes | OnNodes
@@ -380,12 +389,18 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
 
 def needs_nodes(policy: object) -> bool:
     """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
-    return isinstance(policy, Placing) or (isinstance(policy, Easy) and policy.share != Sharing())
+    return isinstance(policy, Placing | Planned) or (isinstance(policy, Easy) and policy.share != Sharing())
 
 
-def text_of(policy: Policy | Placing | Own) -> str:
+def why_without_contention(policy: object) -> str:
+    """Return why jobs cannot slow each other down under a policy; "" if they can."""
+    numbered = isinstance(policy, Conservative) and policy.allocation != "basic"
+    return "it chooses numbered resources" if numbered else ""
+
+
+def text_of(policy: Policy | Placing | Planned | Own) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
-    if isinstance(policy, Own):
-        return str(policy)
+    if isinstance(policy, Own | Planned):
+        return str(policy) if isinstance(policy, Own) else policy.name
     parts = [getattr(policy, each.name) for each in fields(policy)] if isinstance(policy, Saving) else [policy]
     return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts if part)

@@ -19,7 +19,7 @@ def uncompiled(
     """Return a new object that decides as a compiled policy does.
 
     Args:
-        policy: the policy; of a conservative one only the order counts.
+        policy: the policy.
         seed: of the random order.
         arranged: see `Reserving`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
@@ -28,7 +28,7 @@ def uncompiled(
         return SavingBackfilling(policy, Order(policy.base.order, seed), window)
     queue = Order(policy.order, seed)
     if isinstance(policy, Conservative):
-        return Reserving(queue, arranged=arranged)
+        return Reserving(queue, arranged=arranged, allocation=policy.allocation)
     if isinstance(policy, Easy) and policy.share != Sharing():
         return SharedBackfilling(queue, policy.share.bound, steady=policy.order not in CHANGING)
     return Backfilling(queue, fills=policy.backfills)

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..errors import ConfigError
 from ..model.cluster import Cluster
 from ..model.machine import Machine
 from ..model.workload import Workload
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import (
-    Conservative,
     Contending,
     Easy,
     OnNodes,
     Placing,
     Policy,
-    Saving,
     Strict,
     needs_nodes,
 )
 from .contended import replay_contended
-from .known_run_times import ALLOWED as KNOWN
-from .known_run_times import PREDICTED, WALLTIME, RunTimePredictor, why_not_known
+from .known_run_times import PREDICTED, WALLTIME, RunTimePredictor
 from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
@@ -62,24 +58,25 @@ def replay_under(
     show: dict[str, Any] = {"progress": progress, "clock": clock}
     if isinstance(policy, Contending):
         assert cluster is not None
-        return replay_contended(jobs, cluster, policy, seed=seed, **show)
+        return replay_contended(
+            jobs, cluster, policy, seed=seed, run_times=run_times, decision_time=decision_time, **show
+        )
     on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
-    if on_nodes and (why := why_not_known(policy, known, decision_time, contention=contention)):
-        raise ConfigError("runtimes", "", f"{known}: {why}", KNOWN)
-    if on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs):
+    at_once = on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
+    if at_once or isinstance(policy, OnNodes):
         assert cluster is not None
         return replay_on_nodes(
-            jobs, cluster, cast("OnNodes | Easy | Strict", policy), runtimes=known, seed=seed, **show
-        )
+            jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
+            decision_time=decision_time, **show,
+        )  # fmt: skip
     if on_nodes:
         assert cluster is not None
-        chosen = cast("Easy | Strict | Conservative | Saving | QueuePolicy", policy)
         return replay_queue_on_nodes(
-            jobs, cluster, chosen, run_times=run_times, seed=seed, decision_time=decision_time, **show
+            jobs, cluster, policy, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
     return replay(
-        jobs, machine.processors, cast("Policy | QueuePolicy", policy), seed=seed, groups=machine.groups,
+        jobs, machine.processors, policy, seed=seed, groups=machine.groups,
         powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,
         **show,
     )  # fmt: skip

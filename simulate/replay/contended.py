@@ -6,6 +6,8 @@ memory until its last task ends, or until its walltime, when the remaining tasks
 constant rate; pairs of profiles (co-run inflation) are ignored.
 Processors are the cores that share a memory channel, in the order of the cluster file. A node's bandwidth and cores are
 divided evenly among its sockets; the first sockets get the remaining cores.
+Where decisions take time, or run times are predicted, `python_loop.drive` asks the policy at each instant: what it
+chooses has its cores from then on, and starts when the decision is applied. Run times count only for `job=shortest`.
 Power over time is summed exactly between changes, from the first submission to the last end; a core computes while its
 own task runs.
 Source: IRMaSim (Herrera et al., CCGrid 2021), III and V.
@@ -14,7 +16,7 @@ Source: IRMaSim (Herrera et al., CCGrid 2021), III and V.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,12 +33,14 @@ from ..planning.workflow_tables import fill_contention
 from ..queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
 from . import slices
 from .energy import STATES, Track, span
+from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from .network_tables import network_for
+from .python_loop import drive
 from .queue_tables import dependency_tables, stranded
 from .replay_result import Replayed, merge_pieces, without_switches
 
-#: The compiled kernel.
-KERNEL = "queue.contention.pairs_loop"
+#: The compiled kernels: of whole replays, and of one step.
+KERNEL, STEPS = "queue.contention.pairs_loop", "queue.contention.pairs_steps"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +103,14 @@ _CODES = tables.RANDOM, tables.GFLOPS, tables.CORES, tables.MEMORY, tables.BANDW
 _RULES = dict(zip(RESOURCES, _CODES, strict=True))
 
 
-def _contention_tables(workload: Workload, machine: Processors, policy: Contending, seed: int) -> World:
+def _contention_tables(
+    workload: Workload, machine: Processors, policy: Contending, seed: int, run_times: str | RunTimePredictor
+) -> World:
     """Return the initial tables of the kernel. Raises ConfigError, see `check_power_known`."""
     check_power_known(policy, machine)
     size, many = len(workload), len(machine.processors)
     order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
-    jobs, ranked = _jobs(workload, policy)
+    jobs, ranked = _jobs(workload, policy, run_times)
     jobs["state"] = np.where(_fits(jobs, machine, whole=whole), tables.WAITS, tables.REJECTED)
     if isinstance(policy, Nodes):
         by = machine.nodes["cores"] if policy.rule == "biggest" else machine.speeds
@@ -138,7 +144,10 @@ def _contention_tables(workload: Workload, machine: Processors, policy: Contendi
     world.ends[:] = math.inf
     world.scores[:] = _scores(processors, machine, rule)
     world.count[tables.FREE], world.count[tables.RULE] = len(machine.core_table), rule
-    world.count[tables.DRAWS] = int(policy.job == "random")
+    if policy.job == "random":
+        world.count[tables.PICKS] = tables.DRAWN
+    elif policy.job == "shortest" and not isinstance(run_times, str):
+        world.count[tables.PICKS] = tables.BY_KEY
     return world
 
 
@@ -160,7 +169,7 @@ def _scores(processors: Array, machine: Processors, rule: int) -> Array:
     return np.asarray(found.get(rule, np.zeros(len(processors))))
 
 
-def _jobs(workload: Workload, policy: Contending) -> tuple[Array, Array]:
+def _jobs(workload: Workload, policy: Contending, run_times: str | RunTimePredictor) -> tuple[Array, Array]:
     """Return the table of jobs, and the job of each rank."""
     jobs, run = np.zeros(len(workload), tables.JOB), workload.run_time
     nothing = np.zeros(len(workload))
@@ -170,8 +179,9 @@ def _jobs(workload: Workload, policy: Contending) -> tuple[Array, Array]:
     with np.errstate(over="ignore"):
         demand = np.divide(moved, run, out=np.zeros(len(workload)), where=run > 0)
     jobs["demand"] = np.minimum(demand, MOST)
+    known = {WALLTIME: workload.more.get("asked", workload.walltime), ACTUAL: np.minimum(run, workload.walltime)}
     keys = {
-        "shortest": workload.more.get("asked", workload.walltime),
+        "shortest": known[run_times] if isinstance(run_times, str) else nothing,
         "smallest": workload.size,
         "low_mem": jobs["memory"],
         "low_mem_bw": jobs["demand"],
@@ -216,13 +226,15 @@ def replay_contended(
     policy: Contending,
     *,
     seed: int = 0,
+    run_times: str | RunTimePredictor = WALLTIME,
+    decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Contended:
     """Replay a workload on the cores of a cluster.
 
     O(tasks x (cores of a processor + log processors) + jobs log queue). The resource rule `random`, node rules and
-    memory shortage cost O(processors) instead of the logarithm.
+    memory shortage cost O(processors) instead of the logarithm. Decisions that take time cost O(cores) each.
 
     Args:
         workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs, and `asked`, the
@@ -230,6 +242,8 @@ def replay_contended(
         cluster: the cluster; its cores are the resources.
         policy: the policy.
         seed: seed of random choices.
+        run_times: what the policy may know: WALLTIME (the requested seconds), ACTUAL, or a predictor.
+        decision_time: see `python_loop.replay_with_python_policy`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -238,13 +252,81 @@ def replay_contended(
     """
     machine = processors_of(cluster)
     network_for(workload, len(machine.core_table), policy, None)
-    kernel, world = load(KERNEL), _contention_tables(workload, machine, policy, seed)
+    world = _contention_tables(workload, machine, policy, seed, run_times)
+    if decision_time != 0.0 or not isinstance(run_times, str):
+        predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
+        loop = _Steps(workload, machine, world, predictions)
+        done = drive(loop, clock(), decision_time=decision_time, clock=clock, progress=progress)
+        assert isinstance(done, Contended)
+        return done
+    kernel = load(KERNEL)
     began = slice_began = clock()
     size = slices.FIRST
     while kernel(world.address, size) != tables.DONE:
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock[tables.NOW]))
     return _result(workload, machine, world, clock() - began)
+
+
+class _Steps:
+    """The replay one instant at a time; see `python_loop.Loop`."""
+
+    again = False  # one pass starts all that fits
+    #: What a start changes: of the machine, and of the counts.
+    changing = ("nodes", "processors", "cores", "ends", "next_end", "scores", "best")
+    counts = (tables.RUNNING, tables.FREE, tables.TASKS)
+
+    def __init__(self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None) -> None:
+        self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
+        self.kernel, self.now, self.news = load(STEPS), -math.inf, False
+        self.running, self.unlearned = np.zeros(0, np.int64), list[int]()
+
+    def next_time(self, before: float) -> float:
+        """Return the time of the next end of a task, or of the next submission."""
+        row, submit = int(self.world.count[tables.NEXT]), self.world.jobs["submit"]
+        return float(min(self.world.ends.min(initial=math.inf), submit[row] if row < len(submit) else math.inf))
+
+    def advance_to(self, now: float) -> None:
+        """Predict the jobs of this instant, then process its ends and submissions."""
+        world, self.now = self.world, now
+        if self.predictions:
+            row = int(world.count[tables.NEXT])
+            for each, expected in self.predictions.expected_at(now, row, self.unlearned, world.jobs["finish"]).items():
+                world.jobs["key"][each] = expected
+        waiting = int(world.count[tables.WAITING])
+        self.kernel(world.address, tables.STEP, -1, now)
+        ended = world.jobs["state"][self.running] == tables.ENDED
+        self.unlearned += self.running[ended].tolist()
+        self.running = self.running[~ended]
+        self.news |= bool(ended.any()) or int(world.count[tables.WAITING]) > waiting
+
+    def has_changed(self) -> bool:
+        """Return whether a job has ended or been submitted since the last pass."""
+        return self.news
+
+    def call_policy(self) -> list[int]:
+        """Return the rows of the jobs that start, in order; the table of tasks has their cores."""
+        self.news, world = False, self.world
+        if world.count[tables.WAITING] == 0:
+            return []
+        saved = {name: getattr(world, name).copy() for name in self.changing}
+        counts, first = world.count[[*self.counts]], int(world.count[tables.TASKS])
+        self.kernel(world.address, tables.DECIDE, -1, self.now)
+        new = world.cores["job"][world.tasks["core"][first : world.count[tables.TASKS]]].tolist()
+        for name, table in saved.items():
+            np.copyto(getattr(world, name), table)
+        world.count[[*self.counts]] = counts
+        return [*dict.fromkeys(new)]
+
+    def apply(self, decisions: Iterable[int], now: float) -> None:
+        """Start the jobs of the last pass."""
+        for row in decisions:
+            self.kernel(self.world.address, tables.START, row, now)
+        self.running = np.append(self.running, np.array([*decisions], np.int64))
+
+    def result(self, instants: int, seconds: float) -> Contended:
+        """Return the result."""
+        return _result(self.workload, self.machine, self.world, seconds)
 
 
 def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:

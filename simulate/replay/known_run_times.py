@@ -19,11 +19,10 @@ import numpy as np
 from ..errors import ConfigError
 from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, OnNodes, Strict, needs_nodes
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
-ALLOWED = "walltime; actual, not with pairs and nodes; predicted with easy, strict, conservative and Python policies"
+ALLOWED = "walltime; where jobs do not communicate also actual and predicted"
 
 
 class RunTimePredictor(Protocol):
@@ -34,28 +33,6 @@ class RunTimePredictor(Protocol):
 
     def ended(self, row: int) -> None:
         """Note that a job has ended, by itself or at its walltime."""
-
-
-def why_not_known(policy: object, runtimes: str, decision_time: float | None = 0.0, *, contention: bool = False) -> str:
-    """Return why a policy cannot know run times in this way; "" if it can.
-
-    Args:
-        policy: the queue policy.
-        runtimes: one of RUNTIMES.
-        decision_time: simulated seconds that each decision takes; None means measured.
-        contention: jobs on one node slow each other down.
-    """
-    if isinstance(policy, Contending) and runtimes != WALLTIME:
-        return "run times depend on contention"
-    if runtimes != PREDICTED:
-        return ""
-    if isinstance(policy, OnNodes):
-        return "a mapping policy forecasts by walltimes or actual run times"
-    if isinstance(policy, Conservative) and policy.allocation != "basic":
-        return f"conservative chooses resources by allocation={policy.allocation}"
-    if isinstance(policy, Easy | Strict | Conservative) and not (contention or needs_nodes(policy)):
-        return f"decisions take {decision_time:g} s" if decision_time else ""
-    return ""
 
 
 def with_actual_walltimes(workload: Workload) -> Workload:
@@ -78,9 +55,20 @@ class Predictions:
         self._predictor, self._submit_time = predictor, workload.submit_time.tolist()
         self.limits: list[float] = workload.walltime.tolist()
 
-    def is_submitted(self, row: int, now: float) -> bool:
-        """Return whether this job is submitted now; False for a row after the last."""
-        return row < len(self._submit_time) and self._submit_time[row] == now
+    def expected_at(self, now: float, row: int, ended: list[int], finish: Any) -> dict[int, float]:
+        """Return the expected run times of the jobs that are submitted now, by row; empty if none is.
+
+        Args:
+            now: seconds.
+            row: the next job that is submitted; the number of jobs if all were.
+            ended: jobs that have ended before this instant; emptied where they were noted.
+            finish: end of each job of the workload, seconds.
+        """
+        if row == len(self._submit_time) or self._submit_time[row] != now:
+            return {}
+        self.learn(ended, finish)
+        ended.clear()
+        return self.submitted_with(row)
 
     def submitted_with(self, row: int) -> dict[int, float]:
         """Return the expected run times of a job and of those that are submitted at the same time after it, by row."""

@@ -109,6 +109,6 @@ class Places:
         return found
 
     def release(self, row: int) -> None:
-        """Free the places of a job."""
-        for node, intervals in self._taken.pop(row):
+        """Free the places of a job that still has them."""
+        for node, intervals in self._taken.pop(row, ()):
             self._free[node].release(intervals)

@@ -53,12 +53,9 @@ class Predicted(PolicyCalls):
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, process its ends and submissions, and move the ends that have passed."""
-        row = self.next_row()
-        if self.predictions.is_submitted(row, now):
-            self.predictions.learn(self.unlearned, self.finish_times())
-            self.unlearned.clear()
-            for number, expected in self.predictions.submitted_with(row).items():
-                self.show_prediction(number, expected)
+        known = self.predictions.expected_at(now, self.next_row(), self.unlearned, self.finish_times())
+        for number, expected in known.items():
+            self.show_prediction(number, expected)
         super().advance_to(now)  # type: ignore[misc]
         while self.untils and self.untils[0] <= now:
             self._move_first_end(now)

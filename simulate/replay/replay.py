@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy
 from ..queue_policies.uncompiled import uncompiled
 from . import networked_jobs, power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
-from .known_run_times import ACTUAL, PREDICTED, Predictions, RunTimePredictor, why_not_known, with_actual_walltimes
+from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
 from .network_tables import network_for
 from .python_loop import replay_with_python_policy
@@ -70,10 +70,9 @@ def replay(
             one cluster.
         powers: power of the resources, for policies that need it.
         network: makes the network between the resources, for jobs whose run times depend on it.
-        decision_time: simulated seconds that each decision takes, see `python_loop`; of the allocations of conservative
-            backfilling only with `basic`. None, for Python policies only: as long as the call took by `clock`.
-        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. With predictions or a
-            decision time, conservative backfilling and energy-saving parts are replayed by their Python forms.
+        decision_time: simulated seconds that each decision takes, see `python_loop`. None, for Python policies only: as
+            long as the call took by `clock`.
+        run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. See also `is_asked`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -92,22 +91,19 @@ def replay(
         return replace(done, workload=workload)
     net = network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-    if predictions is not None:
-        why = "run times depend on the network" if net else why_not_known(policy, PREDICTED, decision_time)
-        if why:
-            raise ConfigError("run times", "", f"they cannot be predicted: {why}", KNOWN)
-    timed = takes_time(policy, decision_time)
-    if timed and has_python_form(policy) and (predictions is not None or decision_time):
+    if predictions is not None and net is not None:
+        raise ConfigError("run times", "", "they cannot be predicted: they depend on the network", KNOWN)
+    if is_asked(policy, decision_time, predicted=predictions is not None) and takes_time(policy, decision_time):
         queue_tables.check_walltimes(workload, policy)
         window = power_tables.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
-        policy = uncompiled(policy, seed, window=window)
+        policy = uncompiled(cast("Easy | Strict | Conservative | Saving", policy), seed, window=window)
     if not isinstance(policy, Policy):
         whole = Machine(machine, groups, powers)
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, predictions=predictions, network=net, clock=clock,
             progress=progress,
         )  # fmt: skip
-    if not timed:
+    if not takes_time(policy, decision_time):
         what = "as measured" if decision_time is None else f"{decision_time:g}"
         raise ConfigError("decision_time", "", f"{what}, for a compiled policy", ALLOWED)
     decision_s = decision_time or 0.0
@@ -146,9 +142,17 @@ def replay(
     )  # fmt: skip
 
 
-def has_python_form(policy: object) -> TypeGuard[Conservative | Saving]:
-    """Return whether a policy is replayed by its Python form if run times are predicted, or decisions take time."""
-    return isinstance(policy, Conservative | Saving)
+def is_asked(policy: object, decision_time: float | None, *, predicted: bool) -> bool:
+    """Return whether a policy with a kernel is replayed by its Python form, which is asked at each instant.
+
+    Args:
+        policy: the queue policy.
+        decision_time: seconds; None means measured.
+        predicted: run times are predicted.
+    """
+    if isinstance(policy, Conservative | Saving):
+        return predicted or bool(decision_time)
+    return isinstance(policy, Easy | Strict) and predicted and bool(decision_time)
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:
@@ -159,8 +163,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
         decision_time: seconds; None means measured.
     """
     known = decision_time is not None and 0.0 <= decision_time <= LONGEST
-    movable = isinstance(policy, Conservative) and policy.allocation == "basic"
-    return decision_time == 0.0 or (known and (movable or isinstance(policy, Easy | Strict | Saving)))
+    return decision_time == 0.0 or (known and isinstance(policy, Easy | Strict | Conservative | Saving))
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:

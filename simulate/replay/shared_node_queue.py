@@ -31,7 +31,7 @@ from .powered_jobs import Powered, PoweredNodes, is_powered
 from .predicted_jobs import Predicted
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
-from .shared_nodes import KERNEL, SHORTEST_S, schedule_of, tables_of
+from .shared_nodes import KERNEL, believe, schedule_of, tables_of
 
 
 def replay_queue_on_nodes(
@@ -236,8 +236,7 @@ class _PredictedJobs(Predicted, _Jobs):
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
         self.jobs[2][number] = expected
-        really = max(float(self.workload.run_time[number]), SHORTEST_S)
-        self.world.classes["told"][number] = max(expected, SHORTEST_S) / really
+        believe(self.world, self.workload, number, expected)
 
 
 class _PoweredJobs(PoweredNodes, _Jobs):

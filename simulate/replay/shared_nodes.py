@@ -5,13 +5,16 @@ contention models of the cluster; a job is killed at its walltime. Nodes and thr
 Under a mapping policy, a pass starts every waiting job that fits, in the order of submission, on the nodes that the
 policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of them, and a job that fits nowhere keeps
 no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`.
+Where decisions take time, or run times are predicted, a mapping policy is asked at each instant by `python_loop.drive`.
+What it chooses has its nodes from then on, and starts when the decision is applied: until then, nodes only become free.
+A job that outlasts its prediction is expected to go on for `forecast.OVERDUE_S`.
 The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -19,14 +22,15 @@ import numpy as np
 from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
-from ..kernels.mapping.layout import World
+from ..kernels.mapping.layout import Scratch, World
 from ..model.cluster import Cluster
 from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from ..queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
 from . import slices
-from .known_run_times import ACTUAL, WALLTIME
+from .known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
+from .python_loop import drive
 from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernel.
@@ -42,8 +46,9 @@ def replay_on_nodes(
     cluster: Cluster,
     policy: OnNodes | Easy | Strict,
     *,
-    runtimes: str = WALLTIME,
+    run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
+    decision_time: float | None = 0.0,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -57,8 +62,9 @@ def replay_on_nodes(
         workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
         cluster: the nodes. A run time is that on the slowest node type.
         policy: one that `is_compiled`.
-        runtimes: what the policy may know, WALLTIME or ACTUAL.
+        run_times: what the policy may know, WALLTIME, ACTUAL, or for a mapping policy a predictor.
         seed: of a random order.
+        decision_time: of a mapping policy, see `python_loop.replay_with_python_policy`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -66,8 +72,9 @@ def replay_on_nodes(
         ConfigError: a run time is not known, or a walltime that the policy needs; or the nodes take any number of
             threads.
     """
+    runtimes = run_times if isinstance(run_times, str) else PREDICTED
     known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
-    refuse_unknown_times(workload, walltimes=known == WALLTIME)
+    refuse_unknown_times(workload, walltimes=known != ACTUAL)
     world, fits, threads = tables_of(workload, cluster, known)
     if not isinstance(policy, OnNodes):
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
@@ -75,7 +82,19 @@ def replay_on_nodes(
     kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
     if world.clock[layout.SHARE] < math.inf:
         kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 1, math.inf)
+
+    def result(spent: float) -> Replayed:
+        limits = np.asarray(cluster.thread_limits)
+        if not isinstance(policy, OnNodes):
+            limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
+        places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
+        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count[layout.INSTANTS]))
+
     began = slice_began = clock()
+    if decision_time != 0.0 or not isinstance(run_times, str):
+        predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
+        loop = _MappedJobs(workload, world, scratch, code, predictions, result)
+        return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
@@ -83,12 +102,73 @@ def replay_on_nodes(
             break
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock[0]))
-    spent = clock() - began
-    limits = np.asarray(cluster.thread_limits)
-    if not isinstance(policy, OnNodes):
-        limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
-    places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
-    return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count[layout.INSTANTS]))
+    return result(clock() - began)
+
+
+class _MappedJobs:
+    """The replay under a mapping policy, one instant at a time; see `python_loop.Loop`."""
+
+    again = False  # one pass starts all that fits
+
+    def __init__(
+        self, workload: Workload, world: World, scratch: Scratch, code: int, predictions: Predictions | None,
+        result: Callable[[float], Replayed],
+    ) -> None:  # fmt: skip
+        self.workload, self.world, self.scratch, self.code = workload, world, scratch, code
+        self.predictions, self._result, self.kernel = predictions, result, load(KERNEL)
+        self.unlearned, self.news = list[int](), False
+        if predictions:
+            world.count[layout.BELIEFS] = 1
+        self._ask(layout.SETTLE)
+
+    def _ask(self, question: int, until: float = math.inf) -> None:
+        self.kernel(question, self.world.address, self.scratch.address, self.code, -1, 0, until)
+
+    def _next_row(self) -> int:
+        arrivals, arrived = self.world.arrivals, int(self.world.count[layout.ARRIVED])
+        return int(arrivals[arrived]) if arrived < len(arrivals) else len(self.workload)
+
+    def next_time(self, before: float) -> float:
+        """Return the time of the next end or submission."""
+        world, row = self.world, self._next_row()
+        time = float(world.nodes["next"][world.heap[0]])
+        return min(time, float(world.jobs["submit"][row])) if row < len(self.workload) else time
+
+    def advance_to(self, now: float) -> None:
+        """Predict the jobs of this instant, then process its ends and submissions."""
+        world, arrived, ended = self.world, int(self.world.count[layout.ARRIVED]), int(self.world.ended[0])
+        if self.predictions:
+            known = self.predictions.expected_at(now, self._next_row(), self.unlearned, world.jobs["finish"])
+            for row, expected in known.items():
+                believe(world, self.workload, row, expected)
+        self._ask(layout.STEP, now)
+        self.unlearned += world.ended[1 + ended : 1 + world.ended[0]].tolist()
+        new = world.arrivals[arrived : int(world.count[layout.ARRIVED])]
+        self.news |= int(world.ended[0]) > ended or bool((world.jobs["blockers"][new] == 0).any())
+
+    def has_changed(self) -> bool:
+        """Return whether a job has ended or been submitted since the last pass."""
+        return self.news
+
+    def call_policy(self) -> list[int]:
+        """Return the rows of the jobs that a pass starts now; their nodes are in the tables."""
+        self.news = False
+        self._ask(layout.DECIDE)
+        started: list[int] = self.scratch.started[1 : 1 + self.scratch.started[0]].tolist()
+        return started
+
+    def apply(self, decisions: Iterable[int], now: float) -> None:
+        """Start the jobs of the last pass."""
+        self._ask(layout.START)
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result."""
+        return self._result(seconds)
+
+
+def believe(world: World, workload: Workload, row: int, expected: float) -> None:
+    """Let forecasts expect this run time of a job, in seconds."""
+    world.classes["told"][row] = max(expected, SHORTEST_S) / max(float(workload.run_time[row]), SHORTEST_S)
 
 
 def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[World, Array, Array]:

@@ -30,6 +30,13 @@ workloads: [trace.swf]
 machines: [lab.yaml]
 policies: [mom, slf, {policy: easy, share: [none, "1.1"]}]
 """
+CONTENDING = """schema: pilotfish/sweep/v1
+workloads: [{file: trace.swf, until: 60}]
+machines: [lab.yaml]
+policies: [easy, conservative, "easy:order=wfp3", ./own.py:Last, let, pairs, lookahead]
+runtimes: [walltime, predicted]
+contention: [true]
+"""
 
 
 @pytest.fixture
@@ -57,7 +64,12 @@ def test_each_policy_replays_and_says_what_it_is(folder: Path, capsys: pytest.Ca
         assert found["mean_stretch"] == 1.0, "jobs of an SWF trace move no data"
     for policy in ("easy", "strict", "conservative", "easy:order=wfp3", "./own.py:Last"):
         assert replayed(capsys, "-p", policy, "--contention")["nb_jobs_success"] == 60
-    assert replayed(capsys, "-p", "easy", "--contention", "--decision-time", "2.5")["nb_jobs_success"] == 60
+    for policy in ("easy", "mom", "loadavg", "pairs", "nodes"):
+        found = replayed(capsys, "-p", policy, "--contention", "--decision-time", "2.5")
+        told = replayed(capsys, "-p", policy, "--contention", "--runtimes", "predicted")
+        fit = 40 if policy == "nodes" else 60  # on one node
+        assert (found["nb_jobs_success"], told["nb_jobs_success"], found["decision_time"]) == (fit, fit, 2.5)
+    assert replayed(capsys, "-p", "let", "--decision-time", "measured")["decision_time"] == "measured"
 
 
 def test_lookahead_replays_as_the_service_with_its_defaults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,14 +93,21 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
         ]
 
 
+def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "contending.yaml").write_text(CONTENDING)
+    assert main(["sweep", "contending.yaml", "--json", "--workers", "1"]) == 0
+    rows = json.loads(capsys.readouterr().out)["runs"]
+    assert len(rows) == 14 and {row["contention"] for row in rows} == {True}
+    for row in rows:
+        how = [] if row["policy"] == "lookahead" else ["--contention"]
+        found = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "60")
+        numbers = ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation", "nb_jobs_success")
+        assert [row[key] for key in numbers] == [found[key] for key in numbers], row["policy"]
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
-        (
-            ["-p", "mom", "--contention", "--decision-time", "3"],
-            64,
-            "'--decision-time': 3, with mom: it decides at once (allowed: ignore",
-        ),
         (["-p", "easy:share=0.5"], 64, "easy:share: '0.5' (allowed: any, none, or a factor of 1 or more)"),
         (
             ["-p", "conservative:allocation=local", "--contention"],

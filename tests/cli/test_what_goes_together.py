@@ -21,9 +21,11 @@ from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.select import Select
+from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
 from tests.reference.plain_shared_nodes import Plain
 from tests.simulate.replay.test_replay import places
@@ -108,12 +110,12 @@ def replayed(policy: str, world: World, folder: Path) -> tuple[Replayed, list[Pa
     jobs, parts = jobs_of(world)
     spec = policy.replace("./", f"{folder}/")
     if policy == "lookahead":
-        if not world.cluster or world.options.get("deciding"):
-            why = "it decides at once" if world.cluster else "chooses among nodes"
-            raise typer.BadParameter(why)  # `cli.simulate` says it before there is a request
+        if not world.cluster:
+            raise typer.BadParameter("chooses among nodes")  # `cli.simulate` says it before there is a request
         service = with_policy(policy, folder / "lab.yaml", 0, world.options.get("runtimes", "walltime"))
         predictor = OnlineRunTimes(jobs) if service.runtimes == "predicted" else None
-        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor).replayed, parts
+        takes = float(world.options.get("deciding", "0"))
+        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor, takes).replayed, parts
     request = ReplayRequest(
         [folder / "trace.swf"], spec, Select(), 0, None, folder / "lab.yaml" if world.cluster else None, "core",
         world.options.get("deciding", "ignore"), False, world.cluster, world.options.get("runtimes", "walltime"),
@@ -140,9 +142,10 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
     for start, finish, one in busy:
         assert last.get(one, 0.0) <= start + 1e-9, f"resource {one} runs two jobs"
         last[one] = finish
-    if policy in ("pairs", "nodes"):
-        return  # their tasks contend by a model of their own: `plain_contended`
-    if world.network:
+    if policy in ("pairs", "nodes"):  # their tasks contend by a model of their own
+        own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
+        np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
+    elif world.network:
         order = np.argsort(done.start_time, kind="stable")
         began = replace(jobs.take(order), submit_time=done.start_time[order], dependencies=None)
         _, finish, _ = plain_network(began, [parts[i] for i in order], NETWORK, given=[places(done, i) for i in order])
@@ -182,7 +185,8 @@ def page(found: dict[str, list[str]]) -> str:
 INTRODUCTION = """# What goes together
 Which policy replays in which world (`pilotfish simulate`). `tests/cli/test_what_goes_together.py` replays each cell, checks
 that each job runs once, in order and on resources of its own, and compares its run times with those of a naive reference. A
-letter is the reason why there is no such replay.
+letter is the reason why there is no such replay. A machine of processors has no nodes to choose among. Nodes whose jobs do
+not slow each other down are a cluster file with `contention: none`.
 """
 
 

@@ -45,12 +45,17 @@ def workload_of(rows: list[Row], **more) -> Workload:
 
 
 def played(
-    jobs: Workload, cluster: Cluster, policy: str = "slf", runtimes: str = "walltime", **changes
+    jobs: Workload,
+    cluster: Cluster,
+    policy: str = "slf",
+    runtimes: str = "walltime",
+    takes: float | None = 0.0,
+    **changes,
 ) -> DaemonReplay:
     told = TraceJobs(jobs, cluster, runtimes, OnlineRunTimes(jobs) if runtimes == "predicted" else None)
     options = Options(policy=policy, objective="turnaround", window=changes.pop("window", WINDOW), **changes)
     guard = Guard(bound=0.5, window=20, fallback="slf")
-    run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard)
+    run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard, decision_time=takes)
     return run.run(progress=lambda now: None, clock=lambda: 0.0)
 
 
@@ -79,7 +84,7 @@ def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
 ) -> None:
     jobs, cluster, told = workload_of(rows), cluster_of(nodes), "actual" if actual else "walltime"
     live = played(jobs, cluster, policy, told).replayed
-    compiled = replay_on_nodes(jobs, cluster, parse(policy), runtimes=told)
+    compiled = replay_on_nodes(jobs, cluster, parse(policy), run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.allclose(getattr(live, column), getattr(compiled, column), rtol=0, atol=1e-6, equal_nan=True)
     assert np.array_equal(live.pieces, compiled.pieces)
@@ -110,20 +115,30 @@ def law_no_core_twice(done: DaemonReplay) -> None:
 @pytest.mark.parametrize("runtimes", ["walltime", "predicted", "actual"])
 def test_the_laws_of_any_schedule(policy: str, runtimes: str) -> None:
     @settings(max_examples=30)
-    @given(rows_of(ANY), st.integers(1, 3))
-    def hold(rows: list[Row], nodes: int) -> None:
+    @given(rows_of(ANY), st.integers(1, 3), st.sampled_from((0.0, 0.0, 3.25)))
+    def hold(rows: list[Row], nodes: int, takes: float) -> None:
         jobs = workload_of(rows)
-        done = played(jobs, cluster_of(nodes), policy, runtimes, budget=20)
+        done = played(jobs, cluster_of(nodes), policy, runtimes, takes, budget=20)
         replayed, ran = done.replayed, ~done.replayed.rejected
         assert (ran == [spread(row[3], [4] * nodes) is not None for row in rows]).all()
         assert sum(done.not_started.values()) == (~ran & (jobs.size <= 4 * nodes)).sum()
-        assert (replayed.start_time[ran] >= jobs.submit_time[ran]).all()
+        assert (replayed.start_time[ran] >= jobs.submit_time[ran] + takes - 1e-9).all()
         run = np.minimum(jobs.run_time, jobs.walltime)[ran]
         assert np.allclose((replayed.finish_time - replayed.start_time)[ran], run, rtol=0, atol=1e-5)
         assert (replayed.overran == ((jobs.run_time > jobs.walltime) & ran)).all()
         law_no_core_twice(done)
 
     hold()
+
+
+def test_a_plan_that_takes_time_is_carried_out_when_it_is_made() -> None:
+    """Jobs that come meanwhile are planned next; ends are, too. A clock that stands still measures nothing."""
+    rows = [(0.0, 3.0, 3.0, 4), (1.0, 2.0, 2.0, 2), (9.0, 1.0, 1.0, 1)]
+    done = played(workload_of(rows), cluster_of(1), takes=2.0).replayed
+    assert done.start_time.tolist() == [2.0, 7.0, 11.0] and done.finish_time.tolist() == [5.0, 9.0, 12.0]
+    jobs = lublin(40, 16, load=1.1, seed=5)
+    at_once, measured = (played(jobs, cluster_of(4), "mom", takes=takes).replayed for takes in (0.0, None))
+    assert at_once.start_time.tobytes() == measured.start_time.tobytes()
 
 
 @pytest.mark.parametrize(

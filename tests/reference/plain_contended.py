@@ -5,6 +5,7 @@ Rule: a processor stores only its tasks; the values of resource rules are recomp
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,9 +108,19 @@ class Draws:
 
 
 class Plain:
-    """The replay. `log`: power of the machine from each instant on, if known."""
+    """The replay. `log`: power of the machine from each instant on, if known.
 
-    def __init__(self, jobs: Workload, cluster: Cluster, policy: Contending, seed: int = 0) -> None:
+    `takes`: seconds from a decision until its jobs start; `predictor`: of run times, or "actual".
+    """
+
+    def __init__(
+        self, jobs: Workload, cluster: Cluster, policy: Contending, seed: int = 0, takes: float = 0.0,
+        predictor: Any = None,
+    ) -> None:  # fmt: skip
+        self.takes, self.predictor, self.learned = takes, predictor, set[int]()
+        self.told: list[float] = np.asarray(jobs.more.get("asked", jobs.walltime)).tolist()
+        if predictor == "actual":
+            self.told, self.predictor = np.minimum(jobs.run_time, jobs.walltime).tolist(), None
         self.jobs, self.policy, self.draws = jobs, policy, Draws(seed)
         self.kinds = [node.type for node in cluster.nodes]
         self.memory = [int(kind.memory) for kind in self.kinds]
@@ -130,27 +141,65 @@ class Plain:
         self._go()
 
     def _go(self) -> None:
-        queue = list[int]()
+        queue, decided, due, news = list[int](), list[int](), math.inf, False
         while True:
             ends = [task.end for chip in self.chips for task in chip.tasks]
-            if not ends and not self.upcoming:
+            if not ends and not self.upcoming and due == math.inf:
                 return
-            now = min(*ends, self.upcoming.time, math.inf)
+            now = min(*ends, self.upcoming.time, due, math.inf)
+            if self.predictor and self.upcoming.time == now:
+                self._predict(now)
+            ran = sum(math.isfinite(end) for end in self.finish)
             while chip := next((c for c in self.chips if any(t.end == now for t in c.tasks)), None):
                 self._end(chip, now)
-            queue += [i for i in self.upcoming.now(now) if self._could(i)]
-            while queue:
-                at = self._choose(queue)
-                if not self._place(queue[at], now):
-                    break
-                if self.policy.job == "random":
-                    queue[at] = queue[-1]
-                    queue.pop()
-                else:
-                    del queue[at]
+            came = [i for i in self.upcoming.now(now) if self._could(i)]
+            queue += came
+            news |= bool(came) or sum(math.isfinite(end) for end in self.finish) > ran
+            applies = due == now
+            if applies:
+                self._put(decided, now)
+                due = math.inf
+            if due == math.inf and (news or not applies):
+                chips, memory, news = copy.deepcopy(self.chips), [*self.memory], False
+                decided = self._pass(queue, now)
+                if now + self.takes > now:
+                    self.chips, self.memory, due = chips, memory, now + self.takes
             if all(kind.power for kind in self.kinds):
                 base = sum(kind.power.idle for kind in self.kinds)
                 self.log.append((now, base + sum(chip.watts for chip in self.chips)))
+
+    def _pass(self, queue: list[int], now: float) -> list[int]:
+        """Start the next job until one does not fit; return those that started."""
+        found = list[int]()
+        while queue:
+            at = self._choose(queue)
+            if not self._place(queue[at], now):
+                break
+            found.append(queue[at])
+            if self.policy.job == "random":
+                queue[at] = queue[-1]
+                queue.pop()
+            else:
+                del queue[at]
+        return found
+
+    def _put(self, decided: list[int], now: float) -> None:
+        """Start jobs on the cores that were chosen for them."""
+        for i in decided:
+            self.start[i] = now
+            for number in self.places[i]:
+                chip = next(c for c in self.chips if c.first <= number < c.first + len(c.cores))
+                self._begin(i, chip, number - chip.first, now)
+
+    def _predict(self, now: float) -> None:
+        """Predict the jobs that are submitted now, from those that ended before."""
+        over = [i for i, end in enumerate(self.finish) if math.isfinite(end) and i not in self.learned]
+        for i in sorted(over, key=lambda i: (self.finish[i], i)):
+            self.learned.add(i)
+            self.predictor.ended(i)
+        for i, time in enumerate(self.jobs.submit_time.tolist()):
+            if time == now:
+                self.told[i] = min(self.predictor.expected(i), float(self.jobs.walltime[i]))
 
     def _could(self, i: int) -> bool:
         need, size = self.need[i], int(self.jobs.size[i])
@@ -162,7 +211,7 @@ class Plain:
         if self.policy.job == "random":
             return self.draws.below(len(queue))
         keys: dict[str, Any] = {
-            "first": [0] * len(jobs), "shortest": jobs.more.get("asked", jobs.walltime), "smallest": jobs.size,
+            "first": [0] * len(jobs), "shortest": self.told, "smallest": jobs.size,
             "low_mem": self.need, "low_mem_bw": self.demand,
         }  # fmt: skip
         return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], self.upcoming.turn[queue[at]]))
@@ -188,12 +237,15 @@ class Plain:
         self.start[i] = now
         for _ in range(size):
             chip, core = self._core(need, allowed)
-            run, wall = float(self.jobs.run_time[i]), float(self.jobs.walltime[i])
-            chip.cores[core] = Task(i, run, self.demand[i] * chip.speed, now + wall, since=now)
-            self.memory[chip.node] -= need
             self.places[i].append(chip.first + core)
-            self._rate(chip, now)
+            self._begin(i, chip, core, now)
         return True
+
+    def _begin(self, i: int, chip: Chip, core: int, now: float) -> None:
+        run, wall = float(self.jobs.run_time[i]), float(self.jobs.walltime[i])
+        chip.cores[core] = Task(i, run, self.demand[i] * chip.speed, now + wall, since=now)
+        self.memory[chip.node] -= self.need[i]
+        self._rate(chip, now)
 
     def _core(self, need: int, nodes: range) -> tuple[Chip, int]:
         chips = [c for c in self.chips if c.node in nodes and c.free and self.memory[c.node] >= need]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -35,29 +37,78 @@ class Plain(Oracle):
             profile = Profile((group,), measured_on=slowest.name)
             jobs.append(Job(f"j{row}", profile, nodes=nodes, memory=float(memory[row]) * threads))
         super().__init__(Workflow("w", tuple(jobs)), cluster)
-        self.workload, self.killed = workload, set[int]()
+        self.workload, self.killed, self.learned = workload, set[int](), set[int]()
         self.waiting = {row for row, shape in enumerate(shapes) if shape is not None}
         self.told = [
             1.0 if actual else max(float(wall), SHORTEST) / max(float(run), SHORTEST)
             for wall, run in zip(workload.walltime, workload.run_time, strict=True)
         ]
 
-    def replay(self, policy: str, theirs: Places) -> None:
-        """Run to the end, preferring the nodes `theirs` where scores are equal but for rounding."""
+    def replay(self, policy: str, theirs: Places, takes: float = 0.0, predictor: Any = None) -> None:
+        """Run to the end, preferring the nodes `theirs` where scores are equal but for rounding.
+
+        `takes`: seconds from a decision until its jobs start; `predictor`: of run times, as the engine has it.
+        """
         ready: dict[int, float] = {}
+        decided, due, news = dict[int, tuple[int, ...]](), math.inf, False
+        self.state.t = min((float(self.workload.submit_time[row]) for row in self.waiting), default=0.0)
         while True:
-            for row in sorted(self.waiting - ready.keys()):
-                if self.workload.submit_time[row] <= self.state.t:
-                    ready[row] = self.state.t
-            for row in sorted(ready, key=lambda row: (ready[row], row)):
-                nodes = self.choose(row, policy)
-                if nodes is not None and nodes != theirs[row]:
-                    nodes = self._other(row, nodes, theirs[row], 1e-7)
-                if nodes is not None:
-                    self._start(row, nodes, ready)
-            if not self._go_on(min((self.workload.submit_time[row] for row in self.waiting - ready.keys()),
-                                   default=math.inf)):  # fmt: skip
+            now, new = self.state.t, self.waiting - ready.keys()
+            new = {row for row in new if self.workload.submit_time[row] <= now}
+            if predictor and new:
+                self._predict(predictor, min(new))
+            ready |= dict.fromkeys(new, now)
+            news |= bool(new) or now in self.state.finish.values()
+            applies = due <= now + INSTANT
+            if applies:
+                for row, nodes in decided.items():
+                    self.state.place(row, nodes)
+                due = math.inf
+            if due == math.inf and (news or not applies):
+                decided, news = self._decide(policy, ready, theirs), False
+                for row in decided:
+                    del ready[row]
+                    self.waiting.discard(row)
+                if takes:
+                    due = now + takes
+                else:
+                    for row, nodes in decided.items():
+                        self.state.place(row, nodes)
+            others = [self.workload.submit_time[row] for row in self.waiting - ready.keys()]
+            if not self._go_on(min([*others, due])):
                 return
+
+    def _decide(self, policy: str, ready: dict[int, float], theirs: Places) -> dict[int, tuple[int, ...]]:
+        """Return the nodes of the jobs that start now, in order; each choice knows of those before it."""
+        really, found = self.state, dict[int, tuple[int, ...]]()
+        self.state = replace(
+            really, strands=[replace(s) for s in really.strands], threads=dict(really.threads),
+            memory=dict(really.memory), where=dict(really.where), start=dict(really.start),
+        )  # fmt: skip
+        for row in sorted(ready, key=lambda row: (ready[row], row)):
+            nodes = self.choose(row, policy)
+            if nodes is not None and nodes != theirs[row]:
+                nodes = self._other(row, nodes, theirs[row], 1e-7)
+            if nodes is not None:
+                self.state.place(row, nodes)
+                found[row] = nodes
+        self.state = really
+        return found
+
+    def _predict(self, predictor: Any, row: int) -> None:
+        """Predict the jobs that are submitted with this one, from those that ended before."""
+        times = self.workload.submit_time
+        finish = self.state.finish
+        for ended in sorted(finish, key=lambda row: (finish[row], row)):
+            if finish[ended] < times[row] and ended not in self.learned:
+                self.learned.add(ended)
+                predictor.ended(ended)
+        for each in range(row, len(times)):
+            if times[each] != times[row]:
+                break
+            wall = float(self.workload.walltime[each])
+            seconds = min(predictor.expected(each) or 0.0, wall)
+            self.told[each] = max(seconds, SHORTEST) / max(float(self.workload.run_time[each]), SHORTEST)
 
     def follow(self, starts: Mapping[int, float], theirs: Places) -> None:
         """Start jobs when and where another schedule does, so that only their progress is compared."""

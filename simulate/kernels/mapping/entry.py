@@ -10,9 +10,24 @@ from ..compile import ScratchType, WorldType
 from ..jit import inner
 from .choose import choose
 from .component import rerate
-from .fluid_loop import ALL, advance, begin, evaluate, simulate, total_energy
+from .fluid_loop import ALL, advance, begin, decide, evaluate, simulate, start, step, total_energy
 from .forecast import forecast, isolated, what_if
-from .layout import ADVANCE, CHOOSE, EVALUATE, FORECAST, ISOLATED, PLACE, REPLAY, RERATE, RUN, SETTLE, WHAT_IF
+from .layout import (
+    ADVANCE,
+    CHOOSE,
+    DECIDE,
+    EVALUATE,
+    FORECAST,
+    ISOLATED,
+    PLACE,
+    REPLAY,
+    RERATE,
+    RUN,
+    SETTLE,
+    START,
+    STEP,
+    WHAT_IF,
+)
 from .tables import place, touch
 
 
@@ -26,6 +41,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
     `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
     WHAT_IF: see `forecast.what_if`, for class `which` on the first `number` entries of `places`.
+    STEP: process the ends and submissions of `cutoff`. DECIDE: choose what starts now. START: start these.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock[0], scratch.answer
@@ -59,6 +75,12 @@ def call(question, world, scratch, policy, which, number, cutoff):
         rerate(world, scratch, now)
     elif question == ADVANCE:
         advance(world, scratch, cutoff)
+    elif question == STEP:
+        step(world, scratch, cutoff)
+    elif question == DECIDE:
+        decide(world, scratch, policy, now)
+    elif question == START:
+        start(world, scratch, now)
     return 0
 
 

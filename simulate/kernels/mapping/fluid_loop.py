@@ -32,7 +32,7 @@ from .layout import (
     ZERO,
 )
 from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
-from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch
+from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
 FINISHED, STUCK, CUT, PAUSED = range(4)
 ALL = np.int64(2**62)
@@ -95,7 +95,8 @@ def _queue_in_order(world, job, sequence, by_key):
 @inner
 def offer_ready(world, scratch, policy, now):
     """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
-    heads = scratch.heads
+    heads, started = scratch.heads, scratch.started
+    started[0] = 0
     left = first_jobs(world, heads)
     room = _most_room(world) if left > 0 and policy != FORCED else math.inf
     while left > 0:
@@ -111,6 +112,8 @@ def offer_ready(world, scratch, policy, now):
         if possible:
             queue_pop(world, queue)
             place(world, scratch, job, now)
+            started[0] += 1
+            started[started[0]] = job
             if policy == MOM and world.count[SIMPLE] == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and left > 8:
@@ -186,6 +189,35 @@ def _instant(world, scratch, now, sequence, by_key):
         world.nodes[n].next = math.inf
         heap_update(world, n)
     _submit(world, now, sequence, by_key)
+
+
+@inner
+def step(world, scratch, now):
+    """Process all ends at `now`, then all submissions, and start nothing; nothing happens before."""
+    world.clock[0] = now
+    world.count[INSTANTS] += 1
+    _instant(world, scratch, now, float(world.count[INSTANTS]), ZERO)
+    rerate(world, scratch, now)
+
+
+@inner
+def decide(world, scratch, policy, now):
+    """Find out which jobs a pass would start now; they leave the queue and have nodes in their `placed` slots."""
+    offer_ready(world, scratch, policy, now)
+    started, touched = scratch.started, scratch.touched
+    for i in range(started[0], 0, -1):
+        withdraw(world, scratch, started[i], now)
+    for i in range(1, touched[0] + 1):
+        world.nodes[touched[i]].touched = 0
+    touched[0] = 0
+
+
+@inner
+def start(world, scratch, now):
+    """Start the jobs of the last `decide`."""
+    for i in range(1, scratch.started[0] + 1):
+        place(world, scratch, scratch.started[i], now)
+    rerate(world, scratch, now)
 
 
 @inner

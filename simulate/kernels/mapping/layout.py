@@ -97,6 +97,7 @@ class World(Block):
 
 # Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)
+STEP, DECIDE, START = range(11, 14)
 
 # Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
 EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
@@ -127,6 +128,7 @@ class Scratch(Block):
         "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
         "heads": (INT, 1),  # [queues]: heap of the queues whose first job may still start at this instant
+        "started": (INT, 1),  # [jobs + 1]: count, then the jobs that the last pass started
         # Arguments and results of operations, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..jit import inner
-from .layout import DONE, POWERED, RUNNING, RUNNING_JOBS, SPLIT, ZERO
+from .layout import DONE, POWERED, READY, RUNNING, RUNNING_JOBS, SPLIT, ZERO
 
 INSTANT = 1e-9
 
@@ -252,3 +252,12 @@ def kill(world, scratch, job, now):
             threads += world.parts[p].threads
         if threads > 0.0 and strand.finish < math.inf:
             end_strand(world, scratch, s, now)
+
+
+@inner
+def withdraw(world, scratch, job, now):
+    """Take back the start of the job that was placed last, at this instant. O(its parts)."""
+    j = world.jobs[job]
+    kill(world, scratch, job, now)
+    world.ended[0] -= 1
+    j.state, j.killed, j.start, j.finish = READY, 0, math.nan, math.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.swf import read_swf
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.model.workload import Dependencies
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, ORDERS, Conservative, Easy, Policy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select
@@ -54,6 +56,27 @@ def test_easy_and_strict_are_those_of_the_kernel(rows: list[Any], machine: int, 
 def test_conservative_is_that_of_the_kernel(rows: list[Any], machine: int, order: str) -> None:
     jobs, policy = workload([row for row in rows if row[3] <= machine]), Conservative(order)
     assert_same(replay(jobs, machine, uncompiled(policy, 0)), replay(jobs, machine, policy))
+
+
+@given(
+    st.one_of(st.lists(TIGHT, min_size=8, max_size=25), st.lists(JOB, max_size=25)),
+    st.one_of(st.integers(8, 12), st.integers(1, 90)),
+    st.builds(Conservative, st.sampled_from(("fcfs", "largest", "f1")), st.sampled_from(list(ALLOCATIONS))),
+    st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24)), max_size=6),
+)
+@settings(max_examples=300, deadline=None)
+def test_conservative_allocates_as_the_kernel_does(
+    rows: list[Any], machine: int, policy: Conservative, pairs: list[tuple[int, int]]
+) -> None:
+    """Also jobs that the allocation rejects, and jobs that wait for others."""
+    jobs = workload(rows)
+    edges = sorted({(a, b) for a, b in pairs if a < b < len(jobs)})
+    before, after = np.array(edges, np.int64).reshape(-1, 2).T
+    jobs = replace(jobs, dependencies=Dependencies(before, after) if edges else None)
+    groups = [(first, min(last, machine - 1)) for first, last in ((0, 4), (5, 29), (30, 99)) if first < machine]
+    own, compiled = (replay(jobs, machine, each, groups=groups) for each in (uncompiled(policy, 0), policy))
+    assert_same(own, compiled)
+    assert np.array_equal(own.stranded, compiled.stranded)
 
 
 @pytest.mark.parametrize("policy", [Easy(), Easy("wfp3"), Strict("smallest"), Conservative("sjf")], ids=str)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
-from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.contended import Contended, contended_track, replay_contended
@@ -80,6 +80,61 @@ def test_replay_equals_the_reference(rows: list[Any], kinds: list[NodeType], pol
     assert [places(done, i) for i in range(len(jobs))] == [sorted(each) for each in plain.places]
     assert done.overran.tolist() == plain.overran
     assert done.joules == pytest.approx(plain.joules, rel=1e-9, abs=1e-9)
+
+
+class Recent:
+    """Predicts the mean run time of the jobs of this size that have ended, 5 s at first."""
+
+    def __init__(self, jobs: Workload) -> None:
+        self.jobs, self.known = jobs, dict[int, list[float]]()
+
+    def expected(self, row: int) -> float:
+        return float(np.mean(self.known.get(int(self.jobs.size[row]), [5.0])))
+
+    def ended(self, row: int) -> None:
+        self.known.setdefault(int(self.jobs.size[row]), []).append(float(self.jobs.run_time[row]))
+
+
+SHORTEST = st.builds(Pairs, st.just("shortest"), st.sampled_from(("high_gflops", "high_core")))
+
+
+@given(
+    st.lists(JOB, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY | SHORTEST,
+    st.sampled_from((0.0, 0.5, 2.0, 3.7)), st.sampled_from(("walltime", "actual", "predicted")),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_decisions_that_take_time_and_known_run_times_equal_the_reference(
+    rows: list[Any], kinds: list[NodeType], policy: Contending, takes: float, known: str
+) -> None:
+    jobs, machine = workload(rows), cluster(*kinds)
+    known = known if takes else "predicted"
+    told = Recent(jobs) if known == "predicted" else known
+    done = replay_contended(jobs, machine, policy, seed=3, decision_time=takes, run_times=told)
+    hears = {"walltime": None, "actual": "actual", "predicted": Recent(jobs)}[known]
+    plain = Plain(jobs, machine, policy, 3, takes, hears)
+    assert np.array_equal(done.start_time, plain.start, equal_nan=True)
+    assert np.array_equal(done.finish_time, plain.finish, equal_nan=True)
+    assert [places(done, i) for i in range(len(jobs))] == [sorted(each) for each in plain.places]
+    assert done.overran.tolist() == plain.overran
+    assert done.joules == pytest.approx(plain.joules, rel=1e-9, abs=1e-9)
+
+
+@given(st.lists(JOB, min_size=1, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_decisions_that_take_no_time_change_nothing(
+    rows: list[Any], kinds: list[NodeType], policy: Contending, follows: bool
+) -> None:
+    """The compiled loop, and the one that asks at each instant; a clock that stands still measures nothing."""
+    jobs, machine = workload(rows), cluster(*kinds)
+    if follows and len(jobs) > 1:
+        jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
+    once, asked = (replay_contended(jobs, machine, policy, decision_time=takes) for takes in (0.0, None))
+    for column in ("submit_time", "start_time", "finish_time", "task_end", "task_core", "pieces", "jobs_joules"):
+        same = np.array_equal(getattr(once, column), getattr(asked, column), equal_nan=column != "pieces")
+        assert same, column
+    assert (once.instants, once.joules, once.stranded.tolist()) == (
+        asked.instants, asked.joules, asked.stranded.tolist()
+    )  # fmt: skip
 
 
 @given(st.lists(JOB, min_size=1, max_size=25), st.lists(KINDS, min_size=1, max_size=3), POLICY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, ORDERS, Conservative, Easy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_expected import plain_expected
 from tests.simulate.replay.test_replay import JOB, places, workload
 from tests.support.instances import rows_of
 
+#: Conservative backfilling with each of its allocations.
+ALLOCATED = [partial(Conservative, allocation=each) for each in ALLOCATIONS]
 #: The orders that do not depend on the seed.
 FIXED = [name for name in ORDERS if name != "random"]
 #: Gap, run time, walltime, size; and a prediction, which is None where nothing is known.
@@ -99,13 +101,13 @@ def test_the_python_form_equals_the_kernel(case: Any, machine: int, order: str, 
     assert first.instants == again.instants and compiled.calls == python.calls
 
 
-@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict, Conservative]))
-@settings(max_examples=300, deadline=None)
+@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict, Conservative, *ALLOCATED]))
+@settings(max_examples=400, deadline=None)
 def test_predictions_that_are_the_walltimes_change_nothing(
     rows: list[Any], machine: int, order: str, kind: Any
 ) -> None:
     jobs, _ = parts(rows)
-    if kind is Conservative:
+    if kind not in (Easy, Strict):
         jobs = jobs.take(np.isfinite(jobs.walltime) & (jobs.size <= machine))
         order = "fcfs" if order in ("wfp3", "unicep") else order
     for values in (jobs.walltime.tolist(), [None] * len(jobs)):
@@ -129,11 +131,20 @@ def test_actual_run_times_are_those_of_a_trace_whose_walltimes_are_exact(
         assert_same(replay(jobs, machine, policy, run_times=Table(lasts.tolist())), actual)
 
 
-@given(ROWS, MACHINES, st.sampled_from([name for name in FIXED if name not in ("wfp3", "unicep")]))
-@settings(max_examples=200, deadline=None)
-def test_laws_of_conservative_backfilling_with_any_predictions(rows: list[Any], machine: int, order: str) -> None:
+@given(
+    ROWS, MACHINES, st.sampled_from([name for name in FIXED if name not in ("wfp3", "unicep")]),
+    st.sampled_from(list(ALLOCATIONS)), st.booleans(),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_laws_of_conservative_backfilling_with_any_predictions(
+    rows: list[Any], machine: int, order: str, allocation: str, takes: bool
+) -> None:
+    """Or with decisions that take time."""
     jobs, values = parts([row for row in rows if row[0][2] < np.inf])
-    done = replay(jobs, machine, Conservative(order), run_times=Table(values))
+    told: dict[str, Any] = {"decision_time": 7.5} if takes else {"run_times": Table(values)}
+    done = replay(jobs, machine, Conservative(order, allocation), **told)
+    if allocation == "contiguous":
+        assert (done.piece_count[~done.rejected] == 1).all()
     assert np.array_equal(done.rejected, jobs.size > machine)
     ran = np.flatnonzero(~done.rejected).tolist()
     assert (done.start_time[ran] >= jobs.submit_time[ran]).all()
@@ -205,17 +216,19 @@ def test_the_order_sjf_is_that_of_the_predictions() -> None:
 ONE = [(0.0, 1.0, 1.0, 1)]
 
 
-@pytest.mark.parametrize(
-    ("policy", "decision_time", "why"),
-    [
-        (Conservative(allocation="local"), 0.0, "allocation=local"),
-        (Easy(), 2.5, "decisions take 2.5 s"),
-    ],
-    ids=["allocation", "decision_time"],
-)
-def test_what_cannot_be_predicted_is_an_error_that_says_why(policy: Policy, decision_time: float, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        replay(workload(ONE), 4, policy, powers=TAURUS_POWERS, decision_time=decision_time, run_times=Table([1.0]))
+@given(ROWS, MACHINES, st.sampled_from(FIXED), st.sampled_from([Easy, Strict]), st.sampled_from([0.5, 30.0]))
+@settings(max_examples=200, deadline=None)
+def test_decisions_also_take_time_where_run_times_are_predicted(
+    rows: list[Any], machine: int, order: str, kind: Any, takes: float
+) -> None:
+    jobs, values = parts(rows)
+    compiled = replay(jobs, machine, kind(order), decision_time=takes)
+    for same in (jobs.walltime.tolist(), [None] * len(jobs)):
+        assert_same(replay(jobs, machine, kind(order), decision_time=takes, run_times=Table(same)), compiled)
+    told = Table(values)
+    done = replay(jobs, machine, kind(order), decision_time=takes, run_times=told)
+    assert (done.start_time >= done.submit_time + takes)[~done.rejected].all()
+    assert sum(what == "expected" for what, _ in told.calls) == len(jobs)
 
 
 def test_conservative_backfilling_needs_walltimes_with_predictions_too() -> None:

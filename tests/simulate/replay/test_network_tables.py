@@ -163,14 +163,17 @@ def chained(draw: st.DrawFn) -> tuple[Workload, Network]:
     return replace(jobs, dependencies=Dependencies(before, after) if edges else None), network
 
 
-@given(chained(), st.sampled_from(("easy", "strict", "easy:order=sjf", "conservative")), st.sampled_from((0.0, 2.0)))
-@settings(max_examples=150)
+SPECS = ("easy", "strict", "easy:order=sjf", "conservative", "conservative:allocation=contiguous")
+
+
+@given(chained(), st.sampled_from(SPECS), st.sampled_from((0.0, 2.0)))
+@settings(max_examples=200)
 def test_a_policy_in_python_gives_the_schedule_of_the_compiled_one(
     scene: tuple[Workload, Network], policy: str, decision_time: float
 ) -> None:
     jobs, network = scene
     jobs = replace(jobs, walltime=np.minimum(jobs.walltime, 1e5))
-    takes = {} if policy == "conservative" else {"decision_time": decision_time}
+    takes = {} if policy.startswith("conservative") else {"decision_time": decision_time}
     where: dict[str, Any] = {"machine": len(network.speeds), "network": lambda: network}
     compiled = replay(jobs, policy=parse(policy), **where, **takes)
     python = replay(jobs, policy=uncompiled(parse(policy), 0), **where, **takes)  # type: ignore[arg-type]

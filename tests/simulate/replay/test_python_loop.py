@@ -281,7 +281,7 @@ def test_invalid_decision_times_are_rejected() -> None:
             replay(jobs, 4, policies.Easy(), decision_time=wrong)
     for policy, takes in (
         (policies.Easy(), None),
-        (policies.parse("conservative:allocation=local"), 1.0),
+        (policies.parse("conservative:allocation=local"), None),
         (policies.parse("easy+powercap"), None),
     ):
         with pytest.raises(ConfigError, match="for easy, strict and conservative also seconds above 0"):

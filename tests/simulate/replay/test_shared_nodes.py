@@ -93,13 +93,73 @@ def test_a_mapping_policy_gives_the_schedule_of_the_reference(
     rows: list[Any], cluster: Cluster, policy: str, actual: bool
 ) -> None:
     jobs = workload(rows)
-    done = replay_on_nodes(jobs, cluster, parse(policy), runtimes="actual" if actual else "walltime")
+    done = replay_on_nodes(jobs, cluster, parse(policy), run_times="actual" if actual else "walltime")
     shapes = shapes_of(jobs, cluster)
     plain = Plain(jobs, cluster, shapes, actual=actual)
     found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
     plain.replay(policy, {row: found.get(row, ()) for row in range(len(jobs))})
     agree(done, plain)
     assert done.rejected.tolist() == [shape is None for shape in shapes]
+
+
+class Recent:
+    """Predicts the mean run time of the jobs of this size that have ended, 3 s at first."""
+
+    def __init__(self, jobs: Workload) -> None:
+        self.jobs, self.known = jobs, dict[int, list[float]]()
+
+    def expected(self, row: int) -> float:
+        return float(np.mean(self.known.get(int(self.jobs.size[row]), [3.0])))
+
+    def ended(self, row: int) -> None:
+        self.known.setdefault(int(self.jobs.size[row]), []).append(float(self.jobs.run_time[row]))
+
+
+@given(ROWS, CLUSTERS, st.sampled_from(list(ON_NODES)), st.sampled_from((0.0, 0.37, 1.93)), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_mapping_policy_takes_time_and_hears_predictions_as_the_reference_does(
+    rows: list[Any], cluster: Cluster, policy: str, takes: float, predicted: bool
+) -> None:
+    jobs = workload(rows)
+    told, plainly = (Recent(jobs), Recent(jobs)) if predicted else ("walltime", None)
+    done = replay_under(
+        parse(policy), jobs, machine_of(cluster), cluster, decision_time=takes, run_times=told, contention=True
+    )
+    shapes = shapes_of(jobs, cluster)
+    plain = Plain(jobs, cluster, shapes, actual=False)
+    found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
+    plain.replay(policy, {row: found.get(row, ()) for row in range(len(jobs))}, takes, plainly)
+    agree(done, plain)
+
+
+@given(ROWS, CLUSTERS, st.sampled_from(list(ON_NODES)), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_mapping_policy_that_takes_no_time_decides_as_one_that_is_never_asked(
+    rows: list[Any], cluster: Cluster, policy: str, follows: bool
+) -> None:
+    """The compiled loop, and the one that asks at each instant; a clock that stands still measures nothing."""
+    jobs = workload(rows)
+    if follows and len(jobs) > 1:
+        jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
+    once = replay_on_nodes(jobs, cluster, parse(policy))
+    asked = replay_on_nodes(jobs, cluster, parse(policy), decision_time=None)
+    told = replay_on_nodes(jobs, cluster, parse(policy), run_times=Walltimes())
+    for other in (asked, told):
+        for column in ("submit_time", "start_time", "finish_time", "overran", "rejected", "stranded", "pieces"):
+            assert np.array_equal(getattr(once, column), getattr(other, column), equal_nan=column[-4:] == "time"), (
+                column
+            )
+        assert once.instants == other.instants
+
+
+class Walltimes:
+    """Knows nothing, so the walltimes count."""
+
+    def expected(self, row: int) -> None:
+        return None
+
+    def ended(self, row: int) -> None:
+        return None
 
 
 @given(ROWS, CLUSTERS, QUEUE)
@@ -229,7 +289,7 @@ def test_what_cannot_be_replayed_is_said() -> None:
     with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 jobs\).*--runtimes actual"):
         replay_on_nodes(endless, lab(), parse("mom"))
     assert replay_on_nodes(endless, lab(), parse("slf")).finish_time.tolist() == [5.0]
-    assert replay_on_nodes(endless, lab(), parse("mom"), runtimes="actual").finish_time.tolist() == [5.0]
+    assert replay_on_nodes(endless, lab(), parse("mom"), run_times="actual").finish_time.tolist() == [5.0]
     with pytest.raises(ConfigError, match="oversubscription"):
         replay_on_nodes(endless, replace(lab(), oversubscription=math.inf), parse("slf"))
     with pytest.raises(ConfigError, match="depends on a network"):
@@ -255,7 +315,7 @@ def test_compiled_backfilling_is_that_in_python(
     rows: list[Any], cluster: Cluster, policy: Easy | Strict, actual: bool
 ) -> None:
     jobs, told = workload(rows), "actual" if actual else "walltime"
-    compiled = replay_on_nodes(jobs, cluster, policy, runtimes=told)
+    compiled = replay_on_nodes(jobs, cluster, policy, run_times=told)
     python = replay_queue_on_nodes(jobs, cluster, policy, run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
         assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column

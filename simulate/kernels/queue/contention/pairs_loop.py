@@ -64,12 +64,38 @@ def _submit(world, now):
 
 
 @inner
+def play_once(world):
+    """Build the trees before the first instant."""
+    if world.count[INSTANTS] == 0:
+        play_all(world.next_end, world.ends)
+        play_all(world.best, world.scores)
+
+
+@inner
+def instant(world, now):
+    """Process all ends at `now`, then all submissions."""
+    world.count[INSTANTS] += 1
+    world.clock[NOW] = now
+    while world.ends[first(world.next_end)] == now:
+        _end_tasks(world, first(world.next_end), now)
+    _submit(world, now)
+
+
+@inner
+def start_jobs(world, now):
+    """Start the rule's next job until one does not fit."""
+    while world.count[WAITING] > 0:
+        at = choose(world)
+        if not place(world, world.ranked[world.queue[at]], now):
+            return
+        remove(world, at)
+
+
+@inner
 def call(world, instants):
     """Run the replay for a number of instants. Return DONE or PAUSED."""
     jobs, count = world.jobs, world.count
-    if count[INSTANTS] == 0:
-        play_all(world.next_end, world.ends)
-        play_all(world.best, world.scores)
+    play_once(world)
     while True:
         soonest = world.ends[first(world.next_end)]
         if count[NEXT] >= len(jobs) and soonest == math.inf:
@@ -77,17 +103,9 @@ def call(world, instants):
         if instants == 0:
             return PAUSED
         instants -= 1
-        count[INSTANTS] += 1
         now = min(soonest, jobs[count[NEXT]].submit) if count[NEXT] < len(jobs) else soonest
-        world.clock[NOW] = now
-        while world.ends[first(world.next_end)] == now:
-            _end_tasks(world, first(world.next_end), now)
-        _submit(world, now)
-        while count[WAITING] > 0:
-            at = choose(world)
-            if not place(world, world.ranked[world.queue[at]], now):
-                break
-            remove(world, at)
+        instant(world, now)
+        start_jobs(world, now)
 
 
 SIGNATURES = {"queue.contention.pairs_loop": (ContendedType(), types.int64)}

@@ -1,6 +1,6 @@
 """Placement of tasks on cores, release of cores, and the queue of waiting jobs.
 
-Rule: the next job is the first in an order known before the run, or drawn at random.
+Rule: the next job is the first in an order known before the run, drawn at random, or the first by predictions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ import math
 import numpy as np
 
 from ...jit import inner
-from .tables import DRAWS, FREE, FREE_CORE, ORDERED_NODE, RANDOM, RANDOM_NODE, RULE, RUNNING, RUNS, TASKS, WAITING
+from .tables import (
+    BY_KEY,
+    BY_RANK,
+    DRAWN,
+    FREE,
+    FREE_CORE,
+    ORDERED_NODE,
+    PICKS,
+    RANDOM,
+    RANDOM_NODE,
+    RULE,
+    RUNNING,
+    RUNS,
+    TASKS,
+    WAITING,
+)
 from .task_rates import account, rate, rescore
 from .winner_tree import draw, first
 
@@ -117,6 +132,16 @@ def place(world, job, now):
 
 
 @inner
+def place_again(world, job, now):
+    """Start a job on the cores that the next rows of the table of tasks name."""
+    row, count = world.jobs[job], world.count
+    row.start, row.state, row.task0, row.left = now, RUNS, count[TASKS], row.size
+    for _ in range(row.size):
+        _begin(world, world.tasks[count[TASKS]].core, job, now)
+    count[RUNNING] += 1
+
+
+@inner
 def _begin(world, i, job, now):
     """Start a task of a job on a core."""
     core, row, count = world.cores[i], world.jobs[job], world.count
@@ -161,7 +186,7 @@ def push(world, rank):
     """Add a job to the queue. O(log n)."""
     queue, i = world.queue, world.count[WAITING]
     world.count[WAITING] = i + 1
-    if world.count[DRAWS] == 0:
+    if world.count[PICKS] == BY_RANK:
         while i > 0 and rank < queue[(i - 1) >> 1]:
             queue[i] = queue[(i - 1) >> 1]
             i = (i - 1) >> 1
@@ -170,18 +195,27 @@ def push(world, rank):
 
 @inner
 def choose(world):
-    """Return the position in the queue of the next job."""
-    return draw(world.random, world.count[WAITING]) if world.count[DRAWS] == 1 else 0
+    """Return the position in the queue of the next job. O(1); O(waiting) by key."""
+    if world.count[PICKS] == DRAWN:
+        return draw(world.random, world.count[WAITING])
+    at = np.int64(0)
+    if world.count[PICKS] == BY_KEY:
+        for i in range(1, world.count[WAITING]):
+            mine, least = world.queue[i], world.queue[at]
+            key, lowest = world.jobs[world.ranked[mine]].key, world.jobs[world.ranked[least]].key
+            if key < lowest or (key == lowest and mine < least):
+                at = np.int64(i)
+    return at
 
 
 @inner
 def remove(world, at):
-    """Remove the job at a position of the queue; if jobs are drawn, the last one takes its place."""
+    """Remove the job at a position of the queue; unless that is a heap, the last one takes its place."""
     queue = world.queue
     world.count[WAITING] -= 1
     size = world.count[WAITING]
     rank, i = queue[size], at
-    while world.count[DRAWS] == 0:
+    while world.count[PICKS] == BY_RANK:
         child = 2 * i + 1
         if child >= size:
             break

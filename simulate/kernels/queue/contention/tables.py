@@ -16,7 +16,8 @@ from ...block import Block
 from ...mapping.layout import FLOAT, INT, row_dtype
 from ..tables import HELD
 
-JOB = row_dtype("submit work wall demand start finish joules", "size memory rank task0 left state overran")
+#: `key`: what the next job has least of, if that is known at the submission only.
+JOB = row_dtype("submit work wall demand start finish joules key", "size memory rank task0 left state overran")
 NODE = row_dtype("watts since share", "first last cores free memory running")
 #: `flops`: present mean speed of a core; `busy`: core seconds with a task; `awake`: seconds with at least one task;
 #: `share`: joules of the common power that one task has accrued since the beginning.
@@ -37,9 +38,12 @@ DONE, PAUSED = range(2)
 FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-# Cells of `count`; NEXT is the same in all replays. DRAWS: 1 if the next job is drawn; RULE: the resource rule.
-NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, DRAWS, RULE, CELLS = range(9)
+# Cells of `count`; NEXT is the same in all replays. PICKS: how the next job is found; RULE: the resource rule.
+NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, PICKS, RULE, CELLS = range(9)
+BY_RANK, DRAWN, BY_KEY = range(3)
 NOW, CLOCKS = range(2)
+# Operations of `pairs_steps`.
+STEP, DECIDE, START = range(3)
 
 
 class Contended(Block):
@@ -53,7 +57,7 @@ class Contended(Block):
         "processors": (PROCESSOR, 1),
         "cores": (CORE, 1),
         "tasks": (TASK, 1),
-        "queue": (INT, 1),  # ranks of the waiting jobs: a heap, or unordered if the next is drawn
+        "queue": (INT, 1),  # ranks of the waiting jobs: a heap, or unordered unless the next is by rank
         "ends": (FLOAT, 1),  # next end of a task on each processor
         "next_end": (INT, 1),  # winner tree; the winning processor is in cell 1
         "scores": (FLOAT, 1),  # score of each processor, the smallest is chosen; infinite if it has no free core
