@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -81,7 +82,7 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
 
     policy = parse_planned(text)
     if not isinstance(policy, Own):
-        return QueueMapping(text, partial(uncompiled, policy, arranged=True))
+        return QueueMapping(text, partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf)))
     make, _ = _load(policy, None, service=service)
     make(0)  # so that a wrong option is found now
     return QueueMapping(text, make)

@@ -46,6 +46,8 @@ def queue_policies() -> dict[str, dict[str, Any]]:
     found = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
     for name in POLICIES:
         found[name]["for"] += PLANS if _decides_plans(name) else ()
+    for name in PARTS:
+        found[name]["for"] += PLANS if _decides_plans(f"easy+{name}") else ()
     return found
 
 

@@ -86,6 +86,17 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
     )  # fmt: skip
 
 
+def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
+    """Return the power of each resource. Raises ConfigError if it is not known, or if resources differ."""
+    if powers is None:
+        known = "a cluster file with power, or --procs"
+        raise ConfigError("policy", "", "the power of this machine is not known", known)
+    if isinstance(powers, MixedPowers):
+        problem = "the resources of this machine differ in power, and this policy needs equal ones"
+        raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
+    return powers
+
+
 @dataclass(frozen=True, slots=True)
 class SplitGroups(Sequence[Interval]):
     """The clusters of a machine if the nodes of one, `split`, are not adjacent: access raises ConfigError."""
@@ -142,6 +153,11 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
         ]
         network = partial(unlimited, speeds)
     return Machine(first[-1], groups, _merged(powers), network)
+
+
+def core_powers(cluster: Cluster) -> Powers | MixedPowers | None:
+    """Return the power of a core; of each type one if they differ, None if one is not known. O(types)."""
+    return _merged((1, powers_of(kind, kind.cores)) for kind in cluster.types)
 
 
 def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import PolicyError
 from ..kernels.mapping import layout
+from ..model.machine import core_powers
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from .mapping_policies import Mapped, Request
@@ -65,7 +66,8 @@ class _Run(NodePolicyCalls):
         needs = [self._need_of(shape) for shape in world.classes]
         of = world.jobs["cls"].tolist()
         memory = world.nodes["memory"][self.usable]
-        super().__init__(policy, name, cores, memory, names, [needs[cls] for cls in of], self._columns)
+        needed = [needs[cls] for cls in of]
+        super().__init__(policy, name, cores, memory, names, needed, self._columns, core_powers(cluster))
         kinds = isolated[:, np.unique(world.nodes["type"][self.usable])]
         self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}

@@ -17,7 +17,7 @@ from operator import index
 from typing import Any
 
 from ..arrays import Array
-from ..errors import PolicyError
+from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, count_of, merge_intervals
 from ..model.machine import Machine
 from .interface import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, Switch, View, Wake
@@ -110,6 +110,8 @@ class PolicyCalls(ABC):
         try:
             decided = self.decide(snapshot)
             found = [] if decided is None else list(decided)
+        except ConfigError as error:  # it does not go with this machine
+            raise PolicyError(self.name, "", error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
         snapshot.submitted, snapshot.ended = [], []

@@ -118,7 +118,7 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
 
 
 #: Queue policies that decide for plans, in words.
-PLANNED = "easy, strict or conservative with an order, ./mine.py:Class, package.module:Class"
+PLANNED = "easy, strict or conservative with an order, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 
@@ -371,15 +371,19 @@ def is_queue_policy(text: str) -> bool:
     return is_python_policy(text) or text.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS}
 
 
-def parse_planned(text: str) -> Easy | Strict | Conservative | Own:
+def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it."""
     if is_python_policy(text):
         return parse_python_policy(text)
     policy = parse(text)
     if isinstance(policy, Placing):
         problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
-    elif isinstance(policy, Saving):
-        problem = f"{text!r} switches machines or limits power, and the nodes of a plan are always on"
+    elif isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
+        problem = f"{text!r} switches machines, and the nodes of a plan are switched by the resource manager"
+    elif isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
+        problem = f"{text!r} gives out energy over time, and a plan does not know what was consumed before it"
+    elif isinstance(policy, Saving) and policy.limit and policy.limit.is_set():
+        problem = f"{text!r} begins or ends at a time of a trace, and a plan has none"
     elif isinstance(policy, Conservative) and policy.allocation != "basic":
         problem = f"{text!r} chooses among numbered resources, and a plan places jobs on nodes"
     else:

@@ -44,6 +44,10 @@ class NoLimit:
         """Return when the limit must be updated at the latest, seconds."""
         return math.inf
 
+    def forbids(self, size: int) -> bool:
+        """Return whether a job of that size can never start."""
+        return False
+
     def allows(self, now: float, running: list[Use], job: Use, head: Use | None) -> bool:
         """Return whether a job may start now.
 
@@ -79,7 +83,11 @@ class Cap(NoLimit):
         above = limit.cap.absolute(resources * powers.budget_computing) - idle
         extra = powers.budget_computing - powers.budget_idle
         allowed = resources if above >= extra * resources else max(0, math.floor(above / extra))
-        self._blocks, self._begun = resources - allowed, False
+        self._allowed, self._blocks, self._begun = allowed, resources - allowed, False
+
+    def forbids(self, size: int) -> bool:
+        """Return whether a job of that size can never start: it is above a cap that never ends."""
+        return self.end == math.inf and size > self._allowed
 
     def update(self, now: Snapshot) -> bool:
         """Block resources, or free them. Return whether jobs may start for that."""

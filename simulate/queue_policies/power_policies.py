@@ -33,6 +33,10 @@ class Limit:
     begin: float = number(-math.inf, -math.inf, math.inf, _BEGIN)
     end: float = number(math.inf, -math.inf, math.inf, _END)
 
+    def is_set(self) -> bool:
+        """Return whether it begins or ends at a given time."""
+        return math.isfinite(self.begin) or math.isfinite(self.end)
+
     def window(self, workload: Workload) -> tuple[float, float] | None:
         """Return begin and end of the limit for a workload, within its first and last submission; None if empty.
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.intervals import count_of
-from ..model.machine import Powers
+from ..model.machine import equal_powers
 from .easy_policy import latest_end
-from .interface import Decision, Job, Snapshot, Switch, Switching, Wake
+from .interface import Decision, Job, Reject, Snapshot, Switch, Switching, Wake
 from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
 from .order import Order
 from .policy_specs import Saving
@@ -71,18 +71,17 @@ class SavingBackfilling:
             yield from self._instant(now, happened=happened)
 
     def _set_up(self, now: Snapshot) -> None:
-        powers, policy = now.machine.powers, self._policy
+        policy = self._policy
+        powers = equal_powers(now.machine.powers)
         self._kept = np.zeros(Machines.count(now), bool)
         if self._window is not None and policy.limit is not None:
-            assert isinstance(powers, Powers)
             kind: Any = Budget if isinstance(policy.limit, EnergyBudget) else Cap
             self._limit = kind(policy.limit, self._window, powers, now.machine.processors)
         if policy.keeper is not None:
             of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
             self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]
             self._kept = self._keeper.kept
-        self._off_s = float(getattr(powers, "off_s", 0.0))
-        self._on_s = float(getattr(powers, "on_s", 0.0))
+        self._off_s, self._on_s = powers.off_s, powers.on_s
 
     def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
         machines, keeper = machines_at(now, self._kept, self._limit.blocked), self._keeper
@@ -108,6 +107,9 @@ class SavingBackfilling:
         limit, running = self._limit, _uses(now)
         self._waits, self._head, self._later = [], None, None
         for job in self._queue.sorted(now):
+            if limit.forbids(job.size):
+                yield Reject(job)
+                continue
             found = None
             if self._later is None or self._fills:
                 wide = self._later is None and machines.is_wide(job)

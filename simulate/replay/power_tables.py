@@ -15,7 +15,7 @@ from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NetworkedPowered
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Clock, Count, Powered
-from ..model.machine import MixedPowers, Powers
+from ..model.machine import MixedPowers, Powers, equal_powers
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Saving, dynamic_order
 from ..queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
@@ -88,17 +88,6 @@ def _check_interval(workload: Workload, key: str, every: float, lasts: float) ->
     if lasts > every * MOST_OFTEN:
         problem = f"{every:g} seconds, and {workload.name} lasts {lasts:.3g}"
         raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
-
-
-def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
-    """Return the power of each resource. Raises ConfigError if it is not known, or if resources differ."""
-    if powers is None:
-        known = "a cluster file with power, or --procs"
-        raise ConfigError("policy", "", "the power of this machine is not known", known)
-    if isinstance(powers, MixedPowers):
-        problem = "the resources of this machine differ in power, and this policy needs equal ones"
-        raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
-    return powers
 
 
 def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_nodes: bool = False) -> Powers:

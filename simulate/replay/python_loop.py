@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ..errors import ConfigError
-from ..model.machine import Machine
+from ..model.machine import Machine, equal_powers
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
 from . import slices
 from .known_run_times import Predictions
 from .networked_jobs import NetworkedJobs
-from .power_tables import equal_powers
 from .powered_jobs import Powered, PoweredJobs, PoweredNetworkedJobs, PoweredPredictedJobs, is_powered
 from .predicted_jobs import PredictedJobs
 from .replay_result import Replayed

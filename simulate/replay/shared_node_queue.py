@@ -18,7 +18,7 @@ from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
-from ..model.machine import MixedPowers, Powers, machine_of
+from ..model.machine import MixedPowers, Powers, equal_powers, machine_of
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
@@ -26,7 +26,7 @@ from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
-from .power_tables import equal_powers, refuse_saving
+from .power_tables import refuse_saving
 from .powered_jobs import Powered, PoweredNodes, is_powered
 from .predicted_jobs import Predicted
 from .python_loop import drive

@@ -38,7 +38,8 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     assert found["schema"] == "pilotfish/policies/v1"
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
     assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
-    assert found["queue"]["pairs"]["for"] == found["queue"]["powercap"]["for"] == ["simulate", "sweep"]
+    assert found["queue"]["pairs"]["for"] == found["queue"]["inertial"]["for"] == ["simulate", "sweep"]
+    assert found["queue"]["powercap"]["for"] == found["queue"]["easy"]["for"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
     for policy in found["mapping"].values():
         assert policy["for"] == ["plan", "run", "daemon", "simulate", "sweep"]
@@ -60,7 +61,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+opportunistic"],
-            "switches machines or limits power, and the nodes",
+            "switches machines, and the nodes of a plan are switched by the resource manager",
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (

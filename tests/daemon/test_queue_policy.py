@@ -203,7 +203,8 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     assert config.policy == f"{tmp_path}/mine.py:Shortest:most=3"
     load_policy_of(config, path)
     assert isinstance(POLICIES[config.policy], QueueMapping)
-    assert load_config(write(tmp_path, "conservative:order=sjf")).policy == "conservative:order=sjf"
+    for text in ("conservative:order=sjf", "easy+powercap:cap=60%"):
+        assert load_config(write(tmp_path, text)).policy == text
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
             "pairs",
             "'pairs' places each task of a rigid job on a core of its own, and a plan places jobs on nodes; only",
         ),
-        ("easy+opportunistic", "'easy+opportunistic' switches machines or limits power, and the nodes of a plan are"),
+        ("easy+opportunistic", "'easy+opportunistic' switches machines, and the nodes of a plan are switched by the"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),
     ],

@@ -80,7 +80,14 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["pairs", "nodes:rule=biggest", "strict+powercap:cap=50%", "conservative:allocation=local"]
+    "spec",
+    [
+        "pairs",
+        "nodes:rule=biggest",
+        "strict+energybud:budget=50%",
+        "strict+powercap:cap=50%,begin=5",
+        "conservative:allocation=local",
+    ],
 )
 def test_what_only_a_replay_has_is_refused_with_the_reason(spec: str) -> None:
     with pytest.raises(

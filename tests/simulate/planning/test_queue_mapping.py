@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import PolicyError
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Phase, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.objective import Objective, Submitted
 from pilotfish.simulate.model.plan import Plan, PlannedJob, RunningJob
@@ -21,8 +22,9 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
-from pilotfish.simulate.queue_policies.policy_options import Sharing
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Strict
+from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
+from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
+from pilotfish.simulate.queue_policies.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
 from tests.support import python_policies
@@ -337,3 +339,46 @@ def test_a_late_running_job_does_not_stop_backfilling_or_reservations() -> None:
         start = {job.id: job.start_time for job in made.jobs}
         assert start["wide"] == pytest.approx(50.0, abs=2.0 if isinstance(policy, Strict) else 1e-6), policy
         assert math.isfinite(start["thin"])
+
+
+def capped(share: float, order: str = "fcfs") -> QueuePolicy:
+    policy = Saving(Easy(order), limit=PowerCap(cap=Amount(share, share=True)))
+    return uncompiled(policy, 0, window=(-math.inf, math.inf))
+
+
+@given(worlds(), st.sampled_from([0.6, 0.75, 0.9, 1.0]), st.sampled_from(["fcfs", "sjf"]))
+@settings(max_examples=80, deadline=None)
+def test_a_plan_stays_below_a_power_cap(world: tuple[list[Job], Cluster], share: float, order: str) -> None:
+    """An idle core takes half of what a computing one does."""
+    jobs, cluster = world
+    power = {n: Power(float(n), computing=2.0 * n) for n in range(1, 7)}
+    nodes = [replace(node, type=replace(node.type, power=power[node.type.cores])) for node in cluster.nodes]
+    cluster = replace(cluster, nodes=tuple(nodes))
+    allowed = math.floor(sum(node.type.cores for node in nodes) * (2.0 * share - 1.0) + 1e-9)
+    cores = {job.id: job.profile.threads * job.nodes for job in jobs}
+    if max(cores.values()) > allowed:
+        with pytest.raises(PolicyError, match="it is never started: "):
+            planned(capped(share, order), jobs, cluster)
+        return
+    made = planned(capped(share, order), jobs, cluster)
+    for one in made.jobs:
+        here = [job for job in made.jobs if job.start_time <= one.start_time < job.finish_time * (1 - 1e-9)]
+        assert sum(cores[job.id] for job in here) <= allowed
+    if share == 1.0:
+        assert made.jobs == planned(uncompiled(Easy(order), 0), jobs, cluster).jobs
+
+
+@pytest.mark.parametrize(
+    ("cluster", "why"),
+    [
+        (cluster_of(4), "policy .*: the power of this machine is not known"),
+        (
+            Cluster("c", tuple(Node(f"n{i}", replace(cluster_of(4).nodes[0].type, name=f"t{i}", power=Power(1.0 + i)))
+                               for i in range(2))),
+            "the resources of this machine differ in power",
+        ),
+    ],
+)  # fmt: skip
+def test_a_power_cap_needs_equal_and_known_powers(cluster: Cluster, why: str) -> None:
+    with pytest.raises(PolicyError, match=why):
+        planned(capped(0.9), [job_of("a", 5.0)], cluster)

@@ -227,7 +227,7 @@ def test_machines_that_are_on_come_first_and_others_boot() -> None:
         ([Switch([(0, 0)], on=True)], TINY, "it switches resource 0 on (allowed: resources that are off)"),
         ([Switch([(0, 1)], on=False), Switch([(1, 2)], on=False)], TINY, "it switches resource 1 (allowed: free res"),
         ([Switch(7, on=False)], TINY, "its resources are 7"),
-        ([Switch([(0, 0)], on=False)], replace(TINY, off=None), "a machine whose power when off is known"),
+        ([Switch([(0, 0)], on=False)], replace(TINY, off=None), "machines whose power when off is known"),
     ],
 )
 def test_invalid_switches_are_rejected(decisions: list[Any], powers: Powers, why: str) -> None:
