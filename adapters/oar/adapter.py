@@ -27,6 +27,7 @@ from ..base import Adapter, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
 from . import job_views, submission
 from .commands import Commands, poke
+from .history import History
 from .job_views import Ours, Selection
 from .placement_file import PlacementFile
 from .preemption import with_room
@@ -88,6 +89,8 @@ class OarAdapter(Adapter):
         self._time, self._read_at, self._version = clock, float("-inf"), 0
         self._world = World(0.0, 0.0, {}, (), ())
         self._machine = Machine(())
+        self._history = History()
+        self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties: dict[str, tuple[float, frozenset[str]]] = {}
         self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
@@ -101,7 +104,7 @@ class OarAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """What OAR can do."""
         what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
-        return replace(what, begins_within_s=BEGINS_S)
+        return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s)
 
     @property
     def hand_over_by(self) -> str:
@@ -137,7 +140,10 @@ class OarAdapter(Adapter):
 
     def load(self) -> Load:
         """Return the counts of requests."""
-        return self.commands.load()
+        history = self._history
+        return replace(
+            self.commands.load(), delays=history.delays, unknown_ends=history.unknown_ends, closed=self._closed
+        )
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until OAR begins a pass, in which the shim reads our file; ask it for one if that is due."""
@@ -300,6 +306,12 @@ class OarAdapter(Adapter):
         if world.resources != self._world.resources:
             self._machine = Machine(world.resources)
             self._properties.clear()
+        for job in self._history.note(world):
+            log.warning("OAR does not say how job %d ended", job)
+        closed = self._selection.closed(world)
+        for name in set(closed) - set(self._closed):
+            log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
+        self._closed = closed
         self._world, self._read_at = world, self._time()
         self._version += 1
 

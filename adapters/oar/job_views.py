@@ -37,6 +37,17 @@ _ENDS = (
     ("FRAG_JOB_REQUEST", JobState.CANCELLED, ""),
 )
 RESUBMITTED = "RESUBMIT_JOB_AUTOMATICALLY"
+#: The message of a job whose `expire` or `deadline` passed before it could begin: it never ran.
+NEVER = "job will never run"
+#: Events of jobs that OAR could not launch, also for a mistake of their users.
+_LAUNCH = (
+    "WORKING_DIRECTORY", "OUTPUT_FILES", "EXIT_VALUE_OAREXEC", "PING_CHECKER_NODE_SUSPECTED", "CPUSET_ERROR",
+    "PROLOGUE_ERROR", "EPILOGUE_ERROR", "SERVER_PROLOGUE_ERROR", "SERVER_PROLOGUE_TIMEOUT",
+    "SERVER_PROLOGUE_EXIT_CODE_ERROR", "SERVER_EPILOGUE_ERROR", "SERVER_EPILOGUE_TIMEOUT", "CANNOT_WRITE_NODE_FILE",
+    "CANNOT_WRITE_PID_FILE", "CANNOT_CREATE_TMP_DIRECTORY", "USER_SHELL", "USER_MUST_NOT_CONNECT",
+    "LAUNCHING_OAREXEC_TIMEOUT", "RESERVATION_NO_NODE", "BAD_HASHTABLE_DUMP", "SUSPEND_SCRIPT_ERROR",
+    "RESUME_SCRIPT_ERROR", "USER_SHELL_ERROR",
+)  # fmt: skip
 FOREVER = 2147483646
 
 
@@ -50,6 +61,12 @@ class Selection:
     def takes(self, job: OarJob) -> bool:
         """Return whether the job is handed over."""
         return job.queue in self.queues or job.project in self.projects
+
+    def closed(self, world: World) -> tuple[str, ...]:
+        """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
+        shut = {name for name, (state, _) in world.queues.items() if state != "Active"}
+        ours = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
+        return tuple(sorted(shut & ours))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +138,34 @@ def views(world: World, machine: Machine, selection: Selection, ours: Ours) -> t
 
 
 def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
-    """Return the progress of a job as OAR has it."""
+    """Return the view of a job, with its nodes if it is placed."""
+    view = progress_of(key, job, machine, ours.submitted.get(key), ours.uid(job.user))
+    placed = ours.placed.get(job.id) if job.state == "Waiting" else None
+    return replace(view, nodes=placed.nodes) if placed else view
+
+
+def progress_of(
+    key: str, job: OarJob, machine: Machine, submitted: Job | None = None, owner: int | None = None
+) -> JobView:
+    """Return the progress of a job as OAR has it.
+
+    Args:
+        key: Its key.
+        job: The job.
+        machine: OAR's resources.
+        submitted: The job as we submitted it; None: as OAR knows it.
+        owner: User id of its user; None: not known.
+    """
     cores = machine.assigned(job.resources)
     state, reason = state_of(job)
     nodes, each, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
     status = (job.status or 0) if job.state == "Terminated" else None
-    placed = ours.placed.get(job.id) if job.state == "Waiting" else None
     signal = None if status is None else (status & 127) or None
     return JobView(
         key=key,
-        job=ours.submitted.get(key) or job_of(job, nodes, each, ours.uid(job.user)),
+        job=submitted or job_of(job, nodes, each, owner),
         state=state,
-        nodes=placed.nodes if placed else tuple(cores),
+        nodes=tuple(cores),
         submit_time=job.submitted,
         start_time=job.began,
         finish_time=max(job.ended, job.began or 0.0) if job.ended is not None and state.ended else None,
@@ -155,7 +188,18 @@ def state_of(job: OarJob) -> tuple[JobState, str]:
             return state, why
     if RESUBMITTED in events:
         return JobState.UNKNOWN, "OAR is about to submit it again"
+    if job.message.lower().startswith(NEVER):
+        return JobState.FAILED, f"it never ran: {job.message}"
+    for event in _LAUNCH:
+        if event in events:
+            return JobState.FAILED, f"OAR could not run it: {event}: {events[event]}"
     return JobState.FAILED, f"{job.events[-1][0]}: {job.events[-1][1]}" if job.events else job.message
+
+
+def has_known_end(job: OarJob) -> bool:
+    """Return whether OAR says why a job is in the state Error."""
+    known = {event for event, _, _ in _ENDS} | {RESUBMITTED, *_LAUNCH}
+    return job.message.lower().startswith(NEVER) or any(event in known for event, _ in job.events)
 
 
 def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
