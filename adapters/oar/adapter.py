@@ -45,6 +45,9 @@ PLACED_S, ALIVE_S = 60.0, 30.0
 POKE_EVERY_S, POKES_S = 1.0, 20.0
 #: Seconds after which OAR carries out no submission that `oarsub` gave up, unless its database stays away.
 LATE_S = 60.0
+#: Seconds after which OAR gives up a job of our own that is bound to its nodes and has not begun: OAR submits a job
+#: again after a failed launch, and would bind it to the bad node for ever.
+EXPIRE_S = 86400.0
 #: Seconds after which a job of our own that is not placed is given to OAR.
 UNPLACED_S = 60.0
 #: Seconds for which OAR's answer about properties holds, and how many are asked for in a snapshot.
@@ -93,6 +96,8 @@ class OarAdapter(Adapter):
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties: dict[str, tuple[float, frozenset[str]]] = {}
+        self._evaluated = 0  # how often what properties allow has changed
+        self._views: job_views.Known = {}
         self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
         self._poked_at = float("-inf")
         self._recorded: list[str] | None = None
@@ -245,9 +250,10 @@ class OarAdapter(Adapter):
         if not action.job.command:
             raise _refused(action, "it has no command")
         job, pin = self._find(action.key), self.placements is None
-        if job is None:
+        if job is None or job_views.never_ran(job):
             options = action.nodes, self._submit_options, self._output
-            argv = submission.command(action.key, action.job, *options, pin=pin)
+            expire = time.time() + EXPIRE_S if pin else None
+            argv = submission.command(action.key, action.job, *options, pin=pin, expire=expire)
             self._submitted[action.key] = action.job
             if self._recorded is not None:
                 self._recorded.append(shell_words(argv, one_line=True))
@@ -332,12 +338,15 @@ class OarAdapter(Adapter):
             if asked >= MOST_PROPERTIES:
                 return known[1] if known is not None else None
             asked += 1
-            self._properties[properties] = now, (found := self._evaluate(properties))
+            found = self._evaluate(properties)
+            self._evaluated += known is None or known[1] != found
+            self._properties[properties] = now, found
             return found
 
         return Ours(
             self._user, self._submitted, file.placed if file else {}, frozenset(file.freed if file else ()),
             file.hold_s if file else 0.0, self._world.now - time.time(), allowed, _uid,
+            (self._evaluated, int(now // PROPERTIES_S)),
         )  # fmt: skip
 
     def _evaluate(self, properties: str) -> frozenset[str]:
@@ -366,11 +375,11 @@ class OarAdapter(Adapter):
 
     def _build_snapshot(self) -> Snapshot:
         world = self._world
-        views = job_views.views(world, self._machine, self._selection, self._ours())
+        views = job_views.views(world, self._machine, self._selection, self._ours(), self._views)
         states = job_views.node_states(self.cluster, world)
-        if besteffort := job_views.running_besteffort(world, self._user):
+        if any(view.preemptible for view in views):
             up = [node.name for node, state in zip(self.cluster.nodes, states, strict=True) if state.takes_jobs]
-            views = with_room(views, besteffort, self.cluster, up)
+            views = with_room(views, self.cluster, up)
         return Snapshot(world.now, self._version, self.cluster, states, views)
 
     def _view(self, key: str, job: OarJob) -> JobView:

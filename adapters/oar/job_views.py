@@ -6,7 +6,7 @@ resubmits under a new id stays one job under the first id, and the old id's end 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -36,6 +36,7 @@ _ENDS = (
     ("BESTEFFORT_KILL", JobState.CANCELLED, "OAR killed it for another job, because it was a besteffort job"),
     ("FRAG_JOB_REQUEST", JobState.CANCELLED, ""),
 )
+UNEVALUATED = "its properties have not been evaluated by OAR yet"
 RESUBMITTED = "RESUBMIT_JOB_AUTOMATICALLY"
 #: The message of a job whose `expire` or `deadline` passed before it could begin: it never ran.
 NEVER = "job will never run"
@@ -82,6 +83,7 @@ class Ours:
         ahead_s: How much OAR's clock is ahead of this machine's, seconds.
         allowed: Returns the nodes that a user's property allows; None: not known yet.
         uid: Returns the user id of a user's name.
+        version: Changes with what `allowed` returns.
     """
 
     user: str
@@ -92,6 +94,11 @@ class Ours:
     ahead_s: float
     allowed: Callable[[str], frozenset[str] | None]
     uid: Callable[[str], int | None]
+    version: Hashable = 0
+
+
+#: Views by key, with all that they follow from.
+Known = dict[str, tuple[tuple[object, ...], JobView]]
 
 
 def key_of(job: OarJob, user: str) -> str:
@@ -112,28 +119,38 @@ def last_of(world: World, user: str) -> dict[str, OarJob]:
     return {key_of(job, user): job for job in world.jobs}
 
 
-def running_besteffort(world: World, user: str) -> set[str]:
-    """Return the keys of the besteffort jobs that have nodes; `user` is our own."""
-    return {key_of(job, user) for job in world.jobs if "besteffort" in job.types and job.resources}
-
-
-def views(world: World, machine: Machine, selection: Selection, ours: Ours) -> tuple[JobView, ...]:
+def views(
+    world: World, machine: Machine, selection: Selection, ours: Ours, before: Known | None = None
+) -> tuple[JobView, ...]:
     """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
+
+    A view that follows from the same as before is the same.
 
     Args:
         world: OAR at one moment.
         machine: Its resources.
         selection: The jobs that are handed over.
         ours: What we know of jobs.
+        before: The views of the last snapshot; replaced by those of this one.
     """
-    found = []
+    found, known = [], before if before is not None else {}
+    seen: Known = {}
     for key, job in last_of(world, ours.user).items():
         own = not key.startswith(PREFIX)
-        view = view_of(key, job, machine, ours)
-        if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
-            view = _handed_over(view, job, machine, ours)
-        if own or selection.takes(job) or not view.state.ended:
+        said = (job, machine, ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed, ours.version)
+        last = known.get(key)
+        if last is not None and last[0] == said:
+            view = last[1]
+        else:
+            view = view_of(key, job, machine, ours)
+            if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
+                view = _handed_over(view, job, machine, ours)
+        if view.waits != UNEVALUATED:
+            seen[key] = said, view
+        if own or not view.state.ended or selection.takes(job):
             found.append(view)
+    known.clear()
+    known |= seen
     return tuple(found)
 
 
@@ -173,6 +190,7 @@ def progress_of(
         signal=signal,
         reason=reason,
         waits="its user holds it" if job.state == "Hold" else "",
+        preemptible="besteffort" in job.types,
     )
 
 
@@ -188,7 +206,7 @@ def state_of(job: OarJob) -> tuple[JobState, str]:
             return state, why
     if RESUBMITTED in events:
         return JobState.UNKNOWN, "OAR is about to submit it again"
-    if job.message.lower().startswith(NEVER):
+    if never_ran(job):
         return JobState.FAILED, f"it never ran: {job.message}"
     for event in _LAUNCH:
         if event in events:
@@ -199,7 +217,12 @@ def state_of(job: OarJob) -> tuple[JobState, str]:
 def has_known_end(job: OarJob) -> bool:
     """Return whether OAR says why a job is in the state Error."""
     known = {event for event, _, _ in _ENDS} | {RESUBMITTED, *_LAUNCH}
-    return job.message.lower().startswith(NEVER) or any(event in known for event, _ in job.events)
+    return never_ran(job) or any(event in known for event, _ in job.events)
+
+
+def never_ran(job: OarJob) -> bool:
+    """Return whether OAR gave up a job that could not begin in time."""
+    return job.state == "Error" and job.message.lower().startswith(NEVER)
 
 
 def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
@@ -218,7 +241,7 @@ def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> Jo
     allowed = ours.allowed(job.properties)
     waits = view.waits or (f"it depends on {', '.join(map(str, job.after))}" if job.after else "")
     if allowed is None:
-        waits = waits or "its properties have not been evaluated by OAR yet"
+        waits = waits or UNEVALUATED
     return replace(
         view,
         job=replace(job_of(job, nodes, cores, ours.uid(job.user)), allowed=allowed),

@@ -91,6 +91,9 @@ def test_a_site_full_of_besteffort_jobs_is_not_full(oar: OarCluster, users_shim:
         jobs.add(1, *SMALL, user=USERS[0])
         jobs.wait()
         placed = eventually(lambda: daemon.placed(jobs.jobs[0]), "the choice")
+        (chosen,) = [each for each in daemon.story(jobs.jobs[0])["story"] if each["kind"] == "chosen"]
+        assert {int(key.partition("/")[2]) for key in chosen["data"]["preempts"]} < set(fill)
+        assert "; may end preemptible jobs there: oar/" in chosen["text"]
     jobs.each_ran_once()
     assert oar.jobs()[jobs.jobs[0]] == ("Terminated", placed)
     assert sorted(oar.jobs()[job][0] for job in fill) == ["Error"] + ["Running"] * 7
