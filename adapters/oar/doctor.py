@@ -233,4 +233,5 @@ oarnotify -l   # a queue of the site's with pilotfish_sched: give it its own sch
 oarnotify --remove-queue pilotfish
 rm -f /etc/oar/pilotfish_sched.conf {schedulers}/pilotfish_sched {schedulers}/PilotfishShim.pm
 rm -rf /var/lib/pilotfish-oar
-oaradmissionrules -l   # remove the rule that says "handed over to pilotfish": oaradmissionrules -d NUMBER"""
+oaradmissionrules --show-all   # of the rule that says "handed over to pilotfish", take the number:
+# oaradmissionrules --delete NUMBER"""

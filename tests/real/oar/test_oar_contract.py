@@ -55,8 +55,20 @@ class TestOarContract(AdapterContract):
 
 
 class TestOarUsersContract(AdapterContract):
-    """As an ordinary user: no shim, and no job is handed over."""
+    """As an ordinary user: no shim, no database, and no job is handed over.
+
+    Only what a pin and `oarstat` change is tested; the rest would repeat what the shim's run shows.
+    """
 
     @pytest.fixture
     def world(self, oar: OarCluster, tmp_path: Path) -> OarWorld:
         return OarWorld(tmp_path, oar, None)
+
+
+KEPT = (
+    "test_a_failing_job_keeps_its_exit_code", "test_starting_twice_starts_once", "test_a_preview_changes_nothing",
+    "test_a_job_on_two_nodes_has_both", "test_a_cancel_ends_a_job_and_only_that_one",
+)  # fmt: skip
+for name in dir(AdapterContract):
+    if name.startswith("test_") and name not in KEPT:
+        setattr(TestOarUsersContract, name, None)

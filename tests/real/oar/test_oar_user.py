@@ -18,7 +18,7 @@ import pytest
 import yaml
 from oar_cluster import USERS, OarCluster
 from oar_site import as_user
-from real_world import COMMAND, PATIENCE_S, eventually, users_cache
+from real_world import COMMAND, PATIENCE_S, users_cache
 
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.oarstat import Oarstat
@@ -101,17 +101,20 @@ def test_what_follows_a_failure_does_nothing_and_what_is_cancelled_ends(oar: Oar
     done = user("submit", "dag.yaml")
     assert done.returncode == 0, done.stderr
     id = done.stdout.strip()
-    eventually(lambda: user.status(id)["c"]["finish_time"], "the end of what follows")
+    _until(oar, id, "c", "Terminated")
+    _until(oar, id, "long", "Running")
     jobs = user.status(id)
     assert (jobs["a"]["state"], jobs["a"]["exit_code"]) == ("failed", 3)
     assert [(jobs[name]["state"], jobs[name]["start_time"]) for name in "bc"] == [("cancelled", None)] * 2
     assert jobs["b"]["reason"].startswith("a predecessor did not complete")
     assert "it does nothing" in Path(jobs["a"]["stderr"]).with_name("b.err").read_text()
-    eventually(lambda: user.status(id)["long"]["state"] == "running", "the long job")
+    assert jobs["long"]["state"] == "running"
     said = user("cancel", id)
     assert said.stdout == "1 cancelled, 1 being ended\n", said.stderr
-    eventually(lambda: user.status(id)["long"]["finish_time"] and user.status(id)["last"]["finish_time"], "the ends")
-    assert {user.status(id)[name]["state"] for name in ("long", "last")} == {"cancelled"}
+    _until(oar, id, "long", "Error")
+    _until(oar, id, "last", "Error")
+    jobs = user.status(id)
+    assert {jobs[name]["state"] for name in ("long", "last")} == {"cancelled"}
     assert sorted(user.trail()) == ["a", "long"]
     refused = user("submit", "dag.yaml", "--no-hold")
     assert refused.returncode == 64 and "only with --adapter slurm" in refused.stderr
@@ -122,12 +125,17 @@ def test_what_follows_a_failure_does_nothing_and_what_is_cancelled_ends(oar: Oar
     assert refused.returncode == 1 and "is refused: oarsub: " in refused.stderr and "\n" not in refused.stderr.strip()
 
 
+def _until(oar: OarCluster, workflow: str, job: str, state: str) -> None:
+    """Wait for a state of a job of a workflow."""
+    oar.until(lambda: oar.sql(f"select state from jobs where job_name = '{workflow}/{job}'") == state, f"{job} {state}")
+
+
 def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
     commands = Commands(15.0, tuple(as_user()))
     first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
     plain = ("-l", "/nodes=1/core=1,walltime=0:02:00")
     done = oar.submit("exit 3", "-n", "é x", "-l", "/core=1,walltime=0:01:00")
-    running = oar.submit("sleep 60", *plain, user=USERS[1])
+    running = oar.submit("sleep 20", *plain, user=USERS[1])
     oar.submit("true", *plain, "-a", str(running), "-p", "host <> 'a b\"c'")
     oar.submit("true", "-l", "/core=1", "-l", "/core=2")
     oar.submit("true", "-l", "{host <> 'x/core=1'}/core=1+/core=2,walltime=1:00:00")
