@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import time
 from contextlib import closing
@@ -75,12 +76,19 @@ def test_a_snapshot_of_many_waiting_jobs(oar: OarCluster, shim: Shim, tmp_path: 
     oar.sql("update jobs set state = 'Error' where state = 'Waiting'")  # oardel takes 20 minutes for so many
 
 
+def _restart(oar: OarCluster) -> None:
+    """Let Almighty read its configuration, which it does at its start only."""
+    oar.configure()
+    oar.signal("almighty", signal.SIGKILL)
+    oar.start_server()
+
+
 @pytest.mark.parametrize("apart_s", [1, 5])
 def test_latency_against_stock_oar(oar: OarCluster, users_shim: Shim, apart_s: int) -> None:
     """From the return of `oarsub` to the first line, on an idle OAR, in turns."""
     settings = oar_cluster.SETTINGS
     oar_cluster.SETTINGS = settings.replace('2_CALLS="1"', f'2_CALLS="{apart_s}"')
-    oar.configure()
+    _restart(oar)
     took: dict[str, list[float]] = {"default": [], QUEUE: []}
     try:
         with closing(OarDaemon(f"latency-{apart_s}", oar, users_shim)) as daemon:
@@ -96,6 +104,6 @@ def test_latency_against_stock_oar(oar: OarCluster, users_shim: Shim, apart_s: i
                 time.sleep(3.0)
     finally:
         oar_cluster.SETTINGS = settings
-        oar.configure()
+        _restart(oar)
     for queue, seconds in took.items():
         print(f"minimum pass {apart_s} s, {'stock' if queue == 'default' else 'pilotfish'}:", summary(seconds))

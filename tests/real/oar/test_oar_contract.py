@@ -20,6 +20,11 @@ pytestmark = pytest.mark.xdist_group("oar")
 class TestOarContract(AdapterContract):
     """With the shim."""
 
+    @pytest.mark.parametrize("key", ["a b\n\"c'; rm -rf /", "x" * 300])
+    def test_any_key_comes_back(self, world: OarWorld, nodes: tuple[str, ...], key: str) -> None:
+        """Other keys differ in the argv only, which the tests of the adapter read back."""
+        super().test_any_key_comes_back(world, nodes, key)
+
     def test_start_time_is_when_the_process_began(self, world: OarWorld, placing: tuple[str, ...]) -> None:
         world.adapter.apply(Submit("k", world.job("a", 0.2), placing[:1]))
         done = ended(world, "k")
