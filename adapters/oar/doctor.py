@@ -52,6 +52,8 @@ def findings(
     except ConfigError as error:
         yield Finding(PROBLEM, "options", str(error))
         return
+    mend: tuple[str, ...] = ()
+    where = ""
     if options.get("database"):
         secret = options.get("password_file")
         reader: Reader = Database(
@@ -60,7 +62,6 @@ def findings(
         where, mend = "adapter.options.database: ", (f"psql -d '{options['database']}'",)
     else:
         reader, found = _reader(commands)
-        where, mend = "", ()
         yield found
     began = time.monotonic()
     try:

@@ -7,7 +7,7 @@ the process; `release`, from the end of the process until its cores are free.
 from __future__ import annotations
 
 import statistics
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 
 from .job_views import has_known_end
 from .world import World
@@ -22,7 +22,7 @@ class History:
     def __init__(self) -> None:
         self._launches = deque[float](maxlen=NEWEST)
         self._counted: dict[str, set[int]] = {"launch": set(), "release": set(), "unknown": set()}
-        self._seconds: Counter[str] = Counter()
+        self._seconds = defaultdict[str, float](float)
         self._number: Counter[str] = Counter()
 
     @property
