@@ -42,6 +42,9 @@ class Load:
         breakers: State of the circuit breaker of each service.
         budget_left: Requests that may be sent now without a pause.
         unreadable: Number of rows of the newest answers that cannot be read, by what they describe.
+        delays: Number of jobs and sum of a delay of theirs, seconds, by kind.
+        unknown_ends: Number of jobs that ended in a way that is not known.
+        closed: Queues in which no job starts, though jobs of theirs are handed over.
     """
 
     requests: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -49,6 +52,9 @@ class Load:
     breakers: Mapping[str, BreakerState] = field(default_factory=dict)
     budget_left: float = 0.0
     unreadable: Mapping[str, int] = field(default_factory=dict)
+    delays: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    unknown_ends: int = 0
+    closed: Sequence[str] = ()
 
 
 #: Kinds of errors with which an adapter sends no request, to protect the resource manager.
@@ -99,6 +105,7 @@ class Capabilities:
         events: `wait` returns when something happens; otherwise it only sleeps, and the daemon polls.
         resolution_s: Times of jobs are whole multiples of this, seconds.
         begins_within_s: Longest time from placing a job to its start, seconds.
+        launch_s: Usual time from placing a job to its start, seconds.
         offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
         pins_stay: A pin outlives us, and a requeue of its job; see `HandOver`.
         power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
@@ -111,6 +118,7 @@ class Capabilities:
     events: bool = True
     resolution_s: float = 0.0
     begins_within_s: float = 0.0
+    launch_s: float = 0.0
     offers: bool = False
     pins_stay: bool = False
     power: bool = False

@@ -32,5 +32,14 @@ def file_name(key: str) -> str:
     return f"{plain}-{_hash(key)}"
 
 
+def plain_name(job: str) -> str:
+    """Return the base name of a job's files in its workflow's directory: the job's own name if that is plain.
+
+    It begins with no dot.
+    """
+    plain = re.sub(r"[^\w.-]", "_", job, flags=re.ASCII).lstrip(".")[:100]
+    return plain if plain == job else f"{plain}-{_hash(job)}"
+
+
 def _hash(key: str) -> str:
     return sha256(key.encode()).hexdigest()[:12]

@@ -2,8 +2,8 @@
 
 Rule: an adapter is a module that an installed package offers in the entry-point group `pilotfish.adapters`. It has a
 function `create(cluster, **options)` and may have `discover()`, `examine(...)`, `reap(...)`, `export(...)`,
-`setup(...)` and `is_here()`. It is imported when it is used. The built-in adapters need no package metadata, so that a
-source checkout works, and cannot be replaced.
+`setup(...)`, `user_jobs(...)` and `is_here()`. It is imported when it is used. The built-in adapters need no package
+metadata, so that a source checkout works, and cannot be replaced.
 
     [project.entry-points."pilotfish.adapters"]
     mycluster = "my_package.adapter"
@@ -25,6 +25,7 @@ from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from .base import Adapter
 from .findings import Finding, Service
+from .user_jobs import UserJobs
 
 GROUP = "pilotfish.adapters"
 BUILT_IN = ("local", "oar", "simulated", "slurm")
@@ -176,6 +177,19 @@ def setup(name: str | None, user: str, *, undo: bool = False) -> str:
     """
     name = name or "slurm"
     return cast(str, _function(name, "setup", f"nothing is to be set up for {name!r}")(user, undo=undo))
+
+
+def user_jobs(name: str, timeout_s: float) -> UserJobs:
+    """Return the jobs of the current user in a resource manager, for the commands that need no daemon.
+
+    Args:
+        name: Name of the adapter.
+        timeout_s: Time limit of a command, seconds.
+
+    Raises:
+        ConfigError: There is no such adapter, or it has no users.
+    """
+    return cast(UserJobs, _function(name, "user_jobs", f"{name!r} needs the service")(timeout_s))
 
 
 def _check(name: str, options: Mapping[str, object]) -> None:

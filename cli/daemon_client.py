@@ -47,7 +47,7 @@ def expected_server(uid: int) -> bool:
 
     if own_or_root(uid):
         return True
-    from .slurm_client.settings import read
+    from .user_client.settings import read
 
     try:
         return pwd.getpwuid(uid).pw_name == read(settings_files()).service_user
@@ -64,7 +64,7 @@ def settings_files() -> list[Path]:
 class DaemonClient:
     """What `submit`, `status`, `cancel` and `explain` need, from the daemon at `socket` (None = the default one).
 
-    `slurm_client.client.SlurmClient` has the same methods; its replies have the shapes of the daemon's.
+    `user_client.client.UserClient` has the same methods; its replies have the shapes of the daemon's.
     """
 
     socket: str | None

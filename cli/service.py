@@ -1,4 +1,4 @@
-"""`pilotfish daemon` and its clients: submit, status, cancel, explain; with a daemon, or over Slurm without one.
+"""`pilotfish daemon` and its clients: submit, status, cancel, explain; with a daemon, or over Slurm or OAR without one.
 
 Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and never takes its absence for an end.
 """
@@ -19,13 +19,13 @@ from .streams import note, show, warn
 from .usage_errors import bad, not_among
 
 if TYPE_CHECKING:
-    from .slurm_client.client import SlurmClient
-    from .slurm_client.settings import Settings
+    from .user_client.client import UserClient
+    from .user_client.settings import Settings
 
-    Client = DaemonClient | SlurmClient
+    Client = DaemonClient | UserClient
 
 #: Ways to submit.
-ADAPTERS = ("daemon", "slurm")
+ADAPTERS = ("daemon", "slurm", "oar")
 #: Exit code of a wait for an end that could not be learned (EX_TEMPFAIL of sysexits.h); a workflow's own is 0 or 1.
 END_UNKNOWN = 75
 
@@ -33,7 +33,7 @@ Adapter = Annotated[
     str | None,
     option(
         "NAME",
-        "Ask Slurm itself (slurm), or the service (daemon).",
+        "Ask Slurm or OAR itself, or the service (daemon).",
         words=ADAPTERS,
         default="daemon, or as in client.yaml",
     ),
@@ -66,7 +66,7 @@ def submit(
     adapter: Adapter = None,
     socket: options.Socket = None,
 ) -> int:
-    """Submit a workflow to the service, or to Slurm itself, whole or not at all; print its id.
+    """Submit a workflow to the service, or to Slurm or OAR itself, whole or not at all; print its id.
 
     --wait exits with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. It continues
     when the daemon is restarted.
@@ -79,7 +79,7 @@ def submit(
       pilotfish submit dag.yaml --adapter slurm
     """
     client = _client(adapter, socket)
-    if no_hold and isinstance(client, DaemonClient):
+    if no_hold and (isinstance(client, DaemonClient) or not client.own.begins):
         raise bad("--no-hold", "only with --adapter slurm")
     try:
         id = client.submit(workflow, store, key, hold=not no_hold)
@@ -170,7 +170,7 @@ def explain(
 
 
 def chosen(adapter: str | None, socket: str | None) -> Settings | None:
-    """Return the settings for workflows over Slurm, or None for the daemon.
+    """Return the settings for workflows without a daemon, or None for the daemon.
 
     The command line takes precedence over PILOTFISH_ADAPTER, that over a given socket, that over the user's file, and
     that, key by key, over the site's.
@@ -191,22 +191,22 @@ def chosen(adapter: str | None, socket: str | None) -> Settings | None:
     files = settings_files()
     if way is None and not files:
         return None
-    from .slurm_client.settings import read
+    from .user_client.settings import read
 
-    settings = read(files)
-    return settings if (way or settings.adapter) == "slurm" else None
+    settings = read(files, way)
+    return None if settings.adapter == "daemon" else settings
 
 
 def _client(adapter: str | None, socket: str | None) -> Client:
-    """Return the client of the service, or of Slurm. Raises ConfigError, typer.BadParameter."""
+    """Return the client of the service, or of a resource manager. Raises ConfigError, typer.BadParameter."""
     if adapter is not None and adapter not in ADAPTERS:
         raise not_among("--adapter", adapter, "a way to submit", ADAPTERS)
     settings = chosen(adapter, socket)
     if settings is None:
         return DaemonClient(socket)
-    from .slurm_client.client import SlurmClient
+    from .user_client.client import UserClient
 
-    return SlurmClient(settings)
+    return UserClient(settings)
 
 
 def _wait(client: Client, workflow: str, patience_s: float) -> int:

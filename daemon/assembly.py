@@ -62,7 +62,7 @@ def assemble(
     profiles = profiles or GivenProfiles()
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as)
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
-    latency = PlacementLatency(metrics, tracker.queue, clock)
+    latency = PlacementLatency(metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s)
     aside = tracker.isolation
     guarded = GuardedPlanner(
         forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping

@@ -135,6 +135,7 @@ class Requests:
             "cluster": self._cluster.name,
             "time": self._tracker.now,
             "blocked": self._tracker.blocked,
+            "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
             "guard": {"median_error": guard.median(worst), "bound": guard.bound, **worst._asdict()},
             **shown,
         }

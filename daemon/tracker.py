@@ -221,7 +221,7 @@ class JobTracker:
             entry.forecast = forecast = Forecast.of(planned, snapshot.time)
             entry.expected = forecast.finish_time
             self.queue.dirty[entry.key] = entry
-            self.log.add_choice(entry, forecast, planned, plan, snapshot.cluster)
+            self.log.add_choice(entry, forecast, planned, plan, snapshot)
             actions.append(start)
         return actions
 

@@ -310,7 +310,8 @@ def metrics_page() -> str:
         "The daemon serves metrics for Prometheus at `http://ADDRESS:PORT/metrics` and health checks at `/healthz` and"
         " `/readyz` (keys `metrics.address` and `metrics.port`, default 127.0.0.1:9836). A scrape reads memory only:"
         " it sends no request to the resource manager. No label names a job or a user.\n",
-        "[Alert rules](../../../monitoring/calibration.rules.yaml) and a"
+        "Alert rules ([calibration](../../../monitoring/calibration.rules.yaml),"
+        " [resource manager](../../../monitoring/adapter.rules.yaml)) and a"
         " [dashboard for Grafana](../../../monitoring/pilotfish.dashboard.json) are in the folder `monitoring`.\n",
         table(("Metric", "Type", "Labels", "Meaning"),
               [(code(name), kind, escape(labels), escape(text)) for name, kind, labels, text in metric_rows()]),

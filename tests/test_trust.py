@@ -254,7 +254,7 @@ EXCEPT = {
     "adapters/local/job_files.py": "a keeper imports the standard library only; in the state directory",
     "adapters/local/keeper.py": "as job_files.py",
     "adapters/local/observe.py": "in the state directory",
-    "adapters/slurm/start_claim.py": "a link that names a job, in a folder of `make_own_folder`",
+    "adapters/start_claim.py": "a link that names a job, in a folder of `make_own_folder`",
     "cli/sweeps/tasks.py": "in a temporary folder of its own",
     "profiles/probes/resctrl.py": "folders of the kernel",
 }

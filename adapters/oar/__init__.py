@@ -6,7 +6,6 @@ and narrows the nodes of others. Without pilotfish every job starts by itself.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -21,17 +20,20 @@ if TYPE_CHECKING:
     from ...simulate.model.plan import Plan
     from ..findings import Finding, Service
     from .adapter import OarAdapter
+    from .own_jobs import OarJobs
 
 #: Assumed of each core: memory in bytes, and memory bandwidth in bytes/s (two channels of DDR4 for sixteen cores).
 MEMORY_PER_CORE, BANDWIDTH_PER_CORE = 2.0 * 2**30, 2.5e9
 #: Longest `max_defer_s`, seconds.
 LONGEST_DEFER_S = 86400.0
+#: Least `requests_per_minute`.
+LEAST_REQUESTS = 60
 
 
 def create(
     cluster: Cluster,
     *,
-    database: str,
+    database: str | None = None,
     password_file: str | PathLike[str] | None = None,
     placement_file: str | PathLike[str] | None = None,
     queues: Sequence[str] = (),
@@ -39,6 +41,7 @@ def create(
     max_defer_s: float = 600.0,
     server: str = "127.0.0.1:6666",
     timeout_s: float = 15.0,
+    requests_per_minute: int = 3000,
     submit_options: Sequence[str] = (),
     output_dir: str | PathLike[str] | None = None,
 ) -> OarAdapter:
@@ -46,7 +49,8 @@ def create(
 
     Args:
         cluster: Nodes on which jobs may be placed, by their network addresses; OAR's other nodes are left alone.
-        database: OAR's database as its read-only account, in libpq's words: `host=... port=... dbname=oar user=oar_ro`.
+        database: OAR's database as its read-only account, in libpq's words: `host=... port=... dbname=oar user=oar_ro`;
+            None: OAR is read by `oarstat` and `oarnodes`, which is slower and loses its state logs.
         password_file: The password of that account, in libpq's form (mode 0600); None: libpq's own ways.
         placement_file: The file that the shim reads; None: there is no shim, and no jobs are handed over.
         queues: Jobs of these queues are handed over.
@@ -54,19 +58,22 @@ def create(
         max_defer_s: Longest time that a job is kept after its submission, seconds.
         server: Host and port of OAR's server, which is asked for scheduling passes.
         timeout_s: Time limit of a command, seconds.
+        requests_per_minute: Most requests to OAR; a cycle needs one or two.
         submit_options: Options added to the `oarsub` of our own jobs; default: the first of `queues`.
         output_dir: Folder for stdout and stderr of our own jobs; None: OAR's default.
     """
     from .adapter import OarAdapter
     from .commands import Commands
     from .job_views import Selection
+    from .oarstat import LOSES, Oarstat
     from .placement_file import NAME, PlacementFile
     from .world import Database
 
     _check(
         database=database, password_file=password_file, placement_file=placement_file, queues=queues,
         projects=projects, max_defer_s=max_defer_s, server=server,
-        timeout_s=timeout_s, submit_options=submit_options, output_dir=output_dir,
+        timeout_s=timeout_s, requests_per_minute=requests_per_minute, submit_options=submit_options,
+        output_dir=output_dir,
     )  # fmt: skip
     for option, names in (("queues", queues), ("projects", projects)):
         if bad := [name for name in names if not NAME.fullmatch(name)]:
@@ -75,11 +82,11 @@ def create(
     if placement_file is not None and not kept:
         raise ConfigError("adapter oar", "placement_file", "no jobs are handed over", "with queues or projects")
     host, _, port = server.rpartition(":")
-    commands = Commands(timeout_s)
+    commands = Commands(timeout_s, per_minute=requests_per_minute)
     secret = None if password_file is None else Path(password_file).absolute()
-    return OarAdapter(
+    adapter = OarAdapter(
         cluster,
-        Database(commands.psql, database, secret, timeout_s),
+        Oarstat(commands) if database is None else Database(commands.psql, database, secret, timeout_s),
         commands,
         Selection(frozenset(queues), frozenset(projects)),
         None if placement_file is None else PlacementFile(Path(placement_file).absolute(), kept, max_defer_s),
@@ -87,29 +94,20 @@ def create(
         submit_options=submit_options or (["-q", queues[0]] if queues else []),
         output_dir=output_dir,
     )
+    adapter.notes = () if database else (LOSES,)
+    return adapter
 
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return OAR's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
-    from ..base import ParseError
     from .commands import Commands
+    from .oarstat import resources_in
     from .requests import Machine
-    from .world import Resource
 
-    said = Commands(60.0).oar("nodes", ["oarnodes", "-J"])
-    try:
-        found = [
-            Resource(
-                int(number), str(each["network_address"]), str(each["state"]), False, 0.0, str(each.get("core", number))
-            )
-            for number, each in json.loads(said).items()
-            if each.get("type", "default") == "default"
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ParseError(f"what oarnodes says cannot be read: {error}", argv=["oarnodes", "-J"]) from None
+    found = resources_in(Commands(60.0).oar("nodes", ["oarnodes", "-J"]))
     types: dict[int, NodeType] = {}
     nodes = []
-    for name, cores in Machine(tuple(found)).cores.items():
+    for name, cores in Machine(found).cores.items():
         shape = NodeType(f"c{cores}", cores, cores * MEMORY_PER_CORE, cores * BANDWIDTH_PER_CORE)
         nodes.append(Node(name, types.setdefault(cores, shape)))
     notes = tuple(
@@ -134,6 +132,13 @@ def setup(user: str, *, undo: bool = False) -> str:
     from .doctor import setup
 
     return setup(user, undo=undo)
+
+
+def user_jobs(timeout_s: float) -> OarJobs:
+    """Return the jobs of the current user; see `registry.user_jobs`."""
+    from .own_jobs import own_jobs
+
+    return own_jobs(timeout_s)
 
 
 def is_here() -> bool:
@@ -169,12 +174,13 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("queues", "projects", "submit_options"), (_words, "a list of texts, such as [name]")),
     **dict.fromkeys(("password_file", "placement_file", "output_dir"), _PATH),
     "database": (
-        lambda value: isinstance(value, str) and "=" in value,
+        lambda value: value is None or (isinstance(value, str) and "=" in value),
         "such as host=... dbname=oar user=oar_ro",
     ),
     "max_defer_s": (lambda value: _seconds(value, LONGEST_DEFER_S), f"seconds, above 0, at most {LONGEST_DEFER_S:g}"),
     "server": (_server, "HOST:PORT"),
     "timeout_s": (lambda value: _seconds(value, 60.0), "seconds, above 0, at most 60"),
+    "requests_per_minute": (lambda value: type(value) is int and value >= LEAST_REQUESTS, "a whole number from 60"),
 }
 
 

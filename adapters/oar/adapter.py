@@ -2,8 +2,7 @@
 
 Rule: nothing is written to OAR's database. A hold or a placement is a line of the placement file, and means nothing
 once its heartbeat has passed; only `keep_holding` and a placement prolong it. A snapshot is one statement. A job of our
-own is searched before it is submitted. OAR is asked for a pass after each change, and again until the job begins: OAR
-looks at a notification that comes too soon after a pass 10 s later only, and a pass may plan a start for the next one.
+own is searched before it is submitted.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
 from . import job_views, submission
-from .commands import Commands, poke
+from .commands import Commands
+from .history import History
 from .job_views import Ours, Selection
+from .passes import Passes
 from .placement_file import PlacementFile
 from .preemption import with_room
 from .requests import Machine, left_to_oar, request_of
@@ -40,10 +41,11 @@ FRESH_S = 2.0
 BEGINS_S = 30.0
 #: Seconds for which a placement of a user's job holds, and for which a placement alone keeps the file alive.
 PLACED_S, ALIVE_S = 60.0, 30.0
-#: Seconds between two requests for a pass, and for which they are repeated: at least each 60 s OAR begins one anyway.
-POKE_EVERY_S, POKES_S = 1.0, 20.0
 #: Seconds after which OAR carries out no submission that `oarsub` gave up, unless its database stays away.
 LATE_S = 60.0
+#: Seconds, at most twice, after which OAR gives up a job of our own that is bound to its nodes and has not begun: OAR
+#: submits a job again after a failed launch, and would bind it to the bad node for ever.
+EXPIRE_S = 86400.0
 #: Seconds after which a job of our own that is not placed is given to OAR.
 UNPLACED_S = 60.0
 #: Seconds for which OAR's answer about properties holds, and how many are asked for in a snapshot.
@@ -81,17 +83,20 @@ class OarAdapter(Adapter):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster, self.reader, self.commands, self.placements = cluster, reader, commands, placements
-        self._selection, self._server = selection, server
+        self._selection = selection
         self._submit_options = tuple(submit_options)
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
         self._time, self._read_at, self._version = clock, float("-inf"), 0
         self._world = World(0.0, 0.0, {}, (), ())
         self._machine = Machine(())
+        self._history = History()
+        self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties: dict[str, tuple[float, frozenset[str]]] = {}
-        self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
-        self._poked_at = float("-inf")
+        self._evaluated = 0  # how often what properties allow has changed
+        self._views: job_views.Known = {}
+        self._passes = Passes(server, clock)
         self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._unwritten = ""  # why the placement file could not be written last
@@ -101,7 +106,7 @@ class OarAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """What OAR can do."""
         what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
-        return replace(what, begins_within_s=BEGINS_S)
+        return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s)
 
     @property
     def hand_over_by(self) -> str:
@@ -137,15 +142,17 @@ class OarAdapter(Adapter):
 
     def load(self) -> Load:
         """Return the counts of requests."""
-        return self.commands.load()
+        history = self._history
+        return replace(
+            self.commands.load(), delays=history.delays, unknown_ends=history.unknown_ends, closed=self._closed
+        )
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until OAR begins a pass, in which the shim reads our file; ask it for one if that is due."""
         deadline = self._time() + max(0.0, timeout_s)
         while True:
             self._poke_again()
-            again = self._poked_at + POKE_EVERY_S if self._awaited else deadline
-            until = min(deadline, again) - self._time()
+            until = min(deadline, self._passes.next_at(deadline)) - self._time()
             if self._watch is not None and self._watch.descriptor >= 0:
                 if self._watch.read(until):
                     return True
@@ -178,9 +185,9 @@ class OarAdapter(Adapter):
             # We died between submitting and placing it, or it is OAR's to place.
             if unplaced or (not own and self._is_left(job)):
                 self.placements.let_go(job.id)
-                self._awaited[job.id] = self._world.now
+                self._passes.wait_for(job.id, self._world.now)
             elif self._held_at < job.submitted + self.placements.hold_s <= self._world.now:
-                self._awaited[job.id] = self._world.now
+                self._passes.wait_for(job.id, self._world.now)
         self._held_at = self._world.now
         try:
             self.placements.beat(until - self._now())
@@ -239,9 +246,10 @@ class OarAdapter(Adapter):
         if not action.job.command:
             raise _refused(action, "it has no command")
         job, pin = self._find(action.key), self.placements is None
-        if job is None:
+        if job is None or job_views.never_ran(job):
             options = action.nodes, self._submit_options, self._output
-            argv = submission.command(action.key, action.job, *options, pin=pin)
+            expire = (time.time() // EXPIRE_S + 2) * EXPIRE_S if pin else None
+            argv = submission.command(action.key, action.job, *options, pin=pin, expire=expire)
             self._submitted[action.key] = action.job
             if self._recorded is not None:
                 self._recorded.append(shell_words(argv, one_line=True))
@@ -300,6 +308,12 @@ class OarAdapter(Adapter):
         if world.resources != self._world.resources:
             self._machine = Machine(world.resources)
             self._properties.clear()
+        for job in self._history.note(world):
+            log.warning("OAR does not say how job %d ended", job)
+        closed = self._selection.closed(world)
+        for name in set(closed) - set(self._closed):
+            log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
+        self._closed = closed
         self._world, self._read_at = world, self._time()
         self._version += 1
 
@@ -320,12 +334,15 @@ class OarAdapter(Adapter):
             if asked >= MOST_PROPERTIES:
                 return known[1] if known is not None else None
             asked += 1
-            self._properties[properties] = now, (found := self._evaluate(properties))
+            found = self._evaluate(properties)
+            self._evaluated += known is None or known[1] != found
+            self._properties[properties] = now, found
             return found
 
         return Ours(
             self._user, self._submitted, file.placed if file else {}, frozenset(file.freed if file else ()),
             file.hold_s if file else 0.0, self._world.now - time.time(), allowed, _uid,
+            (self._evaluated, int(now // PROPERTIES_S)),
         )  # fmt: skip
 
     def _evaluate(self, properties: str) -> frozenset[str]:
@@ -354,11 +371,11 @@ class OarAdapter(Adapter):
 
     def _build_snapshot(self) -> Snapshot:
         world = self._world
-        views = job_views.views(world, self._machine, self._selection, self._ours())
+        views = job_views.views(world, self._machine, self._selection, self._ours(), self._views)
         states = job_views.node_states(self.cluster, world)
-        if besteffort := job_views.running_besteffort(world, self._user):
+        if any(view.preemptible for view in views):
             up = [node.name for node, state in zip(self.cluster.nodes, states, strict=True) if state.takes_jobs]
-            views = with_room(views, besteffort, self.cluster, up)
+            views = with_room(views, self.cluster, up)
         return Snapshot(world.now, self._version, self.cluster, states, views)
 
     def _view(self, key: str, job: OarJob) -> JobView:
@@ -398,27 +415,16 @@ class OarAdapter(Adapter):
         if self._recorded is not None and self.placements is not None:
             self._recorded.append(f"# {self.placements.path}: {line}")
 
-    # Poke.
+    # Passes.
 
     def _ask_for_pass(self, job: int) -> None:
         """Ask OAR for a pass now, and until this job begins."""
-        self._awaited[job], self._poked_at = self._now(), float("-inf")
-        self._poke_again()
+        self._passes.wait_for(job, self._now())
+        self._passes.ask(self._world, self._now(), at_once=True)
 
     def _poke_again(self) -> None:
-        """Ask for a pass, once in POKE_EVERY_S, while a job is to begin."""
-        if not self._awaited or self._time() - self._poked_at < POKE_EVERY_S:
-            return
-        waiting = {job.id for job in self._world.jobs if job.state == "Waiting"}
-        for job, since in list(self._awaited.items()):
-            begun = self._world.now > since and job not in waiting
-            if begun or self._now() - since > POKES_S:
-                del self._awaited[job]
-        if not self._awaited:
-            return
-        self._poked_at = self._time()
-        if not poke(self._server):
-            log.debug("Almighty does not answer at %s:%d", *self._server)
+        """Ask for a pass if that is due."""
+        self._passes.ask(self._world, self._now())
 
 
 @lru_cache(4096)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..base import AdapterError, Load, inherited
+from ..request_guard import RequestGuard
 from ..run_command import run_command
 
 #: Words of `psql`, and of OAR's commands, for a database or server that cannot be reached, or gave up.
@@ -34,6 +35,8 @@ _WRONG = ("password", "no pg_hba.conf entry", "permission denied", "does not exi
 SERVER_AWAY = 9
 _NOISE = re.compile(r"^(?:\[\w[\w ]*\]|Generate a job key|#|DBD::|DBI |\s+at )")
 POKE_S = 1.0
+#: Requests in a minute where nothing else is said, and calls that change something.
+PER_MINUTE, CHANGES = 3000.0, frozenset(("submit", "cancel"))
 
 
 class Commands:
@@ -43,37 +46,37 @@ class Commands:
         timeout_s: Time limit of a command, seconds.
         prefix: Words before OAR's commands, such as those of a change of user.
         folder: Folder in which jobs begin; None: the user's home.
+        per_minute: Most requests in a minute.
     """
 
-    def __init__(self, timeout_s: float, prefix: Sequence[str] = (), folder: Path | None = None) -> None:
+    def __init__(
+        self, timeout_s: float, prefix: Sequence[str] = (), folder: Path | None = None, per_minute: float = PER_MINUTE
+    ) -> None:
         self.timeout_s, self._prefix = timeout_s, tuple(prefix)
         self.folder = folder if folder is not None else Path("~").expanduser()
         kept = {name: value for name, value in inherited(os.environ).items() if not name.startswith("PG")}
         self._environment = {**kept, "LC_ALL": "C", "PWD": str(self.folder)}
-        self._requests: Counter[tuple[str, str]] = Counter()
+        self._guard = RequestGuard(per_minute, (("oar", "OAR"),))
 
     def load(self) -> Load:
         """Return the requests so far."""
-        return Load(dict(self._requests))
+        return self._guard.load()
 
     def psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
         """Return what `psql` printed. Raises AdapterError."""
-        call = "world"
-        try:
-            needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
-            done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"))
-            if done.exit_code:
-                said = " ".join(done.stderr.split())[-300:]
-                wrong = any(word in said for word in _WRONG)
-                away = not wrong and any(word in said for word in _AWAY)
-                kind = "unreachable" if away else "refused"
-                raise AdapterError(
-                    f"OAR's database: {said}", transient=away, kind=kind, argv=argv[:1], exit_code=done.exit_code
-                )
-        except AdapterError as error:
-            self._requests[call, error.kind] += 1
-            raise
-        self._requests[call, "ok"] += 1
+        return self._guard.read("world", partial(self._psql, argv, environment))
+
+    def _psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
+        needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
+        done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"))
+        if done.exit_code:
+            said = " ".join(done.stderr.split())[-300:]
+            wrong = any(word in said for word in _WRONG)
+            away = not wrong and any(word in said for word in _AWAY)
+            kind = "unreachable" if away else "refused"
+            raise AdapterError(
+                f"OAR's database: {said}", transient=away, kind=kind, argv=argv[:1], exit_code=done.exit_code
+            )
         return done.stdout.decode(errors="surrogateescape")
 
     def oar(self, call: str, argv: Sequence[str], *, accepted: Sequence[int] = (0,)) -> str:
@@ -84,25 +87,24 @@ class Commands:
             argv: The command.
             accepted: Exit codes of a success.
         """
-        try:
-            needs = "the OAR adapter needs OAR's commands (package oar-user)"
-            folder = self.folder if self.folder.is_dir() else None
-            done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, needs, folder)
-            if done.exit_code not in accepted:
-                said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
-                away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)
-                raise AdapterError(
-                    f"{argv[0]}: {readable(said) or f'exit code {done.exit_code}'}",
-                    transient=away,
-                    kind="unreachable" if away else "refused",
-                    argv=argv,
-                    exit_code=done.exit_code,
-                    stderr_tail=said[-500:],
-                )
-        except AdapterError as error:
-            self._requests[call, error.kind] += 1
-            raise
-        self._requests[call, "ok"] += 1
+        send = self._guard.write if call in CHANGES else self._guard.read
+        return send(call, partial(self._oar, argv, accepted))
+
+    def _oar(self, argv: Sequence[str], accepted: Sequence[int]) -> str:
+        needs = "the OAR adapter needs OAR's commands (package oar-user)"
+        folder = self.folder if self.folder.is_dir() else None
+        done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, needs, folder)
+        if done.exit_code not in accepted:
+            said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
+            away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)
+            raise AdapterError(
+                f"{argv[0]}: {readable(said) or f'exit code {done.exit_code}'}",
+                transient=away,
+                kind="unreachable" if away else "refused",
+                argv=argv,
+                exit_code=done.exit_code,
+                stderr_tail=said[-500:],
+            )
         return done.stdout.decode(errors="surrogateescape")
 
 

@@ -19,9 +19,11 @@ from ..base import AdapterError
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from .commands import Commands
 from .job_views import Selection
+from .oarstat import Oarstat
 from .placement_file import LONGEST_ALIVE_S
 from .requests import Machine, left_to_oar, request_of
-from .world import Database, World
+from .site_config import CONFIG, site_config
+from .world import Database, Reader, World
 
 SCHEDULERS = Path("/usr/lib/oar/schedulers")
 #: Versions that are tested.
@@ -45,31 +47,52 @@ def findings(
     """
     commands = Commands(float(options.get("timeout_s", 15.0)))
     yield _version(commands)
-    if not options.get("database"):
-        says = "how OAR's database is reached is not known: only its commands were examined"
-        yield Finding(NOTE, "database", says, ("adapter: {name: oar, options: {database: ...}}   # in pilotfish.yaml",))
-        return
     try:
         make(cluster or Cluster("oar", ()))
     except ConfigError as error:
         yield Finding(PROBLEM, "options", str(error))
         return
-    secret = options.get("password_file")
-    reader = Database(commands.psql, options["database"], Path(secret) if secret else None, commands.timeout_s)
+    mend: tuple[str, ...] = ()
+    where = ""
+    if options.get("database"):
+        secret = options.get("password_file")
+        reader: Reader = Database(
+            commands.psql, options["database"], Path(secret) if secret else None, commands.timeout_s
+        )
+        where, mend = "adapter.options.database: ", (f"psql -d '{options['database']}'",)
+    else:
+        reader, found = _reader(commands)
+        yield found
     began = time.monotonic()
     try:
         world = reader.world()
     except AdapterError as error:
-        yield Finding(PROBLEM, "database", f"adapter.options.database: {error}", (f"psql -d '{options['database']}'",))
+        yield Finding(PROBLEM, "database", f"{where}{error}", mend)
         return
-    says = f"one read of {len(world.jobs)} jobs took {time.monotonic() - began:.2f} s"
-    yield Finding(OK, "database", says)
+    by = "" if isinstance(reader, Database) else " by oarstat"
+    yield Finding(OK, "database", f"one read of {len(world.jobs)} jobs{by} took {time.monotonic() - began:.2f} s")
     selection = Selection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
     yield from _times(world)
     yield from _nodes(world, cluster)
     yield from _queues(world, selection, options)
     yield from _file(options, user, service)
     yield from _jobs(world, selection)
+
+
+def _reader(commands: Commands) -> tuple[Reader, Finding]:
+    """Return how OAR is read where no database is configured, and what is to be configured."""
+    try:
+        site = site_config()
+    except OSError as error:
+        says = f"{CONFIG} cannot be read ({error.strerror}), so oarstat is asked: root can say more"
+        return Oarstat(commands), Finding(NOTE, "database", says)
+    if site.kind != "Pg":
+        says = f"OAR's database is {site.kind}: pilotfish is tested on PostgreSQL only, and reads OAR by oarstat"
+        return Oarstat(commands), Finding(WARNING, "database", says)
+    reader = Database(commands.psql, site.connection, None, commands.timeout_s, site.password)
+    return reader, Finding(
+        NOTE, "database", f"{CONFIG} names it", (f"database: {site.connection}   # in adapter.options",)
+    )
 
 
 def _version(commands: Commands) -> Finding:
@@ -83,6 +106,8 @@ def _version(commands: Commands) -> Finding:
 
 
 def _times(world: World) -> Iterator[Finding]:
+    if not world.queues:  # oarstat shows neither its clock nor its passes
+        return
     ahead_s = world.now - time.time()
     if abs(ahead_s) > CLOCKS_S:
         says = f"the database's clock is {ahead_s:+.0f} s from this machine's: holds may be void or too long"
@@ -116,6 +141,9 @@ def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
 def _queues(world: World, selection: Selection, options: dict[str, Any]) -> Iterator[Finding]:
     if not options.get("placement_file"):
         yield Finding(NOTE, "handover", "there is no placement_file: no user's job is handed over")
+        return
+    if not world.queues:
+        yield Finding(NOTE, "handover", "oarstat does not show queues: whether they are active is not known")
         return
     for name in sorted(selection.queues):
         if name not in world.queues:
@@ -206,4 +234,5 @@ oarnotify -l   # a queue of the site's with pilotfish_sched: give it its own sch
 oarnotify --remove-queue pilotfish
 rm -f /etc/oar/pilotfish_sched.conf {schedulers}/pilotfish_sched {schedulers}/PilotfishShim.pm
 rm -rf /var/lib/pilotfish-oar
-oaradmissionrules -l   # remove the rule that says "handed over to pilotfish": oaradmissionrules -d NUMBER"""
+oaradmissionrules --show-all   # of the rule that says "handed over to pilotfish", take the number:
+# oaradmissionrules --delete NUMBER"""

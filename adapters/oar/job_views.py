@@ -6,7 +6,7 @@ resubmits under a new id stays one job under the first id, and the old id's end 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -36,7 +36,19 @@ _ENDS = (
     ("BESTEFFORT_KILL", JobState.CANCELLED, "OAR killed it for another job, because it was a besteffort job"),
     ("FRAG_JOB_REQUEST", JobState.CANCELLED, ""),
 )
+UNEVALUATED = "its properties have not been evaluated by OAR yet"
 RESUBMITTED = "RESUBMIT_JOB_AUTOMATICALLY"
+#: The message of a job whose `expire` or `deadline` passed before it could begin: it never ran.
+NEVER = "job will never run"
+#: Events of jobs that OAR could not launch, also for a mistake of their users.
+_LAUNCH = (
+    "WORKING_DIRECTORY", "OUTPUT_FILES", "EXIT_VALUE_OAREXEC", "PING_CHECKER_NODE_SUSPECTED", "CPUSET_ERROR",
+    "PROLOGUE_ERROR", "EPILOGUE_ERROR", "SERVER_PROLOGUE_ERROR", "SERVER_PROLOGUE_TIMEOUT",
+    "SERVER_PROLOGUE_EXIT_CODE_ERROR", "SERVER_EPILOGUE_ERROR", "SERVER_EPILOGUE_TIMEOUT", "CANNOT_WRITE_NODE_FILE",
+    "CANNOT_WRITE_PID_FILE", "CANNOT_CREATE_TMP_DIRECTORY", "USER_SHELL", "USER_MUST_NOT_CONNECT",
+    "LAUNCHING_OAREXEC_TIMEOUT", "RESERVATION_NO_NODE", "BAD_HASHTABLE_DUMP", "SUSPEND_SCRIPT_ERROR",
+    "RESUME_SCRIPT_ERROR", "USER_SHELL_ERROR",
+)  # fmt: skip
 FOREVER = 2147483646
 
 
@@ -50,6 +62,12 @@ class Selection:
     def takes(self, job: OarJob) -> bool:
         """Return whether the job is handed over."""
         return job.queue in self.queues or job.project in self.projects
+
+    def closed(self, world: World) -> tuple[str, ...]:
+        """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
+        shut = {name for name, (state, _) in world.queues.items() if state != "Active"}
+        ours = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
+        return tuple(sorted(shut & ours))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +83,7 @@ class Ours:
         ahead_s: How much OAR's clock is ahead of this machine's, seconds.
         allowed: Returns the nodes that a user's property allows; None: not known yet.
         uid: Returns the user id of a user's name.
+        version: Changes with what `allowed` returns.
     """
 
     user: str
@@ -75,6 +94,11 @@ class Ours:
     ahead_s: float
     allowed: Callable[[str], frozenset[str] | None]
     uid: Callable[[str], int | None]
+    version: Hashable = 0
+
+
+#: Views by key, with all that they follow from.
+Known = dict[str, tuple[tuple[object, ...], JobView]]
 
 
 def key_of(job: OarJob, user: str) -> str:
@@ -95,44 +119,70 @@ def last_of(world: World, user: str) -> dict[str, OarJob]:
     return {key_of(job, user): job for job in world.jobs}
 
 
-def running_besteffort(world: World, user: str) -> set[str]:
-    """Return the keys of the besteffort jobs that have nodes; `user` is our own."""
-    return {key_of(job, user) for job in world.jobs if "besteffort" in job.types and job.resources}
-
-
-def views(world: World, machine: Machine, selection: Selection, ours: Ours) -> tuple[JobView, ...]:
+def views(
+    world: World, machine: Machine, selection: Selection, ours: Ours, before: Known | None = None
+) -> tuple[JobView, ...]:
     """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
+
+    A view that follows from the same as before is the same.
 
     Args:
         world: OAR at one moment.
         machine: Its resources.
         selection: The jobs that are handed over.
         ours: What we know of jobs.
+        before: The views of the last snapshot; replaced by those of this one.
     """
-    found = []
+    found, known = [], before if before is not None else {}
+    seen: Known = {}
     for key, job in last_of(world, ours.user).items():
         own = not key.startswith(PREFIX)
-        view = view_of(key, job, machine, ours)
-        if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
-            view = _handed_over(view, job, machine, ours)
-        if own or selection.takes(job) or not view.state.ended:
+        said = (job, machine, ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed, ours.version)
+        last = known.get(key)
+        if last is not None and last[0] == said:
+            view = last[1]
+        else:
+            view = view_of(key, job, machine, ours)
+            if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
+                view = _handed_over(view, job, machine, ours)
+        if view.waits != UNEVALUATED:
+            seen[key] = said, view
+        if own or not view.state.ended or selection.takes(job):
             found.append(view)
+    known.clear()
+    known |= seen
     return tuple(found)
 
 
 def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
-    """Return the progress of a job as OAR has it."""
+    """Return the view of a job, with its nodes if it is placed."""
+    view = progress_of(key, job, machine, ours.submitted.get(key), ours.uid(job.user))
+    placed = ours.placed.get(job.id) if job.state == "Waiting" else None
+    return replace(view, nodes=placed.nodes) if placed else view
+
+
+def progress_of(
+    key: str, job: OarJob, machine: Machine, submitted: Job | None = None, owner: int | None = None
+) -> JobView:
+    """Return the progress of a job as OAR has it.
+
+    Args:
+        key: Its key.
+        job: The job.
+        machine: OAR's resources.
+        submitted: The job as we submitted it; None: as OAR knows it.
+        owner: User id of its user; None: not known.
+    """
     cores = machine.assigned(job.resources)
     state, reason = state_of(job)
     nodes, each, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
     status = (job.status or 0) if job.state == "Terminated" else None
-    placed = ours.placed.get(job.id) if job.state == "Waiting" else None
     signal = None if status is None else (status & 127) or None
     return JobView(
         key=key,
-        job=ours.submitted.get(key) or job_of(job, nodes, each, ours.uid(job.user)),
+        job=submitted or job_of(job, nodes, each, owner),
         state=state,
-        nodes=placed.nodes if placed else tuple(cores),
+        nodes=tuple(cores),
         submit_time=job.submitted,
         start_time=job.began,
         finish_time=max(job.ended, job.began or 0.0) if job.ended is not None and state.ended else None,
@@ -140,6 +190,7 @@ def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
         signal=signal,
         reason=reason,
         waits="its user holds it" if job.state == "Hold" else "",
+        preemptible="besteffort" in job.types,
     )
 
 
@@ -155,7 +206,23 @@ def state_of(job: OarJob) -> tuple[JobState, str]:
             return state, why
     if RESUBMITTED in events:
         return JobState.UNKNOWN, "OAR is about to submit it again"
+    if never_ran(job):
+        return JobState.FAILED, f"it never ran: {job.message}"
+    for event in _LAUNCH:
+        if event in events:
+            return JobState.FAILED, f"OAR could not run it: {event}: {events[event]}"
     return JobState.FAILED, f"{job.events[-1][0]}: {job.events[-1][1]}" if job.events else job.message
+
+
+def has_known_end(job: OarJob) -> bool:
+    """Return whether OAR says why a job is in the state Error."""
+    known = {event for event, _, _ in _ENDS} | {RESUBMITTED, *_LAUNCH}
+    return never_ran(job) or any(event in known for event, _ in job.events)
+
+
+def never_ran(job: OarJob) -> bool:
+    """Return whether OAR gave up a job that could not begin in time."""
+    return job.state == "Error" and job.message.lower().startswith(NEVER)
 
 
 def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
@@ -174,7 +241,7 @@ def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> Jo
     allowed = ours.allowed(job.properties)
     waits = view.waits or (f"it depends on {', '.join(map(str, job.after))}" if job.after else "")
     if allowed is None:
-        waits = waits or "its properties have not been evaluated by OAR yet"
+        waits = waits or UNEVALUATED
     return replace(
         view,
         job=replace(job_of(job, nodes, cores, ours.uid(job.user)), allowed=allowed),

@@ -20,18 +20,15 @@ MOST = 20
 WHY = "a besteffort job: OAR kills it for a job that is placed on its cores"
 
 
-def with_room(
-    views: Sequence[JobView], preemptible: Collection[str], cluster: Cluster, up: Collection[str]
-) -> tuple[JobView, ...]:
+def with_room(views: Sequence[JobView], cluster: Cluster, up: Collection[str]) -> tuple[JobView, ...]:
     """Return the views, some besteffort jobs without their nodes. O(jobs), and O(nodes) for each of MOST jobs.
 
     Args:
         views: All jobs, in their order.
-        preemptible: Keys of the besteffort jobs.
         cluster: Its nodes.
         up: Names of those that take jobs.
     """
-    killable = [view for view in views if view.key in preemptible and holds_nodes(view)]
+    killable = [view for view in views if view.preemptible and holds_nodes(view)]
     waiting = [view for view in views if view.offered and view.restartable and not view.waits] if killable else []
     if not waiting:
         return tuple(views)
@@ -45,7 +42,9 @@ def with_room(
     yielded: set[str] = set()
     for view in waiting[:MOST]:
         yielded |= _make_room(view, taken, on, [node.name for node in cluster.nodes if node.name in up])
-    return tuple(replace(view, nodes=(), reason=WHY) if view.key in yielded else view for view in views)
+    return tuple(
+        replace(view, nodes=(), yields=view.nodes, reason=WHY) if view.key in yielded else view for view in views
+    )
 
 
 def _make_room(view: JobView, taken: Occupancy, on: dict[str, list[JobView]], nodes: Iterable[str]) -> set[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,7 +36,14 @@ def key_in(command: str, name: str) -> str | None:
 
 
 def command(
-    key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: Path | None, *, pin: bool
+    key: str,
+    job: Job,
+    nodes: Sequence[str],
+    options: Sequence[str],
+    output: Path | None,
+    *,
+    pin: bool,
+    expire: float | None = None,
 ) -> list[str]:
     """Return the argv that submits a job.
 
@@ -48,22 +56,54 @@ def command(
         options: The site's options (queue, project).
         output: Folder of stdout and stderr; None: OAR's default.
         pin: Bind it to the nodes for good, as without a shim.
+        expire: When OAR gives it up if it has not begun, epoch seconds; None: never.
     """
     if not job.command:
         raise ValueError(f"job {key!r} has no command")
+    where = ["-p", condition(nodes)] if pin else []
+    if expire is not None:
+        where += ["-t", f"expire={time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(expire))}"]
+    files = files_of(output, key) if output else None
+    return oarsub(key, job, len(nodes), [*where, *options], files, script(key, job))
+
+
+def oarsub(
+    key: str, job: Job, nodes: int, options: Sequence[str], files: tuple[Path, Path] | None, line: str
+) -> list[str]:
+    """Return the argv that submits a line of the shell.
+
+    Args:
+        key: The job's key.
+        job: The job.
+        nodes: Number of its nodes.
+        options: More options.
+        files: Files of stdout and stderr; None: OAR's default.
+        line: The line.
+    """
     limit = "" if job.walltime is None else f",walltime={clock(max(1, math.ceil(job.walltime)), days=False)}"
-    stdout, stderr = files_of(output, key) if output else ("", "")
-    files = [f"--stdout={stdout}", f"--stderr={stderr}"] if output else []
-    where = [f"--directory={job.directory}"] if job.directory else []
-    setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
     return [
-        *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={len(nodes)}/core={job.profile.threads}{limit}"),
-        *(["-p", condition(nodes)] if pin else []),
-        *files,
-        *where,
+        *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={nodes}/core={job.profile.threads}{limit}"),
+        *((f"--stdout={files[0]}", f"--stderr={files[1]}") if files else ()),
+        *((f"--directory={job.directory}",) if job.directory else ()),
         *options,
-        "; ".join([f": pilotfish:key={quoted(key)}", *setting, f"exec {shlex.join(job.command)}"]),
+        line,
     ]
+
+
+def script(key: str, job: Job, first: Sequence[str] = (), last: str = "") -> str:
+    """Return the line of the shell that runs a job, with its key.
+
+    Args:
+        key: The job's key.
+        job: The job.
+        first: Commands that run before it.
+        last: Commands that run after it.
+    """
+    setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
+    words = shlex.join(job.command or ())
+    return "; ".join(
+        [f": pilotfish:key={quoted(key)}", *first, *setting, *([words, last] if last else [f"exec {words}"])]
+    )
 
 
 def files_of(output: Path, key: str) -> tuple[Path, Path]:

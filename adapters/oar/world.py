@@ -18,15 +18,18 @@ from ..base import AdapterError, ParseError
 
 #: Jobs that ended so long ago are not read, seconds; and so many of the newest ids are looked through for ended jobs.
 ENDED_S, NEWEST = 900, 20000
+#: States of jobs that have ended.
+ENDED = frozenset(("Terminated", "Error"))
 #: Characters of a command that are read: a key is at its beginning.
 COMMAND = 4096
 #: Resubmissions of a job that are followed.
 LONGEST_CHAIN = 50
 
-#: The jobs of a snapshot. The states are three ranges, so that the index on them serves, and none is left out.
-RECENT = f"""(j.state < 'Error' or j.state > 'Error' and j.state < 'Terminated' or j.state > 'Terminated'
- or j.job_id > (select coalesce(max(job_id), 0) - {NEWEST} from jobs)
- and greatest(j.stop_time, j.submission_time) > extract(epoch from now()) - {ENDED_S})"""
+#: Jobs that have not ended. The states are three ranges, so that the index on them serves, and none is left out.
+ALIVE = "state < 'Error' or state > 'Error' and state < 'Terminated' or state > 'Terminated'"
+#: The jobs of a snapshot, at a time in epoch seconds.
+RECENT = f"""({ALIVE} or job_id > (select coalesce(max(job_id), 0) - {NEWEST} from jobs)
+ and greatest(stop_time, submission_time) > {{now}} - {ENDED_S})"""
 
 #: These jobs, and those as which OAR has resubmitted them.
 CHAINS = """j.job_id in (with recursive chain as (select job_id from jobs where job_id in ({ids})
@@ -47,7 +50,8 @@ select json_build_object(
 'jobs', (select coalesce(json_agg(json_build_object('id', j.job_id, 'state', j.state, 'name', coalesce(j.job_name, ''),
   'user', j.job_user, 'project', j.project, 'queue', j.queue_name, 'command', left(coalesce(j.command, ''), {command}),
   'properties', coalesce(j.properties, ''), 'kind', j.job_type, 'reservation', j.reservation,
-  'submitted', j.submission_time, 'stop', j.stop_time, 'exit', j.exit_code, 'message', j.message,
+  'submitted', j.submission_time, 'decided', j.start_time, 'stop', j.stop_time, 'exit', j.exit_code,
+  'message', j.message,
   'first', coalesce((select min(before) from chain c where c.job_id = j.job_id), j.job_id),
   'types', (select coalesce(json_agg(type order by type), '[]') from job_types t where t.job_id = j.job_id),
   'events', (select coalesce(json_agg(json_build_array(type, description) order by event_id), '[]')
@@ -98,8 +102,10 @@ class OarJob:
     kind: str  #: PASSIVE or INTERACTIVE
     reservation: str  #: None, or its state
     submitted: float
+    decided: float | None  #: when OAR decided to start it
     began: float | None  #: when its process began
-    ended: float | None
+    ended: float | None  #: when its process ended
+    freed: float | None  #: when its cores were free again
     status: int | None  #: raw wait status
     message: str
     first: int  #: the job that its user submitted: OAR resubmits under new ids
@@ -133,6 +139,10 @@ class World:
     jobs: tuple[OarJob, ...]
 
 
+#: Rows of an answer by id, and the jobs that they are.
+_Rows = dict[int, tuple[Mapping[str, Any], OarJob]]
+
+
 class Reader(Protocol):
     """Reads OAR. Every call raises AdapterError."""
 
@@ -153,6 +163,7 @@ class Database:
         connection: Connection string of libpq.
         password_file: File in the form of libpq; None: libpq's own ways.
         timeout_s: Time limit of a statement, seconds.
+        password: The password itself; "": it is in the file.
     """
 
     def __init__(
@@ -161,18 +172,22 @@ class Database:
         connection: str,
         password_file: Path | None,
         timeout_s: float,
+        password: str = "",
     ) -> None:
         self._run, self._connection = run, connection
+        self._rows: _Rows = {}
         # Compiling the statement would take 1.8 s at 5,000 jobs, and running it takes 0.3 s.
         options = f"-c default_transaction_read_only=on -c jit=off -c statement_timeout={max(1, int(timeout_s * 1000))}"
         self._environment = {"PGOPTIONS": options, "PGCLIENTENCODING": "UTF8", "PGAPPNAME": "pilotfish"}
         self._environment["PGCONNECT_TIMEOUT"] = str(max(2, int(timeout_s)))
+        if password:
+            self._environment["PGPASSWORD"] = password
         if password_file is not None:
             self._environment["PGPASSFILE"] = str(password_file)
 
     def world(self) -> World:
         """Return all that has not ended, and what ended lately; one statement."""
-        return self._ask(RECENT)
+        return self._ask(RECENT.format(now="extract(epoch from now())"), whole=True)
 
     def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> World:
         """Return jobs with these ids and the resubmissions of them, and those with these names; one statement.
@@ -183,52 +198,70 @@ class Database:
         """
         listed = ", ".join(map(str, sorted(ids))) or "0"
         which = [CHAINS.format(ids=listed)]
-        which += [f"j.job_name = {_literal(name)} and j.job_user = {_literal(user)}" for name, user in names.items()]
+        which += [f"j.job_name = {literal(name)} and j.job_user = {literal(user)}" for name, user in names.items()]
         return self._ask(f"({' or '.join(which)})")
 
-    def _ask(self, which: str) -> World:
+    def _ask(self, which: str, *, whole: bool = False) -> World:
         statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
         argv = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
-        return world_in(self._run(argv, self._environment))
+        world, rows = _read(self._run(argv, self._environment), self._rows)
+        if whole:
+            self._rows = rows
+        return world
 
 
-def world_in(text: str) -> World:
+def world_in(answer: str) -> World:
     """Return the world in an answer to STATEMENT. Raises ParseError."""
+    return _read(answer, {})[0]
+
+
+def _read(answer: str, before: _Rows) -> tuple[World, _Rows]:
+    """Return the world in an answer, and its rows; a row that is as before stays the same job."""
     try:
-        said = json.loads(text)
+        said = json.loads(answer)
         resources = tuple(
             Resource(int(number), str(node), str(state), drain == "YES", float(until), str(core))
             for number, node, state, drain, until, core in said["resources"]
         )
         queues = {str(name): (str(state), str(program)) for name, (state, program) in said["queues"].items()}
-        jobs = tuple(_job(each) for each in said["jobs"])
-        return World(float(said["now"]), float(said["passed"] or 0), queues, resources, jobs)
+        rows: _Rows = {}
+        for each in said["jobs"]:
+            known = before.get(each["id"])
+            rows[each["id"]] = known if known is not None and known[0] == each else (each, _job(each))
+        jobs = tuple(job for _, job in rows.values())
+        return World(float(said["now"]), float(said["passed"] or 0), queues, resources, jobs), rows
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the answer of OAR's database cannot be read: {type(error).__name__}: {error}") from None
 
 
 def _job(said: Mapping[str, Any]) -> OarJob:
-    held = said["holding"] and said["state"] == "Waiting"  # `oarhold` takes effect with OAR's next pass
-    state = "Hold" if held else str(said["state"])
-    ended = state in ("Terminated", "Error")
+    state = state_with(str(said["state"]), held=said["holding"])
+    ended = state in ENDED
     forms = tuple(
-        Form(int(limit), tuple((_text(where), tuple((str(k), int(v)) for k, v in levels)) for where, levels in groups))
+        Form(int(limit), tuple((text(where), tuple((str(k), int(v)) for k, v in levels)) for where, levels in groups))
         for limit, groups in said["forms"]
     )
     return OarJob(
-        id=int(said["id"]), state=state, name=_text(said["name"]), user=_text(said["user"]),
-        project=_text(said["project"]), queue=_text(said["queue"]), command=_text(said["command"]),
-        properties=_text(said["properties"]), kind=str(said["kind"]), reservation=str(said["reservation"]),
-        submitted=float(said["submitted"]), began=None if said["began"] is None else float(said["began"]),
+        id=int(said["id"]), state=state, name=text(said["name"]), user=text(said["user"]),
+        project=text(said["project"]), queue=text(said["queue"]), command=text(said["command"]),
+        properties=text(said["properties"]), kind=str(said["kind"]), reservation=str(said["reservation"]),
+        submitted=float(said["submitted"]), decided=float(said["decided"]) or None,
+        began=None if said["began"] is None else float(said["began"]),
         ended=float(said["stop"] or said["ended"] or said["submitted"]) if ended else None,
-        status=None if said["exit"] is None else int(said["exit"]), message=_text(said["message"] or ""),
+        freed=None if said["ended"] is None else float(said["ended"]),
+        status=None if said["exit"] is None else int(said["exit"]), message=text(said["message"] or ""),
         first=int(said["first"]),
-        types=tuple(map(_text, said["types"])), events=tuple((str(kind), _text(what)) for kind, what in said["events"]),
+        types=tuple(map(text, said["types"])), events=tuple((str(kind), text(what)) for kind, what in said["events"]),
         after=tuple(map(int, said["after"])), resources=tuple(map(int, said["on"])), forms=forms,
     )  # fmt: skip
 
 
-def _text(stored: str) -> str:
+def state_with(state: str, *, held: bool) -> str:
+    """Return the state of a job; `oarhold` (`held`) takes effect with OAR's next pass."""
+    return "Hold" if held and state == "Waiting" else state
+
+
+def text(stored: str) -> str:
     """Return a text as its user wrote it."""
     try:
         return stored.encode("latin-1").decode(errors="surrogateescape")
@@ -236,8 +269,8 @@ def _text(stored: str) -> str:
         return stored
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Return a text as a literal of SQL. Raises AdapterError for one that OAR cannot have stored."""
-    if not text.isascii() or not text.isprintable():
+    if not text.isascii() or not text.isprintable() or "\\" in text:
         raise AdapterError(f"{text!r} cannot be the name of a job of ours", kind="refused")
     return "'" + text.replace("'", "''") + "'"

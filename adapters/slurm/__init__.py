@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .adapter import SlurmAdapter
     from .records import SlurmNode
     from .transport.command_transport import Transport
+    from .user_client import OwnJobs
 
 #: Assumed memory bandwidth, bytes/s per core: two channels of DDR4 for sixteen cores.
 BANDWIDTH_PER_CORE = 2.5e9
@@ -177,6 +178,13 @@ def reap(
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = Selection.of(**{name: options[name] for name in fields if name in options})
     return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
+
+
+def user_jobs(timeout_s: float) -> OwnJobs:
+    """Return the jobs of the current user; see `registry.user_jobs`."""
+    from .user_client import own_jobs
+
+    return own_jobs(timeout_s)
 
 
 def is_here() -> bool:

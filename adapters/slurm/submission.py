@@ -12,7 +12,6 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
@@ -20,8 +19,8 @@ from ...formats.hostlist import fold
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
 from ..keys import file_name, quoted, unquoted
+from ..start_claim import guard
 from . import dependency
-from .start_claim import guard
 
 #: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
@@ -114,8 +113,13 @@ def users_command(
         *(f"--{what}={str(file).replace('%', '%%')}" for what, file in zip(("output", "error"), files, strict=False)),
         "--open-mode=append",
         *options,
-        *_work(job, job.id[:LONGEST_NAME], guard(files[2])),
+        *_work(job, job.id[:LONGEST_NAME], start_guard(files[2])),
     ]
+
+
+def start_guard(file: Path) -> str:
+    """Return the shell command that ends a job unless it may run under its key; see `start_claim`."""
+    return guard(file, "$SLURM_JOB_ID", "Slurm", 'scancel "$SLURM_JOB_ID"; exit 1')
 
 
 def _needs(job: Job, nodes: int) -> list[str]:
@@ -145,12 +149,6 @@ def script(job: Job, *first: str) -> str:
     line = shlex.join(job.command)
     setting = [f"export {shlex.quote(name)}={shlex.quote(value)}" for name, value in job.environment]
     return "; ".join([*first, *setting, f"exec srun {line}" if job.nodes > 1 else f"exec {line}"])
-
-
-def plain_name(job: str) -> str:
-    """Return the base name of a job's files in its workflow's directory: the job's own name if that is plain."""
-    plain = re.sub(r"[^\w.-]", "_", job).lstrip(".")[:100]
-    return plain if plain == job else f"{plain}-{sha256(job.encode()).hexdigest()[:12]}"
 
 
 def job_id(printed: str) -> int:

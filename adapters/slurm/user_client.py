@@ -9,10 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 
+from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
+from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
+from . import dependency, submission
+from .ownership import Ownership, Selection, hold_seconds, ownership_of
 from .records import SlurmJob
-from .submission import LONGEST_COMMENT, key_in
+from .submission import LONGEST_COMMENT, comment_for, key_in
 from .transport.command_transport import CommandTransport
 from .transport.runner import CommandRunner, Runner
 from .transport.sacct import of_ids
@@ -20,9 +25,18 @@ from .transport.squeue import queue
 
 #: Job ids per command.
 _AT_ONCE = 500
+#: Seconds before its time from which the end of a hold counts as early: clocks of login nodes differ.
+EARLY_S = 10.0
+#: Options of sbatch that pilotfish sets: long ones, and the letters of short ones.
+_OURS = frozenset({
+    "array", "begin", "chdir", "clusters", "comment", "dependency", "error", "export", "export-file", "hold",
+    "job-name", "kill-on-invalid-dep", "output", "parsable", "test-only", "wait", "wrap",
+})  # fmt: skip
+_LETTERS = frozenset("abcdDeHJMoW")
+_NOISE = re.compile(r"(?:sbatch: |error: |Batch job submission failed: )+")
 
 
-class OwnJobs:
+class OwnJobs(UserJobs):
     """Slurm as one user sees it. Every call raises AdapterError.
 
     Args:
@@ -31,19 +45,24 @@ class OwnJobs:
         uid: User id; None: the current user.
     """
 
+    manager, cancel_command, begins = "Slurm", "scancel", True
+
     def __init__(self, run: Runner, submit: Runner, uid: int | None = None) -> None:
-        commands = CommandTransport(run)
-        self._run, self._ended = run, commands.ended
-        self.allocation = commands.allocation  #: returns the nodes and cores of a job that has begun
-        self.time = commands.time  #: returns the controller's clock, epoch seconds; one `sdiag`
-        self.submit = CommandTransport(submit).submit  #: submits a job by an argv and returns its id; one `sbatch`
+        self._commands, self._sbatch = CommandTransport(run), CommandTransport(submit).submit
+        self._run = run
+        self.allocation = self._commands.allocation  #: returns the nodes and cores of a job that has begun
         self.uid = os.getuid() if uid is None else uid
+        self._seen: dict[int, SlurmJob] = {}
 
-    def jobs(self) -> list[SlurmJob]:
+    def time(self) -> float:
+        """Return the controller's clock, epoch seconds; one `sdiag`."""
+        return self._commands.time()
+
+    def jobs(self) -> list[UserJob]:
         """Return the user's jobs in the queue and the ended ones still shown; one `squeue`."""
-        return [job for job in queue().ask(self._run, f"--user={self.uid}") if job.uid == self.uid]
+        return [self._shown(job) for job in queue().ask(self._run, f"--user={self.uid}") if job.uid == self.uid]
 
-    def named(self, job: str) -> SlurmJob | None:
+    def named(self, job: str) -> UserJob | None:
         """Return the user's job with this id, as users write it (`7`, `7_2`, `7+1`), if the queue shows it."""
         if not re.fullmatch(r"\d{1,10}(?:[_+]\d{1,7})?", job):
             return None
@@ -55,15 +74,52 @@ class OwnJobs:
             return None  # "Invalid job id specified": it has left the queue
         leader, plus, offset = job.partition("+")  # the parts of a heterogeneous job have ids in a row
         part = int(leader) + int(offset) if plus else None
-        return next((found for found in shown if found.uid == self.uid and part in (None, found.id)), None)
+        found = (found for found in shown if found.uid == self.uid and part in (None, found.id))
+        return next(map(self._shown, found), None)
 
-    def ended(self, ids: Collection[int]) -> list[SlurmJob]:
+    def ended(self, ids: Collection[int]) -> list[UserJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""
         try:
-            found = self._ended(of_ids(ids))
+            found = self._commands.ended(of_ids(ids))
         except AdapterError:
             return []
-        return [job for job in found if job.uid == self.uid and job.state.ended]
+        return [self._shown(job) for job in found if job.uid == self.uid and job.state.ended]
+
+    def story(self, job: UserJob, now: float) -> Story:
+        """Return why a job waits, and what became of its hold and its nodes; at most one `scontrol`."""
+        found, allocation = self._seen[job.id], None
+        if found.state is not JobState.PENDING:
+            with suppress(AdapterError):
+                allocation = self.allocation(job.id)
+        before: list[tuple[float, str, str]] = []
+        began = job.submit or 0.0
+        if found.wanted and found.begin is not None and found.begin <= now:  # a pin ends the hold
+            why = f"on {', '.join(found.wanted)}, chosen by pilotfish unless you named them"
+            before.append((found.begin, "placed", why))
+        elif job.hold_s and found.begin is not None and found.begin <= min(now, began + job.hold_s - EARLY_S):
+            before.append((found.begin, "released", "its hold ended early: pilotfish left it to Slurm, unless you did"))
+        resized = "you, an administrator, or a fault of pilotfish if it chose the nodes: then tell the administrators"
+        why = f"its nodes were changed after it had begun, by {resized}"
+        after = [(job.start or began, "resized", why)] if allocation and allocation.resized else []
+        cores = [allocation.cores.get(node, ()) for node in job.nodes] if allocation else []
+        return Story(_waits(found, now), before, after, cores)
+
+    def is_too_long(self, request: Request) -> bool:
+        """Return whether Slurm would refuse a comment for its length."""
+        return too_long(_comment(request))
+
+    def submit(self, request: Request) -> int:
+        """Submit a job in the user's environment; one `sbatch`."""
+        files = *request.files, request.link
+        argv = submission.users_command(
+            request.job, _comment(request), request.begin_s, request.after, files, request.options
+        )
+        try:
+            return self._sbatch(argv)
+        except AdapterError as error:
+            if error.transient or error.kind == "parse":
+                raise
+            raise AdapterError(_NOISE.sub("", str(error)), kind="refused") from None
 
     def begin(self, ids: Iterable[int], in_s: int) -> None:
         """Let waiting jobs begin in `in_s` seconds, 0: now; one `scontrol` per 500 jobs."""
@@ -76,21 +132,55 @@ class OwnJobs:
         for some in _portions(ids):
             self._run(["scancel", *which, *some.split(",")])
 
+    def takes(self, option: str) -> bool:
+        """Return whether pilotfish leaves this option of sbatch to its user."""
+        return takes_option(option, _OURS, _LETTERS)
+
+    def _shown(self, job: SlurmJob) -> UserJob:
+        self._seen[job.id] = job
+        return user_job(job)
+
 
 def own_jobs(timeout_s: float) -> OwnJobs:
     """Return the jobs of the current user, by the Slurm commands of this machine."""
     return OwnJobs(CommandRunner(timeout_s), CommandRunner(timeout_s, as_user=True))
 
 
-def by_key(jobs: Iterable[SlurmJob], known: Collection[int] = ()) -> dict[str, SlurmJob]:
-    """Return jobs by the key in their comment.
+def user_job(job: SlurmJob) -> UserJob:
+    """Return a job as its user sees it."""
+    begun, ended, state = job.state is not JobState.PENDING and bool(job.placed), job.state.ended, job.state
+    why = "" if job.reason in ("None", "NonZeroExitCode", "TimeLimit") or state is JobState.RUNNING else job.reason
+    if state is JobState.TIMEOUT and job.time_limit:
+        why = f"reached its walltime of {job.time_limit:g} s"
+    elif state is JobState.CANCELLED:
+        why = "a predecessor did not complete" if why == "DependencyNeverSatisfied" else why
+    return UserJob(
+        id=job.id, state=state, key=key_in(job.comment) or "", submit=job.submit, begin=job.begin,
+        start=job.start if begun else None, end=job.end if ended else None, nodes=job.placed,
+        exit_code=job.exit_code if ended and state is not JobState.CANCELLED else None,
+        signal=job.signal if ended else None, reason=why, after=dependency.followed(job.dependency) or (),
+        hold_s=hold_seconds(job.comment), follows=begun,
+    )  # fmt: skip
 
-    Args:
-        jobs: Jobs of one user.
-        known: Ids that are preferred where several jobs have one key; among others the last submitted is.
-    """
-    keyed = ((key_in(job.comment), job) for job in sorted(jobs, key=lambda job: (job.id in known, job.id)))
-    return {key: job for key, job in keyed if key}
+
+def _waits(job: SlurmJob, now: float) -> str:
+    """Return why a job waits, by Slurm and by pilotfish."""
+    if job.state is not JobState.PENDING:
+        return ""
+    what, why = ownership_of(job, Selection(), now)
+    if what is Ownership.HELD and job.begin is not None:
+        left = max(0.0, job.begin - now)
+        return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
+    if what is Ownership.FREE:
+        return f"Slurm says {job.reason}; pilotfish may still choose its nodes, unless it has left the job to Slurm"
+    if what is Ownership.NEIGHBOUR and not why:
+        why = "it is left to Slurm, unless the site hands it over by partition, QOS, account or feature"
+    return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"
+
+
+def _comment(request: Request) -> str:
+    named = "" if request.job.profile.name == "default" else request.job.profile.name
+    return comment_for(request.key, hold=request.hold_s, profile=named)
 
 
 def too_long(comment: str) -> bool:

@@ -57,6 +57,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen.put(Text(f"{reply['cluster']}: {how}{total}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
+    if closed := reply.get("closed_queues"):
+        screen.put(Text(f"disabled in the resource manager, so none of its jobs starts: {', '.join(closed)}"))
     if reply.get("mode") == "fallback":
         screen.put(_why_fallback(**reply["guard"]))
     ended = [flow for flow in workflows if flow["finish_time"] is not None]

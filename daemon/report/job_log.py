@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ...formats.text import count, percent, seconds
 from ...profiles.classes import classify_on
-from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
-from ...simulate.model.snapshot import JobState
+from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.job_profiles import profile_of
 from ..state.journal import Unsaved
@@ -59,16 +58,17 @@ class JobLog:
         about = entry.job.profile.provenance
         self._add(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
-    def add_choice(self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, cluster: Cluster) -> None:
-        """Record that the plan starts a job now: nodes, forecast, contention model, class and runner-up.
+    def add_choice(self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot) -> None:
+        """Record that the plan starts a job now: nodes, forecast, contention model, class, runner-up, who is preempted.
 
         Args:
             entry: the job in the queue.
             forecast: of this start.
             planned: the job in the plan.
             plan: that starts the job.
-            cluster: that it was planned for.
+            snapshot: that it was planned for.
         """
+        cluster = snapshot.cluster
         within = (planned.within.earliest, planned.within.latest) if planned.within else None
         data: dict[str, Any] = {
             "policy": plan.policy,
@@ -97,6 +97,10 @@ class JobLog:
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
             text += f"; runner-up {', '.join(planned.why.nodes)}, {_cost(planned.why.cost_s)}"
+        if preempted := _preempted(planned.nodes, snapshot):
+            data["preempts"] = preempted
+            lost = ", ".join(f"{key} ({seconds(core_s)} of a core's work)" for key, core_s in preempted.items())
+            text += f"; may end preemptible jobs there: {lost}"
         self._choices[entry.key] = text
         self._add(entry.key, "chosen", text, data)
 
@@ -139,6 +143,15 @@ class JobLog:
             return
         self._unsaved.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
+
+
+def _preempted(nodes: Collection[str], snapshot: Snapshot) -> dict[str, float]:
+    """Return the preemptible jobs that a start on these nodes may end, and the core-seconds that each would lose."""
+    found = (view for view in snapshot.jobs.yielding if not set(nodes).isdisjoint(view.yields))
+    return {
+        view.key: len(view.yields) * view.job.profile.threads * (snapshot.time - (view.start_time or snapshot.time))
+        for view in found
+    }
 
 
 def _cost(cost_s: float) -> str:

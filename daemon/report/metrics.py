@@ -131,7 +131,28 @@ class LoadMetrics:
         )
         for what, number in sorted(load.unreadable.items()):
             unreadable.add_metric((self._adapter, what), number)
-        yield from (requests, seconds, breakers, budget, unreadable)
+        delays = SummaryMetricFamily(
+            "pilotfish_adapter_delay_seconds",
+            "What the resource manager takes for a job: launch, from its decision to the process; release, from the "
+            "end of the process until its cores are free.",
+            labels=("adapter", "delay"),
+        )
+        for kind, (number, total) in sorted(load.delays.items()):
+            delays.add_metric((self._adapter, kind), number, total)
+        unknown = CounterMetricFamily(
+            "pilotfish_adapter_unknown_ends",
+            "Jobs that ended in a way that the resource manager does not say.",
+            labels=("adapter",),
+        )
+        unknown.add_metric((self._adapter,), load.unknown_ends)
+        closed = GaugeMetricFamily(
+            "pilotfish_adapter_closed_queue",
+            "1 for a queue of jobs that are handed over in which no job starts, because it is disabled.",
+            labels=("adapter", "queue"),
+        )
+        for name in load.closed:
+            closed.add_metric((self._adapter, name), 1.0)
+        yield from (requests, seconds, breakers, budget, unreadable, delays, unknown, closed)
 
 
 _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

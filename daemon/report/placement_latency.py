@@ -30,10 +30,17 @@ class PlacementLatency(Observer):
         metrics: receives the phases.
         queue: has the jobs that were placed.
         clock: seconds, monotonic; that of the cycle's durations.
+        launch_s: says how long the resource manager usually takes to start what was placed, seconds.
     """
 
-    def __init__(self, metrics: Metrics, queue: Queue, clock: Callable[[], float]) -> None:
-        self._metrics, self._queue, self._clock = metrics, queue, clock
+    def __init__(
+        self,
+        metrics: Metrics,
+        queue: Queue,
+        clock: Callable[[], float],
+        launch_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._metrics, self._queue, self._clock, self._launch_s = metrics, queue, clock, launch_s
         self._costs = deque[float](maxlen=NEWEST)
         self._starts = deque[float](maxlen=NEWEST)  # what the resource manager needed to start what was placed
         self._ended: dict[str, float] = {}  # node -> when its last job ended, epoch seconds
@@ -51,7 +58,7 @@ class PlacementLatency(Observer):
 
         Where times are stated in whole seconds, an end is seen too late by as much as a start is stated too early.
         """
-        own = statistics.median(self._starts) if len(self._starts) >= FEWEST else 0.0
+        own = statistics.median(self._starts) if len(self._starts) >= FEWEST else self._launch_s()
         return max(0.0, self.cost_s + own)
 
     def on_snapshot(self, snapshot: Snapshot) -> None:

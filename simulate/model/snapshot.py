@@ -86,6 +86,10 @@ class JobView:
     #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
     cores: tuple[tuple[int, ...], ...] = ()
     priority: float | None = None  # of a waiting job, as the site weighs it; None = not known
+    preemptible: bool = False  # the resource manager ends it for other jobs
+    yields: tuple[
+        str, ...
+    ] = ()  # the nodes of a preemptible job that are planned as if it were gone; `nodes` is then ()
 
 
 class JobViews(tuple[JobView, ...]):
@@ -102,6 +106,11 @@ class JobViews(tuple[JobView, ...]):
     def offered(self) -> tuple[JobView, ...]:
         """The views of waiting jobs that users handed to us."""
         return tuple(view for view in self if view.offered)
+
+    @cached_property
+    def yielding(self) -> tuple[JobView, ...]:
+        """The views of preemptible jobs that are planned as if they were gone."""
+        return tuple(view for view in self if view.yields)
 
     @cached_property
     def holding(self) -> Mapping[str, JobView]:

@@ -13,16 +13,17 @@ import pytest
 import yaml
 
 import pilotfish
+from pilotfish.adapters.base import BreakerState, Load
 from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.report.calibration_metrics import Calibrations
-from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.report.metrics import LoadMetrics, Metrics
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.statistics import Figure
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.profiles.calibration.calibrations import BARE
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "monitoring"
-RULES = yaml.safe_load((FOLDER / "calibration.rules.yaml").read_text())
+RULES = sorted(FOLDER.glob("*.rules.yaml"))
 DASHBOARD = json.loads((FOLDER / "pilotfish.dashboard.json").read_text())
 SERIES = {
     "counter": ["_total"],
@@ -41,6 +42,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     metrics, calibrations = Metrics(), Calibrations(folder, Cluster("c", (Node("n1", NodeType("t", 1, 1, 1)),)), 0.1)
     calibrations.read()
     metrics.registry.register(calibrations)
+    load = Load({("jobs", "ok"): 1}, {"jobs": (1, 0.1)}, {"oar": BreakerState.CLOSED}, 1.0, {"job": 1})
+    load = replace(load, delays={"launch": (1, 2.0)}, unknown_ends=1, closed=("default",))
+    metrics.registry.register(LoadMetrics("oar", lambda: load))
     metrics.set_mode("live")
     metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
     metrics.decisions.labels("mom", "planned").inc()
@@ -56,9 +60,9 @@ def asked(expression: str) -> set[str]:
 
 
 def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dict[str, set[str]]) -> None:
-    assert RULES.keys() == {"groups"}
-    names = []
-    for group in RULES["groups"]:
+    names, rules = [], [yaml.safe_load(path.read_text()) for path in RULES]
+    assert all(each.keys() == {"groups"} for each in rules)
+    for group in (group for each in rules for group in each["groups"]):
         assert group.keys() == {"name", "rules"}
         for rule in group["rules"]:
             assert {"alert", "expr", "labels", "annotations"} <= rule.keys() <= {
@@ -69,14 +73,14 @@ def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dic
             assert metric in exported and used <= exported[metric]
             assert set(re.findall(r"pilotfish_\w+", str(rule["annotations"]))) <= exported.keys()
             names.append(rule["alert"])
-    assert len(set(names)) == len(names) >= 3
+    assert len(set(names)) == len(names) >= 5
 
 
 def test_prometheus_takes_the_rules() -> None:
     tool = shutil.which("promtool")
     if tool is None:
-        pytest.skip("promtool is not installed: calibration.rules.yaml was NOT checked by Prometheus itself")
-    done = subprocess.run([tool, "check", "rules", FOLDER / "calibration.rules.yaml"], capture_output=True, text=True)
+        pytest.skip("promtool is not installed: the rules were NOT checked by Prometheus itself")
+    done = subprocess.run([tool, "check", "rules", *RULES], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -17,7 +17,7 @@ def job(number: int = 5, **other: Any) -> dict[str, Any]:
     recorded = {
         "id": number, "state": "Waiting", "name": "", "user": "games", "project": "default", "queue": "pilot",
         "command": "sleep 1", "properties": PROPERTIES, "kind": "PASSIVE", "reservation": "None",
-        "submitted": 1795471944, "stop": 0, "exit": None, "message": "", "first": number, "types": [],
+        "submitted": 1795471944, "decided": 0, "stop": 0, "exit": None, "message": "", "first": number, "types": [],
         "events": [], "holding": False, "began": None, "ended": None, "after": [], "on": [],
         "forms": [[60, [[ORDINARY, [["core", 1]]]]]],
     }  # fmt: skip

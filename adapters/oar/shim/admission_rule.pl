@@ -1,4 +1,4 @@
-# oaradmissionrules -n -r admission_rule.pl: `oarsub -t pilotfish` hands a job over to pilotfish, by its queue.
+# `oarsub -t pilotfish`: the job is handed over to pilotfish, by its queue.
 if (grep { $_ eq 'pilotfish' } @{$type_list}) {
     @{$type_list} = grep { $_ ne 'pilotfish' } @{$type_list};
     $queue_name = 'pilotfish';

@@ -13,6 +13,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands, poke, readable
 from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.oarstat import LOSES
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.world import Database
 from pilotfish.simulate.errors import ConfigError
@@ -48,9 +49,8 @@ def test_a_wrong_option_is_one_line_that_names_the_key(options: dict[str, Any], 
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_the_database_is_required() -> None:
-    with pytest.raises(ConfigError, match="database: missing"):
-        registry.create("oar", CLUSTER)
+def test_without_a_database_oar_is_read_by_its_commands_and_that_is_said() -> None:
+    assert [registry.create("oar", CLUSTER).notes, registry.create("oar", CLUSTER, **GOOD).notes] == [(LOSES,), ()]
 
 
 def test_a_server_that_is_away_is_no_traceback_and_not_waited_for() -> None:

@@ -16,7 +16,7 @@ def job(cores: int, nodes: int = 1, **other: object) -> Job:
 
 
 def runs(key: str, cores: int, *nodes: str) -> JobView:
-    return JobView(key, job(cores, len(nodes)), JobState.RUNNING, nodes)
+    return JobView(key, job(cores, len(nodes)), JobState.RUNNING, nodes, preemptible=key.startswith("b"))
 
 
 def waits(key: str, asked: Job, waits: str = "") -> JobView:
@@ -25,8 +25,9 @@ def waits(key: str, asked: Job, waits: str = "") -> JobView:
 
 def gone(*views: JobView, up: frozenset[str] = UP) -> set[str]:
     """The besteffort jobs (keys with a b) that are shown without nodes."""
-    shown = with_room(views, {view.key for view in views if view.key.startswith("b")}, CLUSTER, up)
+    shown = with_room(views, CLUSTER, up)
     assert [view.key for view in shown] == [view.key for view in views]
+    assert all(view.yields == before.nodes for view, before in zip(shown, views, strict=True) if not view.nodes)
     assert all(view.reason == WHY for view in shown if view.key.startswith("b") and not view.nodes)
     return {view.key for view, before in zip(shown, views, strict=True) if before.nodes and not view.nodes}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
@@ -149,6 +151,33 @@ def seen(
     ours = Ours("pilot", {}, placed, freed, 600.0, 0.0, lambda properties: all_nodes, lambda user: 7)
     found = world(*jobs)
     return list(views(found, Machine(found.resources), PILOT, ours))
+
+
+CHANGES = st.sampled_from([
+    {}, {"state": "Running", "on": [1], "began": 1795471950}, {"state": "Terminated", "exit": 0}, {"holding": True},
+    {"queue": "default"}, {"properties": "x = 1"}, {"properties": "not asked"}, {"after": [2]}, {"message": "Kept"},
+])  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.lists(CHANGES, min_size=3, max_size=3), st.booleans(), st.booleans()), max_size=6))
+def test_views_that_are_kept_are_those_that_would_be_made(steps: list[tuple[list[dict[str, Any]], bool, bool]]) -> None:
+    said, known = [""], {}
+    reader = Database(lambda argv, environment: said[0], "dbname=oar", None, 5.0)
+    machine = Machine(world().resources)
+    for number, (changes, free, place) in enumerate(steps):
+        said[0] = answer(*(job(each + 1, **change) for each, change in enumerate(changes)))
+        placed = {1: Placement(("node3",), NOW, NOW + 60)} if place else {}
+        allows = {"not asked": None, "x = 1": frozenset({f"node{number % 2}"})}
+        ours = Ours(
+            "pilot", {}, placed, frozenset({3} if free else ()), 600.0, 0.0,
+            lambda properties, allows=allows: allows.get(properties, frozenset(CLUSTER.index)), lambda user: 7, number % 2,
+        )  # fmt: skip
+        kept = views(reader.world(), machine, PILOT, ours, known)
+        assert kept == views(world_in(said[0]), machine, PILOT, ours)
+        again = views(reader.world(), machine, PILOT, ours, known)
+        waits = "its properties have not been evaluated by OAR yet"
+        assert all(one is other for one, other in zip(kept, again, strict=True) if one.waits != waits)
+        reader.find([1])
 
 
 def test_a_chain_is_one_job_under_its_first_id() -> None:

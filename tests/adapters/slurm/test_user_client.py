@@ -13,22 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotfish.adapters.keys import plain_name
 from pilotfish.adapters.slurm import dependency
 from pilotfish.adapters.slurm.job_views import key_of
 from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of, precursors
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.start_claim import NO_JOB, claim, guard
 from pilotfish.adapters.slurm.submission import (
     command,
     comment_for,
     key_in,
-    plain_name,
     profile_in,
     script,
     users_command,
 )
+from pilotfish.adapters.slurm.submission import start_guard as guard
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
-from pilotfish.adapters.slurm.user_client import OwnJobs, by_key, too_long
+from pilotfish.adapters.slurm.user_client import OwnJobs, too_long
+from pilotfish.adapters.start_claim import NO_JOB, claim
+from pilotfish.adapters.user_jobs import Request, UserJob, by_key
 from pilotfish.formats.job_rules import check_jobs
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
@@ -128,8 +130,8 @@ def test_file_names_are_plain_and_unique(one: str, other: str) -> None:
 
 
 def test_of_several_jobs_under_one_key_the_last_counts() -> None:
-    jobs = [SlurmJob(number, JobState.PENDING, comment="pilotfish:key=w/a") for number in (8, 9, 7)]
-    assert {key: job.id for key, job in by_key([*jobs, SlurmJob(99, JobState.PENDING)]).items()} == {"w/a": 9}
+    jobs = [UserJob(number, JobState.PENDING, "w/a") for number in (8, 9, 7)]
+    assert {key: job.id for key, job in by_key([*jobs, UserJob(99, JobState.PENDING)]).items()} == {"w/a": 9}
 
 
 def test_a_job_is_ours_by_name_and_key_not_by_key_alone() -> None:
@@ -150,7 +152,8 @@ def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
     own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)  # type: ignore[func-returns-value]
     own.cancel([])
     own.begin([], 5)
-    assert not ran and own.submit(["sbatch"]) == 7
+    request = Request(JOB, "w/a", 0, 0, (), FILES[:2], FILES[2])
+    assert not ran and own.submit(request) == 7
     own.begin(range(1, 502), 5)
     own.begin([3], 0)
     own.cancel([1, 2], waiting=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("oar_cluster", "oar_daemon", "oar_site", "oar_world")
+pytest.register_assert_rewrite("oar_campaigns", "oar_cluster", "oar_daemon", "oar_site", "oar_world")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 

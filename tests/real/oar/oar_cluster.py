@@ -34,8 +34,8 @@ PATIENCE_S = 60.0
 #: Waiting times that are fixed in Almighty, as OAR has them and as the tests, which wait for them, do: the longest time
 #: between two scheduling passes, and that until a notification which came too early is looked at.
 WAITS = {
-    "my $schedulertimeout = 60;": "my $schedulertimeout = 15;",
-    "my $read_commands_timeout = 10;": "my $read_commands_timeout = 2;",
+    "my $schedulertimeout = 60;": "my $schedulertimeout = 6;",
+    "my $read_commands_timeout = 10;": "my $read_commands_timeout = 1;",
 }
 SETTINGS = """
 DB_TYPE="Pg"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import yaml
 from oar_cluster import OarCluster
 from oar_site import QUEUE, Shim
-from real_world import Served, eventually
+from real_world import PATIENCE_S, Served
 
 from pilotfish.daemon import ipc
 
@@ -73,9 +74,16 @@ class Work:
             found.setdefault(int(job), []).append(float(began))
         return found
 
-    def wait(self) -> None:
+    def wait(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until every job has ended."""
-        eventually(lambda: all(self.oar.jobs()[job][0] in ("Terminated", "Error") for job in self.jobs), "the ends")
+        deadline = time.monotonic() + patience_s
+        while alive := self._alive():
+            assert time.monotonic() < deadline, f"waited in vain for {alive}"
+            time.sleep(0.3)
+
+    def _alive(self) -> list[int]:
+        states = self.oar.jobs()
+        return [job for job in self.jobs if states[job][0] not in ("Terminated", "Error")]
 
     def each_ran_once(self) -> None:
         """Assert that every job ran once, and nothing else did."""

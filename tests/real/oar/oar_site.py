@@ -12,7 +12,7 @@ from oar_cluster import SCHEDULERS, USERS, OarCluster
 import pilotfish
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.placement_file import PlacementFile
-from pilotfish.adapters.oar.world import Database, World
+from pilotfish.adapters.oar.world import Reader, World
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 SHIM = Path(pilotfish.__path__[0]) / "adapters" / "oar" / "shim"
@@ -56,18 +56,19 @@ class Shim:
             file.unlink(missing_ok=True)
 
 
-class Since(Database):
-    """OAR without the jobs of earlier tests."""
+class Since:
+    """OAR as a reader shows it, without the jobs of earlier tests: those before `first`."""
 
-    first = 0
+    def __init__(self, reader: Reader, first: int) -> None:
+        self._reader, self.first = reader, first
 
     def world(self) -> World:
         """Return all that is new."""
-        return self._new(super().world())
+        return self._new(self._reader.world())
 
     def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> World:
         """Return what is new of these jobs."""
-        return self._new(super().find(ids, names))
+        return self._new(self._reader.find(ids, names))
 
     def _new(self, world: World) -> World:
         return replace(world, jobs=tuple(job for job in world.jobs if job.id >= self.first))

@@ -17,6 +17,8 @@ from oar_site import QUEUE, Losing, Shim, Since, as_user, cluster
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.oarstat import Oarstat
+from pilotfish.adapters.oar.world import Database
 from pilotfish.simulate.model.job import Job
 from tests.support.local_world import sh
 
@@ -31,8 +33,9 @@ class OarWorld:
         shutil.chown(self.notes, USERS[0])
         self.notes.chmod(0o1777)
         self.commands = Commands(15.0, tuple(as_user()), self.notes)
-        self.reader = Since(self.commands.psql, oar.connection, oar.password_file, 15.0)
-        self.reader.first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
+        database = Database(self.commands.psql, oar.connection, oar.password_file, 15.0)
+        first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
+        self.reader = Since(database if shim else Oarstat(self.commands), first)
         if shim is not None:
             shim.file.unlink(missing_ok=True)
         self.adapter = self._make()
@@ -83,7 +86,8 @@ class OarWorld:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        self.adapter.reader = Since(self.commands.psql, "host=127.0.0.1 port=9 dbname=oar", None, 2.0)
+        nowhere = Commands(15.0)  # of its own, because it is soon asked no more
+        self.adapter.reader = Database(nowhere.psql, "host=127.0.0.1 port=9 dbname=oar", None, 2.0)
         yield
         self.adapter.reader = self.reader
 

@@ -14,6 +14,8 @@ from real_world import pilotfish
 
 from pilotfish.adapters import registry
 from pilotfish.adapters.findings import Finding, Service
+from pilotfish.adapters.oar import doctor
+from pilotfish.adapters.oar.site_config import SiteConfig
 
 pytestmark = pytest.mark.xdist_group("oar")
 
@@ -40,6 +42,20 @@ def test_a_site_that_is_set_up_has_no_problem(oar: OarCluster, shim: Shim) -> No
     found = examined(oar, options(oar, shim))
     assert not bad(found)
     assert {each.topic for each in found} >= {"version", "database", "passes", "nodes", "handover", "file", "queue"}
+
+
+def test_without_a_configuration_oars_own_is_read(oar: OarCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = registry.examine("oar", None, "root", Service())
+    assert not bad(found) and {"database", "passes", "nodes"} <= {each.topic for each in found}
+    (named,) = [each for each in found if each.mend and each.topic == "database"]
+    assert f"port={oar.database}" in named.mend[0] and oar.password not in str(found)
+
+    def unreadable() -> SiteConfig:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(doctor, "site_config", unreadable)
+    said = {each.topic: each.says for each in registry.examine("oar", None, "root", Service())}
+    assert "jobs by oarstat took" in said["database"] and "passes" not in said and "nodes" in said
 
 
 def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import stamina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.adapters import request_guard as limits
 from pilotfish.adapters.base import AdapterError, BreakerState, ParseError
+from pilotfish.adapters.request_guard import KEPT_FOR_READS, Breaker, Budget
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.transport import guard as limits
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
-from pilotfish.adapters.slurm.transport.guard import KEPT_FOR_READS, Breaker, Budget, GuardedTransport
+from pilotfish.adapters.slurm.transport.guard import GuardedTransport
 from pilotfish.adapters.slurm.transport.sacct import Entry
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster

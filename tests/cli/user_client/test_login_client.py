@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 import pilotfish
 from pilotfish.adapters.slurm.transport.scontrol import Allocation
+from pilotfish.adapters.slurm.user_client import OwnJobs
 from pilotfish.cli.service import chosen
-from pilotfish.cli.slurm_client import submission_records as records
-from pilotfish.cli.slurm_client.settings import Settings
-from pilotfish.cli.slurm_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
-from pilotfish.cli.slurm_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
-from pilotfish.cli.slurm_client.watch import LOST, Watched, log_reply, read_workflows, workflow_reply
+from pilotfish.cli.user_client import submission_records as records
+from pilotfish.cli.user_client.settings import Settings
+from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.user_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
+from pilotfish.cli.user_client.watch import LOST, Watched, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
 from pilotfish.daemon.codec import id_for, new_id
 from pilotfish.simulate.errors import ConfigError, PilotfishError
@@ -41,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_word_the_daemon_is_asked(home: Path) -> None:
     assert chosen(None, None) is None
-    assert chosen("slurm", None) == Settings()
+    assert chosen("slurm", None) == Settings(adapter="slurm")
 
 
 def test_who_goes_before_whom(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,7 @@ def test_settings_that_another_user_controls_are_refused(home: Path, how: str) -
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("adapter: oar\n", "adapter: found 'oar'"),
+        ("adapter: pbs\n", "adapter: found 'pbs'"),
         ("grace_seconds: 0\n", "grace_seconds"),
         ("grace: 5\n", "grace: unknown key"),
         ("submit_options: [--begin=now]\n", "submit_options"),
@@ -215,10 +216,21 @@ def row(name: str, state: str = "PENDING", **more: Any) -> dict[str, Any]:
 
 
 def seen(folder: Path, rows: dict[int, dict[str, Any]]) -> Watched:
+    return asked(folder, rows)[1]
+
+
+def asked(folder: Path, rows: dict[int, dict[str, Any]]) -> tuple[OwnJobs, Watched]:
     slurm = FakeSlurm()
     slurm.jobs = rows
-    (found,) = read_workflows(slurm.own(), records.known(folder, pytest.fail))
-    return found
+    own = slurm.own()
+    (found,) = read_workflows(own, records.known(folder, pytest.fail))
+    return own, found
+
+
+def told_of(found: tuple[OwnJobs, Watched], name: str, now: float, allocation: Allocation | None = None) -> Any:
+    own, watched = found
+    own.allocation = lambda job: allocation  # type: ignore[method-assign, assignment, return-value]
+    return log_reply(watched, name, own.manager, own.story(watched.jobs[name], now))
 
 
 RAN = {"start": 1_000_010.0, "end": 1_000_016.0, "nodes": "n2"}
@@ -257,18 +269,19 @@ def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
     record = make(tmp_path)
     record.reached(WHOLE)
     never = {"State": "CANCELLED", "end": 1_000_016.0}
-    found = seen(tmp_path, {1: row("a", "FAILED", status=3 << 8, **RAN), 2: row("b", **never), 3: row("c", **never)})
-    reply = workflow_reply(found)
+    rows = {1: row("a", "FAILED", status=3 << 8, **RAN), 2: row("b", **never), 3: row("c", **never)}
+    found = asked(tmp_path, rows)
+    reply = workflow_reply(found[1])
     assert (reply["state"], reply["exit_code"], reply["jobs"][0]["exit_code"]) == ("failed", 1, 3)
-    told = log_reply(found, "a", 1_000_020.0)
+    told = told_of(found, "a", 1_000_020.0)
     assert [line["kind"] for line in told["story"]] == ["submitted", "started", "ended"]
     assert told["story"][-1]["text"] == "failed: exit code 3" and told["job"]["stderr"].endswith("dag.aaaaaa/a.err")
 
 
 def test_the_owner_of_a_resized_job_is_told(tmp_path: Path) -> None:
     make(tmp_path).reached(WHOLE)
-    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
-    stories = [log_reply(found, "a", 0.0, Allocation(said, {}))["story"] for said in (False, True)]
+    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
+    stories = [told_of(found, "a", 0.0, Allocation(said, {}))["story"] for said in (False, True)]
     kinds = [[entry["kind"] for entry in story] for story in stories]
     assert kinds == [["submitted", "started"], ["submitted", "started", "resized"]]
 
@@ -285,8 +298,8 @@ def test_the_owner_reads_the_cores_that_slurm_shows(
     tmp_path: Path, cores: dict[str, tuple[int, ...]], text: str
 ) -> None:
     make(tmp_path).reached(WHOLE)
-    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
-    assert log_reply(found, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
+    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
+    assert told_of(found, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
 
 
 @pytest.mark.parametrize(("stage", "state"), [(BEGUN, "pending"), (TAKEN_BACK, "cancelled"), (WHOLE, "unknown")])
@@ -307,8 +320,8 @@ def test_what_never_came_to_the_queue(tmp_path: Path, stage: str, state: str) ->
     ],
 )
 def test_why_a_job_waits_also_without_a_record(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
-    found = seen(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
-    told = log_reply(found, "b", 1_000_010.0)
+    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
+    told = told_of(found, "b", 1_000_010.0)
     assert words in told["waits"] if words else told["waits"] == ""
     assert told["after"] == (["a"] if "Dependency" in changed else [])
     kinds, early = [line["kind"] for line in told["story"]], changed.get("begin") == 1_000_001.0

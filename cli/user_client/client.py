@@ -1,6 +1,6 @@
-"""The client of `submit`, `status`, `explain` and `cancel` over Slurm itself, for a user on a login node.
+"""The client of `submit`, `status`, `explain` and `cancel` over Slurm or OAR itself, for a user on a login node.
 
-Rule: it needs no daemon and asks Slurm as the user. The choices of a daemon appear in Slurm's own fields.
+Rule: it needs no daemon and asks the resource manager as the user.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...adapters import registry
 from ...adapters.base import AdapterError
-from ...adapters.slurm.user_client import own_jobs
+from ...adapters.user_jobs import Story, UserJobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
@@ -38,17 +40,22 @@ RECENT, KEPT = 20, 500
 
 
 @dataclass(frozen=True)
-class SlurmClient:
-    """A client of Slurm with the methods of `DaemonClient`, and with the settings of this login node."""
+class UserClient:
+    """A client of a resource manager with the methods of `DaemonClient`, and with the settings of this login node."""
 
     settings: Settings
     poll_s = (1.0, 15.0)
 
+    @cached_property
+    def own(self) -> UserJobs:
+        """The user's jobs."""
+        return registry.user_jobs(self.settings.adapter, self.settings.timeout_seconds)
+
     def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """See DaemonClient; without `hold` Slurm may start the jobs at once."""
+        """See DaemonClient; without `hold` the jobs may start at once."""
         directory = working_directory()
         flow = at_home(Profiles(store).read_workflow(path), str(directory))
-        own, state = own_jobs(self.settings.timeout_seconds), state_dir()
+        state = state_dir()
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, KEPT)
@@ -60,8 +67,9 @@ class SlurmClient:
                 _refuse_after_half(state, flow)
             again = made is not None and made.stage == TAKEN_BACK
             begun = None if again else made
-            made = begun or _intent(self.settings, flow, id, key or id, directory, hold=hold)
-            submitter = Submitter(own, made, self.settings, note, again=again)
+            holds_jobs = hold and self.own.begins
+            made = begun or _intent(self.settings, flow, id, key or id, directory, hold=holds_jobs)
+            submitter = Submitter(self.own, made, self.settings, note, again=again)
             if there := submitter.find_submitted():
                 note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
             _make_outputs(made.outputs, made.claims)
@@ -72,7 +80,7 @@ class SlurmClient:
 
     def status(self, workflow: str | None) -> dict[str, Any]:
         """See DaemonClient."""
-        found = read_workflows(own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn))
+        found = read_workflows(self.own, records.known(state_dir(), warn))
         chosen = [_find(found, workflow)] if workflow is not None else found
         replies = [workflow_reply(watched) for watched in chosen]
         if workflow is None:
@@ -85,30 +93,28 @@ class SlurmClient:
                     f"the submission of {record.id} was interrupted ({there}): the same command with "
                     f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"
                 )
-        return {"cluster": "slurm", "time": time.time(), "blocked": "", "workflows": replies}
+        return {"cluster": self.own.manager.lower(), "time": time.time(), "blocked": "", "workflows": replies}
 
     def explain(self, job: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own = own_jobs(self.settings.timeout_seconds)
+        own = self.own
         found = read_workflows(own, records.known(state_dir(), warn))
         try:
             watched, name = _job(found, job)
-        except InvalidJobError:  # no job of a workflow; perhaps a job that the user gave to sbatch
+        except InvalidJobError:  # no job of a workflow; perhaps a job that the user submitted in another way
             if (single := own.named(job)) is None:
                 raise
-            watched, name = Watched("slurm", jobs={job: single}), job
-        now, allocation, queued = time.time(), None, watched.jobs.get(name)
+            watched, name = Watched(own.manager.lower(), jobs={job: single}), job
+        now, queued = time.time(), watched.jobs.get(name)
         with suppress(AdapterError):
             now = own.time()
-            if queued is not None and queued.state is not JobState.PENDING:
-                allocation = own.allocation(queued.id)
-        return log_reply(watched, name, now, allocation)
+        return log_reply(watched, name, own.manager, own.story(queued, now) if queued else Story())
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own, known = own_jobs(self.settings.timeout_seconds), records.known(state_dir(), warn)
+        own, known = self.own, records.known(state_dir(), warn)
         begun = {record.id: record for record in known if record.stage == BEGUN}
-        if target in begun:  # also if Slurm cannot be asked: what it has not carried out yet does no work
+        if target in begun:  # also if it cannot be asked: what it has not carried out yet does no work
             begun[target].reached(TAKEN_BACK)
         found = read_workflows(own, known)
         watched = _find(found, target.partition("/")[0])
@@ -128,7 +134,7 @@ class SlurmClient:
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
         """See DaemonClient."""
         try:
-            own, record = own_jobs(self.settings.timeout_seconds), records.folder(state_dir()) / f"{workflow}.jsonl"
+            own, record = self.own, records.folder(state_dir()) / f"{workflow}.jsonl"
             reply = workflow_reply(_find(read_workflows(own, [records.read(record)]), workflow))
         except AdapterError as error:
             raise UnreachableError(str(error)) from None
@@ -198,7 +204,7 @@ def _find(found: list[Watched], workflow: str) -> Watched:
 
 
 def _job(found: list[Watched], target: str) -> tuple[Watched, str]:
-    """Return the job WORKFLOW/JOB, or JOB of the latest workflow that has one, or the job with this Slurm id."""
+    """Return the job WORKFLOW/JOB, or JOB of the latest workflow that has one, or the job with this id."""
     workflow, slash, name = target.partition("/")
     if not slash:
         for watched in reversed(found):

@@ -1,4 +1,4 @@
-"""The settings of a user's commands (schema pilotfish/client/v1): the service's socket, or Slurm itself.
+"""The settings of a user's commands (schema pilotfish/client/v1): the service's socket, or Slurm or OAR itself.
 
 Rule: a wrong key is a ConfigError that names its file. A file says whose daemon is trusted and how jobs are submitted,
 so it must be trusted itself. `systemd/client.yaml` explains the keys.
@@ -10,14 +10,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
+from ...adapters import registry
 from ...simulate.errors import ConfigError
 from ...trust import check_file
 
 
-def read(files: Iterable[Path]) -> Settings:
-    """Read settings; a later file overrides an earlier one. Raises ConfigError."""
+def read(files: Iterable[Path], adapter: str | None = None) -> Settings:
+    """Read settings; a later file overrides an earlier one. Raises ConfigError.
+
+    Args:
+        files: The files.
+        adapter: How jobs are submitted, whatever the files say; None: as they say.
+    """
     from pydantic import ValidationError
 
     from ...formats.files import check_schema, config_error, read_document
@@ -36,15 +42,15 @@ def read(files: Iterable[Path]) -> Settings:
         if document.get("cluster"):
             document["cluster"] = str(path.absolute().parent / Path(document["cluster"]).expanduser())
         found |= document
-    return Settings.model_validate(found)
-
-
-#: Options of sbatch that pilotfish sets: long ones, and the letters of short ones.
-_OURS = frozenset({
-    "array", "begin", "chdir", "clusters", "comment", "dependency", "error", "export", "export-file", "hold",
-    "job-name", "kill-on-invalid-dep", "output", "parsable", "test-only", "wait", "wrap",
-})  # fmt: skip
-_LETTERS = frozenset("abcdDeHJMoW")
+        if "submit_options" in document:
+            asked = path
+    settings = Settings.model_validate(found | ({"adapter": adapter} if adapter else {}))
+    if settings.adapter != "daemon" and settings.submit_options:
+        own = registry.user_jobs(settings.adapter, settings.timeout_seconds)
+        if bad := [word for word in settings.submit_options if not own.takes(word)]:
+            allowed = f"options of {settings.adapter} as --name=value, except those that pilotfish sets"
+            raise ConfigError(str(asked), "submit_options", f"found {bad[0]!r}", allowed)
+    return settings
 
 
 class Settings(BaseModel):
@@ -52,7 +58,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    adapter: Literal["daemon", "slurm"] = "daemon"
+    adapter: Literal["daemon", "slurm", "oar"] = "daemon"
     service_user: str = "pilotfish"
     cluster: str | None = None
     grace_seconds: int = Field(default=60, ge=1, le=86_400)
@@ -62,15 +68,3 @@ class Settings(BaseModel):
     output_dir: str | None = None
     timeout_seconds: float = Field(default=15.0, ge=1, le=600)
     patience_seconds: float = Field(default=60.0, ge=0, le=3_600)
-
-    @field_validator("submit_options")
-    @classmethod
-    def _not_ours(cls, value: list[str]) -> list[str]:
-        for word in value:
-            name = word.removeprefix("--").partition("=")[0]
-            taken = name in _OURS if word.startswith("--") else word[:1] == "-" and word[1:2] in _LETTERS
-            if taken or not word.startswith("-"):
-                raise ValueError(
-                    f"options of sbatch as --name=value, except those that pilotfish sets ({word!r} is one)"
-                )
-        return value

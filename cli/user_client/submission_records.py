@@ -2,7 +2,7 @@
 
 Rule: the intent is on disk before the first job is submitted; what is learned later is appended line by line, so that a
 killed process loses nothing that it had written. What is in a record is submitted: only trusted ones are read. The
-comments of the jobs in Slurm take precedence over the record.
+keys of the jobs in the queue take precedence over the record.
 Format: JSON lines (schema pilotfish/submission/v1): the intent, then {job, id}, {stage}, {ended, ...}.
 """
 
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from ...adapters.slurm.start_claim import NO_JOB, claim
-from ...adapters.slurm.submission import plain_name
+from ...adapters.keys import plain_name
+from ...adapters.start_claim import NO_JOB, claim
 from ...daemon.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from ...simulate.model.job import Workflow
@@ -42,7 +42,7 @@ class Record:
         hold: job -> seconds from its submission to its begin time; empty = without holds.
         forecast: job -> start and run time (seconds, from the submission), slowdown, nodes and class, if it was
             planned.
-        ids: job -> id in Slurm, of jobs known to be submitted.
+        ids: job -> its id, of jobs known to be submitted.
         stage: BEGUN, WHOLE or TAKEN_BACK.
         ended: job -> how it ended.
         path: file of the record.
@@ -61,7 +61,7 @@ class Record:
     path: Path = Path()
 
     def key_of(self, job: str) -> str:
-        """Return the key of a job, in its comment."""
+        """Return the key of a job."""
         return f"{self.id}/{job}"
 
     def create(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ class Record:
         return claim(self.claims / plain_name(job), number)
 
     def reached(self, stage: str) -> None:
-        """Record the stage of the submission. After TAKEN_BACK nothing that Slurm starts late does any work."""
+        """Record the stage of the submission. After TAKEN_BACK nothing that starts late does any work."""
         if stage == TAKEN_BACK:
             for job in self.workflow.jobs:
                 self.claim(job.id, NO_JOB)
@@ -113,7 +113,7 @@ class Record:
         self._add({"ended": job, **how})
 
     def _add(self, line: dict[str, Any]) -> None:
-        """Append a line; if it cannot be written, the same is later read from Slurm again."""
+        """Append a line; if it cannot be written, the same is later read from the queue again."""
         with suppress(OSError), _opened(self.path, os.O_WRONLY | os.O_APPEND) as file:
             file.write(json.dumps(line) + "\n")
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.cli.slurm_client.client import _make_outputs
-from pilotfish.cli.slurm_client.settings import Settings
-from pilotfish.cli.slurm_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
-from pilotfish.cli.slurm_client.submit import LOCK_S, NotKnownError, Submitter
+from pilotfish.cli.user_client.client import _make_outputs
+from pilotfish.cli.user_client.settings import Settings
+from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.user_client.submit import LOCK_S, NotKnownError, Submitter
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from tests.support.login_slurm import LATE_S, FakeSlurm, Killed

@@ -1,6 +1,6 @@
-"""The state of a user's workflows: the records of submissions combined with what Slurm shows now.
+"""The state of a user's workflows: the records of submissions combined with what the resource manager shows now.
 
-Rule: it shows only the user's own jobs, and works without records: the comment of a job names its workflow. The end of
+Rule: it shows only the user's own jobs, and works without records: the key of a job names its workflow. The end of
 a job that has left the queue is known from an earlier reply, from accounting, or because a successor has started;
 otherwise it is reported as unknown. The replies have the shapes of the daemon's (see `daemon.rpc`).
 """
@@ -11,11 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...adapters.slurm import dependency
-from ...adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
-from ...adapters.slurm.records import SlurmJob
-from ...adapters.slurm.transport.scontrol import Allocation
-from ...adapters.slurm.user_client import OwnJobs, by_key
+from ...adapters.user_jobs import Story, UserJob, UserJobs, by_key
 from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.queue import ending
 from ...formats.hostlist import with_cores
@@ -24,8 +20,6 @@ from ...simulate.model.snapshot import JobState
 from .submission_records import BEGUN, TAKEN_BACK, Record
 from .submit import output_files
 
-#: Seconds before its time from which the end of a hold counts as early: clocks of login nodes differ.
-EARLY_S = 10.0
 LOST = "it has left the queue; how it ended is unknown"
 _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
 
@@ -36,7 +30,7 @@ class Watched:
 
     id: str
     record: Record | None = None
-    jobs: dict[str, SlurmJob] = field(default_factory=dict)
+    jobs: dict[str, UserJob] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -57,11 +51,10 @@ class Watched:
         if self.record:
             return list(self.record.workflow.jobs[self.record.workflow.index[name]].after)
         by_id = {job.id: other for other, job in self.jobs.items()}
-        waits = dependency.followed(self.jobs[name].dependency) or () if name in self.jobs else ()
-        return [by_id.get(number, str(number)) for number in waits]
+        return [by_id.get(number, str(number)) for number in (self.jobs[name].after if name in self.jobs else ())]
 
 
-def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
+def read_workflows(own: UserJobs, records: Iterable[Record]) -> list[Watched]:
     """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
     found = {record.id: Watched(record.id, record) for record in records}
     recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}
@@ -86,7 +79,7 @@ def read_workflows(own: OwnJobs, records: Iterable[Record]) -> list[Watched]:
 
 
 def _record_ended(watched: Watched) -> None:
-    """Record how jobs ended, before Slurm forgets them."""
+    """Record how jobs ended, before they are forgotten."""
     record = watched.record
     for name, job in watched.jobs.items() if record else ():
         if record and job.state.ended and name not in record.ended and name in record.workflow.index:
@@ -140,22 +133,15 @@ def job_reply(watched: Watched, name: str) -> dict[str, Any]:
     return reply | {"stdout": str(files[0]) if files else None, "stderr": str(files[1]) if files else None}
 
 
-def _queued(job: SlurmJob) -> dict[str, Any]:
-    begun = job.state is not JobState.PENDING and bool(job.placed)
-    ended, state = job.state.ended, job.state
-    why = "" if job.reason in ("None", "NonZeroExitCode", "TimeLimit") or state is JobState.RUNNING else job.reason
-    if state is JobState.TIMEOUT and job.time_limit:
-        why = f"reached its walltime of {job.time_limit:g} s"
-    elif state is JobState.CANCELLED:
-        why = "a predecessor did not complete" if why == "DependencyNeverSatisfied" else why
+def _queued(job: UserJob) -> dict[str, Any]:
     return {
-        "state": str(state),
-        "nodes": list(job.placed),
-        "start_time": job.start if begun else None,
-        "finish_time": job.end if ended else None,
-        "exit_code": job.exit_code if ended and state is not JobState.CANCELLED else None,
-        "signal": job.signal if ended else None,
-        "reason": why,
+        "state": str(job.state),
+        "nodes": list(job.nodes),
+        "start_time": job.start,
+        "finish_time": job.end,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "reason": job.reason,
     }
 
 
@@ -179,18 +165,18 @@ def _has_begun(watched: Watched, name: str) -> bool:
     """Return whether a job has started, which implies that its predecessors have completed."""
     job = watched.jobs.get(name)
     if job:
-        return job.state is not JobState.PENDING and bool(job.placed)
+        return job.follows
     return bool(watched.record and watched.record.ended.get(name, {}).get("start_time") is not None)
 
 
-def log_reply(watched: Watched, name: str, now: float, allocation: Allocation | None = None) -> dict[str, Any]:
+def log_reply(watched: Watched, name: str, manager: str, story: Story) -> dict[str, Any]:
     """Return the log of a job of a workflow, for `explain`.
 
     Args:
         watched: the workflow.
         name: of the job.
-        now: the controller's time, epoch seconds.
-        allocation: what it has, if it has begun and that is known.
+        manager: name of the resource manager.
+        story: what that knows of the job.
     """
     job, shown = watched.jobs.get(name), job_reply(watched, name)
     began = (job.submit if job else None) or watched.submit_time
@@ -198,63 +184,35 @@ def log_reply(watched: Watched, name: str, now: float, allocation: Allocation | 
         "job": shown,
         "submit_time": began,
         "after": watched.after(name),
-        "waits": _waits(job, now) if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
+        "waits": story.waits if job else shown["reason"] if shown["state"] == JobState.PENDING else "",
         "story": [
             {"time": time, "cycle": None, "kind": kind, "text": text, "data": None}
-            for time, kind, text in _log(watched, name, job, shown, began, now, allocation)
+            for time, kind, text in _log(watched, name, shown, began, manager, story)
         ],
     }
 
 
 def _log(
-    watched: Watched,
-    name: str,
-    job: SlurmJob | None,
-    shown: dict[str, Any],
-    began: float,
-    now: float,
-    allocation: Allocation | None,
+    watched: Watched, name: str, shown: dict[str, Any], began: float, manager: str, story: Story
 ) -> list[tuple[float, str, str]]:
     entries: list[tuple[float, str, str]] = []
-    record = watched.record
+    job, record = watched.jobs.get(name), watched.record
     number = job.id if job else record.ids.get(name) if record else None
-    hold = hold_seconds(job.comment) if job else record.hold.get(name) if record else None
+    hold = job.hold_s if job else record.hold.get(name) if record else None
     if number is not None:
         held = f", held for pilotfish for {hold} s at most" if hold else ""
-        entries.append((began, "submitted", f"as job {number} of Slurm{held}"))
+        entries.append((began, "submitted", f"as job {number} of {manager}{held}"))
     forecast = record.forecast.get(name) if record else None
     if forecast:
         nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
         entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
-    if job and job.wanted and job.begin is not None and job.begin <= now:  # a pin ends the hold
-        why = f"on {', '.join(job.wanted)}, chosen by pilotfish unless you named them"
-        entries.append((job.begin, "placed", why))
-    elif job and hold and job.begin is not None and job.begin <= min(now, began + hold - EARLY_S):
-        entries.append((job.begin, "released", "its hold ended early: pilotfish left it to Slurm, unless you did"))
+    entries += story.before
     if shown["start_time"] is not None:
-        cores = [allocation.cores.get(node, ()) for node in shown["nodes"]] if allocation else []
-        where = with_cores(shown["nodes"], cores if all(cores) else ())
+        where = with_cores(shown["nodes"], story.cores if all(story.cores) else ())
         entries.append((shown["start_time"], "started", f"on {where}"))
-        if allocation and allocation.resized:
-            why = "you, an administrator, or a fault of pilotfish if it chose the nodes: then tell the administrators"
-            entries.append((shown["start_time"], "resized", f"its nodes were changed after it had begun, by {why}"))
+        entries += story.after
     if shown["finish_time"] is not None:
         how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
         entries.append((shown["finish_time"], "ended", how))
     return entries
-
-
-def _waits(job: SlurmJob, now: float) -> str:
-    """Return why a job waits, by Slurm and by pilotfish."""
-    if job.state is not JobState.PENDING:
-        return ""
-    what, why = ownership_of(job, Selection(), now)
-    if what is Ownership.HELD and job.begin is not None:
-        left = max(0.0, job.begin - now)
-        return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
-    if what is Ownership.FREE:
-        return f"Slurm says {job.reason}; pilotfish may still choose its nodes, unless it has left the job to Slurm"
-    if what is Ownership.NEIGHBOUR and not why:
-        why = "it is left to Slurm, unless the site hands it over by partition, QOS, account or feature"
-    return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"

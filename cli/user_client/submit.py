@@ -1,9 +1,10 @@
-"""Submit a whole workflow to Slurm as its user, job by job, all jobs or none.
+"""Submit a whole workflow to a resource manager as its user, job by job, all jobs or none.
 
-Rule: no job can start before all are submitted: jobs without dependencies get a later begin time (a lock), and are
-unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up by its key; a refusal
-takes back the jobs submitted before. The jobs of a killed submission are found again by the same submission. What Slurm
-carries out later all the same finds its key claimed by another job, and does nothing (see `start_claim`).
+Rule: no job can start before all are submitted, where jobs have begin times: those without dependencies get a later one
+(a lock), and are unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up by
+its key; a refusal takes back the jobs submitted before. The jobs of a killed submission are found again by the same
+submission. What is carried out later all the same finds its key claimed by another job, and does nothing (see
+`start_claim`).
 
 Holds: a job may start by itself a grace time after its earliest possible start, so that without pilotfish a workflow
 is late by about one grace time, not by one for each step. No hold exceeds `max_defer_seconds` after the earliest start
@@ -13,20 +14,18 @@ that the isolated run times of its predecessors allow (without predecessors: aft
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from hashlib import sha256
 from pathlib import Path
 
 from ...adapters.base import AdapterError
-from ...adapters.slurm import submission
-from ...adapters.slurm.records import SlurmJob
-from ...adapters.slurm.start_claim import NO_JOB
-from ...adapters.slurm.user_client import OwnJobs, by_key, too_long
+from ...adapters.keys import plain_name
+from ...adapters.start_claim import NO_JOB
+from ...adapters.user_jobs import Request, UserJob, UserJobs, by_key
 from ...daemon.learning.job_profiles import has_default_profile
 from ...formats.text import count
 from ...simulate.errors import InvalidJobError, PilotfishError
@@ -88,7 +87,6 @@ SETTLE_S = 10.0
 #: Difference between the clocks of this machine and the controller from which begin times are corrected, seconds.
 SKEW_S = 2.0
 TRIES = 3
-_NOISE = re.compile(r"(?:sbatch: |error: |Batch job submission failed: )+")
 
 
 class NotKnownError(EndUnknownError):
@@ -100,7 +98,7 @@ class Submitter:
     """Submits one workflow: `find_submitted`, then `submit`.
 
     Args:
-        own: the user's jobs in Slurm.
+        own: the user's jobs in the resource manager.
         record: the intent; it is kept up to date.
         to: the settings.
         say: prints one line.
@@ -109,7 +107,7 @@ class Submitter:
         clock, wall: seconds, monotonic; epoch seconds of this machine.
     """
 
-    own: OwnJobs
+    own: UserJobs
     record: Record
     to: Settings
     say: Callable[[str], None]
@@ -119,28 +117,28 @@ class Submitter:
     wall: Callable[[], float] = time.time
     _skew_s: float = 0.0
     _unsure: bool = False
-    _there: dict[str, SlurmJob] = field(default_factory=dict)
+    _there: dict[str, UserJob] = field(default_factory=dict)
     _locked: dict[str, float] = field(default_factory=dict)
     _gone: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._jobs = in_order(self.record.workflow)
-        self._lock_s = LOCK_S + math.ceil(LOCK_EACH_S * len(self._jobs))
+        self._lock_s = LOCK_S + math.ceil(LOCK_EACH_S * len(self._jobs)) if self.own.begins else 0
 
     def find_submitted(self) -> int:
         """Find the jobs that are submitted already; return their number. Changes nothing.
 
         Raises:
-            AdapterError: Slurm cannot be asked.
+            AdapterError: the resource manager cannot be asked.
             InvalidJobError: the workflow cannot be submitted, or another one was under this key.
         """
         name = self.record.workflow.name
         for job in self._jobs:
             if job.command is None:
                 raise InvalidJobError(f"{name}: job {job.id!r} has no command: it can only be planned")
-            if too_long(self._comment(job)):
-                raise InvalidJobError(f"{name}: the name of job {job.id[:40]!r}... is too long for Slurm's comment")
-        self._skew_s = self._skew()
+            if self.own.is_too_long(self._request(job)):
+                raise InvalidJobError(f"{name}: the name of job {job.id[:40]!r}... is too long for {self.own.manager}")
+        self._skew_s = self._skew() if self.own.begins else 0.0
         found = self._in_queue()
         wanted = {self.record.key_of(job.id): job.id for job in self._jobs}
         if foreign := sorted(found.keys() - wanted.keys()):
@@ -156,7 +154,7 @@ class Submitter:
 
         Raises:
             PilotfishError: a job was refused; what had been submitted was cancelled.
-            NotKnownError: Slurm could not be asked; some jobs may be there.
+            NotKnownError: it could not be asked; some jobs may be there.
         """
         try:
             for job in self._jobs:
@@ -171,7 +169,7 @@ class Submitter:
             raise self._undone(error) from None
         self.record.reached(WHOLE)
 
-    def _in_queue(self) -> dict[str, SlurmJob]:
+    def _in_queue(self) -> dict[str, UserJob]:
         """Return the jobs of this workflow in the queue by key, without cancelled ones if it was taken back."""
         keyed = by_key(self.own.jobs(), set(self.record.ids.values()))
         found = {key: job for key, job in keyed.items() if key.startswith(f"{self.record.id}/")}
@@ -179,7 +177,7 @@ class Submitter:
             return found
         return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
 
-    def _record_submitted(self, job: Job, there: SlurmJob) -> None:
+    def _record_submitted(self, job: Job, there: UserJob) -> None:
         """Record a submitted job; if it is still locked, unlock it with the others."""
         self.record.submitted(job.id, self._claimed(job, there.id))
         if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
@@ -189,14 +187,14 @@ class Submitter:
 
     def _submit(self, job: Job) -> int:
         """Submit one job; after a lost answer, look it up in the queue before the next try."""
-        argv = self._argv(job)
+        request = self._request(job, self._before(job))
         for attempt in range(1, TRIES + 1):
-            self._locked |= {} if job.after else {job.id: self.clock()}
+            self._locked |= {} if job.after or not self._lock_s else {job.id: self.clock()}
             try:
-                return self.own.submit(argv)
+                return self.own.submit(request)
             except AdapterError as error:
                 if not error.transient and error.kind != "parse":
-                    raise _refused(job, _NOISE.sub("", str(error))) from None
+                    raise _refused(job, str(error)) from None
                 self._unsure = True
                 self.say(f"{error}; whether {job.id} is there is looked up")
                 if found := self._look_for(self.record.key_of(job.id)):
@@ -218,8 +216,8 @@ class Submitter:
             self.say(f"{job.id} was submitted before, as job {winner}; job {number} is cancelled")
         return winner
 
-    def _look_for(self, key: str) -> SlurmJob | None:
-        """Return the job once Slurm answers; None if it does not appear within SETTLE_S."""
+    def _look_for(self, key: str) -> UserJob | None:
+        """Return the job once there is an answer; None if it does not appear within SETTLE_S."""
         asked, answered = self.clock(), math.inf
         while True:
             try:
@@ -237,15 +235,22 @@ class Submitter:
                 return found
             self.sleep(1.0)
 
-    def _argv(self, job: Job) -> list[str]:
-        begin = self.record.hold.get(job.id, 0) + (0 if job.after else self._lock_s)
+    def _before(self, job: Job) -> list[int]:
+        """Return the ids of the jobs that a job must wait for."""
+        return [self.record.ids[name] for name in job.after if not self._completed(name)]
+
+    def _request(self, job: Job, after: Sequence[int] = ()) -> Request:
+        record, hold = self.record, self.record.hold.get(job.id, 0)
+        begin = hold + (0 if job.after else self._lock_s)
         begin = max(1, round(begin - self._skew_s)) if begin else 0
-        before = [self.record.ids[name] for name in job.after if not self._completed(name)]
-        files = *output_files(self.record, job.id), self.record.claims / submission.plain_name(job.id)
-        return submission.users_command(job, self._comment(job), begin, before, files, self.to.submit_options)
+        links = [record.claims / plain_name(name) for name in (job.id, *job.after)]
+        return Request(
+            job, record.key_of(job.id), hold, begin, after, output_files(record, job.id), links[0], links[1:],
+            self.to.submit_options,
+        )  # fmt: skip
 
     def _completed(self, name: str) -> bool:
-        """Return whether a submitted job has completed; Slurm itself takes a forgotten job as completed."""
+        """Return whether a submitted job has completed; Slurm takes a forgotten job as completed."""
         found = self._there.get(name)
         ended = self.record.ended.get(name, {}).get("state")
         state = found.state if found else JobState(ended) if ended else None
@@ -255,14 +260,10 @@ class Submitter:
             raise AdapterError(f"{name}, for which others wait, has ended ({state})", kind="refused")
         return state is JobState.COMPLETED
 
-    def _comment(self, job: Job) -> str:
-        named = "" if job.profile.name == "default" else job.profile.name
-        return submission.comment_for(self.record.key_of(job.id), hold=self.record.hold.get(job.id, 0), profile=named)
-
     def _drop_doubles(self) -> None:
         """Cancel duplicates of jobs that were submitted again after a lost answer."""
         known, prefix = set(self.record.ids.values()), f"{self.record.id}/"
-        mine = [job for job in self.own.jobs() if (submission.key_in(job.comment) or "").startswith(prefix)]
+        mine = [job for job in self.own.jobs() if job.key.startswith(prefix)]
         self.own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
 
     def _unlock(self) -> None:
@@ -289,7 +290,9 @@ class Submitter:
             left = [job.id for job in self.own.jobs() if job.id in ids and not job.state.ended]
         except AdapterError as problem:
             listed = " ".join(map(str, record.ids.values()))
-            return NotKnownError(f"{said}; what is there could not be cancelled: {problem} (scancel {listed})")
+            return NotKnownError(
+                f"{said}; what is there could not be cancelled: {problem} ({self.own.cancel_command} {listed})"
+            )
         if ids:
             said += f"; taken back: {count(len(ids) - len(left), 'job')}"
             said += f"; begun already: {', '.join(map(str, left))}" if left else "; none had begun"
@@ -311,7 +314,7 @@ class Submitter:
 
 def output_files(record: Record, job: str) -> tuple[Path, Path]:
     """Return the files of a job's stdout and stderr."""
-    name = submission.plain_name(job)
+    name = plain_name(job)
     return record.outputs / f"{name}.out", record.outputs / f"{name}.err"
 
 

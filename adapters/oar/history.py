@@ -1,0 +1,67 @@
+"""What is recorded of OAR's jobs beyond their states: how long OAR takes to launch and to release them, and odd ends.
+
+Rule: each job counts once. The delays are those of OAR's own state logs: `launch`, from OAR's decision to the start of
+the process; `release`, from the end of the process until its cores are free.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict, deque
+
+from .job_views import has_known_end
+from .world import World
+
+#: The usual launch is the median of the NEWEST; before FEWEST have been seen it is assumed, seconds.
+NEWEST, FEWEST, ASSUMED_S = 50, 3, 2.0
+
+
+class History:
+    """The delays and the odd ends of the jobs that were seen."""
+
+    def __init__(self) -> None:
+        self._launches = deque[float](maxlen=NEWEST)
+        self._counted: dict[str, set[int]] = {"launch": set(), "release": set(), "unknown": set()}
+        self._seconds = defaultdict[str, float](float)
+        self._number: Counter[str] = Counter()
+
+    @property
+    def launch_s(self) -> float:
+        """How long a launch usually takes, seconds."""
+        return statistics.median(self._launches) if len(self._launches) >= FEWEST else ASSUMED_S
+
+    @property
+    def unknown_ends(self) -> int:
+        """How many jobs ended in a way that OAR does not say."""
+        return self._number["unknown"]
+
+    @property
+    def delays(self) -> dict[str, tuple[int, float]]:
+        """The number of jobs and the sum of their delays, seconds, by kind."""
+        return {kind: (self._number[kind], self._seconds[kind]) for kind in ("launch", "release")}
+
+    def note(self, world: World) -> list[int]:
+        """Count what is new in a world; return the jobs that newly ended in a way that OAR does not say. O(jobs)."""
+        odd = []
+        for job in world.jobs:
+            if job.began is None and job.ended is None:
+                continue
+            if job.began is not None and job.decided and self._is_new("launch", job.id):
+                self._seconds["launch"] += (took := max(0.0, job.began - job.decided))
+                self._launches.append(took)
+            if job.freed is not None and job.began is not None and job.ended and self._is_new("release", job.id):
+                self._seconds["release"] += max(0.0, job.freed - job.ended)
+            if job.state == "Error" and not has_known_end(job) and self._is_new("unknown", job.id):
+                odd.append(job.id)
+        if any(len(known) > 2 * len(world.jobs) + 1000 for known in self._counted.values()):
+            shown = {job.id for job in world.jobs}
+            for known in self._counted.values():
+                known &= shown
+        return odd
+
+    def _is_new(self, kind: str, job: int) -> bool:
+        if job in self._counted[kind]:
+            return False
+        self._counted[kind].add(job)
+        self._number[kind] += 1
+        return True

@@ -1,0 +1,160 @@
+"""What users of OAR may do with their own jobs: list, submit, cancel, each by OAR's commands.
+
+Rule: it runs as the user and asks for that user's jobs alone. A job that OAR submits again is one job under its first
+id, which its own shell knows as OAR_ARRAY_ID. `oarsub -a` waits for any end of a job, so each job leaves a link when it
+has completed, and one that misses a link of those before it ends at once with SKIPPED.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ...simulate.model.snapshot import JobState
+from ..base import AdapterError
+from ..start_claim import guard
+from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
+from . import job_views, submission
+from .commands import Commands
+from .oarstat import Oarstat
+from .requests import Machine
+from .world import ENDED, OarJob, World
+
+#: Exit code of a job that did nothing, because a job before it did not complete, or because it was cancelled.
+SKIPPED = 121
+#: Seconds for which jobs that have ended are listed.
+SHOWN_S = 3600.0
+#: Options of oarsub that pilotfish sets: long ones, and the letters of short ones.
+_OURS = frozenset({
+    "anterior", "array", "array-param-file", "connect", "directory", "help", "hold", "interactive", "name",
+    "reservation", "resource", "resubmit", "scanscript", "stderr", "stdout", "version",
+})  # fmt: skip
+_LETTERS = frozenset("aCdEhIlnOrSV")
+
+
+class OarJobs(UserJobs):
+    """OAR as one user sees it.
+
+    Args:
+        commands: Runs OAR's commands as the user.
+        user: Name of the user.
+    """
+
+    manager, cancel_command, begins = "OAR", "oardel", False
+
+    def __init__(self, commands: Commands, user: str) -> None:
+        self._commands, self._reader, self._user = commands, Oarstat(commands), user
+        self._seen: dict[int, OarJob] = {}
+
+    def jobs(self) -> list[UserJob]:
+        """Return the user's jobs that have not ended, or ended within SHOWN_S."""
+        return self._shown(self._reader.of_user(self._user, self.time() - SHOWN_S))
+
+    def named(self, job: str) -> UserJob | None:
+        """Return the user's job with this id."""
+        known = job.isascii() and job.isdecimal() and len(job) <= 18
+        return next(iter(self._shown(self._reader.find([int(job)]))), None) if known else None
+
+    def ended(self, ids: Collection[int]) -> list[UserJob]:
+        """Return how those of `ids` ended. Raises nothing."""
+        try:
+            found = self._shown(self._reader.find(ids))
+        except AdapterError:
+            return []
+        return [job for job in found if job.state.ended]
+
+    def story(self, job: UserJob, now: float) -> Story:
+        """Return why a job waits: the message that OAR shows of it."""
+        found = self._seen[job.id]
+        again = [(found.submitted, "resubmitted", f"by OAR, as job {found.id}")] if found.id != job.id else []
+        if job.state is not JobState.PENDING:
+            return Story(before=again)
+        waits = "you hold it (oarresume lets it go)" if found.state == "Hold" else f"OAR says: {found.message}"
+        return Story(waits if found.message or found.state == "Hold" else "OAR has not looked at it yet", again)
+
+    def time(self) -> float:
+        """Return this machine's clock: OAR's commands show no other."""
+        return time.time()
+
+    def is_too_long(self, request: Request) -> bool:
+        """Return False: the whole key is in the command."""
+        return False
+
+    def submit(self, request: Request) -> int:
+        """Submit a job; one `oarsub`."""
+        argv = users_command(request)
+        number = submission.job_id(self._commands.oar("submit", argv))
+        if number is None:
+            raise AdapterError("oarsub printed no id", transient=True, kind="parse", argv=argv)
+        return number
+
+    def begin(self, ids: Iterable[int], in_s: int) -> None:
+        """Do nothing: jobs have no begin times here."""
+
+    def cancel(self, ids: Iterable[int], *, waiting: bool = False) -> None:
+        """Cancel jobs, or only those that have not begun; one `oardel`."""
+        if not (asked := list(ids)):
+            return
+        states = {job.id: job.state for job in self._shown(self._reader.find(asked))}
+        chosen = [self._seen[number] for number, state in states.items() if state is JobState.PENDING or not waiting]
+        if alive := [str(job.id) for job in chosen if job.state not in ENDED]:
+            self._commands.oar("cancel", ["oardel", *alive], accepted=(0, 6))  # 6: it is being deleted
+
+    def takes(self, option: str) -> bool:
+        """Return whether pilotfish leaves this option of oarsub to its user."""
+        return takes_option(option, _OURS, _LETTERS)
+
+    def _shown(self, world: World) -> list[UserJob]:
+        """Return the user's jobs, each as the last that OAR has made of it."""
+        machine = Machine(world.resources)
+        last = {job.first: job for job in world.jobs if job.user == self._user}  # a later one has a higher id
+        self._seen |= last
+        return [user_job(job, machine, self._user) for job in last.values()]
+
+
+def own_jobs(timeout_s: float) -> OarJobs:
+    """Return the jobs of the current user, by the commands of OAR on this machine."""
+    return OarJobs(Commands(timeout_s), pwd.getpwuid(os.getuid()).pw_name)
+
+
+def user_job(job: OarJob, machine: Machine, user: str) -> UserJob:
+    """Return a job as its user sees it."""
+    key = job_views.key_of(job, user)
+    seen = job_views.progress_of(key, job, machine)
+    why = seen.reason
+    if seen.state is JobState.TIMEOUT and job.forms:
+        why = f"reached its walltime of {job.forms[0].walltime} s"
+    shown = UserJob(
+        id=job.first, state=seen.state, key="" if key.startswith(job_views.PREFIX) else key, submit=seen.submit_time,
+        start=seen.start_time, end=seen.finish_time, nodes=seen.nodes, exit_code=seen.exit_code, signal=seen.signal,
+        reason=why, after=job.after, follows=seen.state is JobState.COMPLETED,
+    )  # fmt: skip
+    if shown.key and shown.exit_code == SKIPPED:
+        why = "a predecessor did not complete, or it was cancelled before OAR had it"
+        return replace(shown, state=JobState.CANCELLED, start=None, nodes=(), exit_code=None, reason=why)
+    return shown
+
+
+def users_command(request: Request) -> list[str]:
+    """Return the argv by which a user submits a job of a workflow, on any nodes."""
+    done = _done(request.link)
+    before = [f"[ -L {shlex.quote(str(_done(link)))} ]" for link in request.before]
+    why = "pilotfish: a job before this one did not complete, so it does nothing"
+    skip = [f"{{ {' && '.join(before)}; }} || {{ echo {shlex.quote(why)} >&2; exit {SKIPPED}; }}"] if before else []
+    left = f"ln -sf done {shlex.quote(str(done))} || echo {shlex.quote(f'pilotfish: {done} cannot be made')} >&2"
+    first = [guard(request.link, "$OAR_ARRAY_ID", "OAR", f"exit {SKIPPED}"), *skip]
+    line = submission.script(request.key, request.job, first, f"code=$?; [ $code -ne 0 ] || {left}; exit $code")
+    words = [word for number in request.after for word in ("-a", str(number))]
+    return submission.oarsub(
+        request.key, request.job, request.job.nodes, [*words, *request.options], request.files, line
+    )
+
+
+def _done(link: Path) -> Path:
+    """Return the link that a job leaves when it has completed, next to its claim."""
+    return link.with_name(f".{link.name}")

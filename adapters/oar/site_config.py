@@ -1,0 +1,44 @@
+"""OAR's own configuration, /etc/oar/oar.conf: how its database is reached.
+
+Rule: it is only read, never by a shell, and only by who may: OAR keeps it for root and its own account. Its passwords
+are shown nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+CONFIG = Path("/etc/oar/oar.conf")
+_LINE = re.compile(r"""^\s*([A-Z][A-Z0-9_]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s#]*))""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteConfig:
+    """The read-only account of OAR's database: how it connects, in libpq's words, and its password."""
+
+    kind: str  #: of the database: Pg or mysql
+    connection: str
+    password: str
+
+
+def site_config(path: Path = CONFIG) -> SiteConfig:
+    """Return what OAR's configuration says of its database. Raises OSError."""
+    text = path.read_text(errors="replace")
+    said = {name: double or single or plain for name, double, single, plain in _LINE.findall(text)}
+    words = {
+        "host": said.get("DB_HOSTNAME") or "localhost",
+        "port": said.get("DB_PORT") or "5432",
+        "dbname": said.get("DB_BASE_NAME") or "oar",
+        "user": said.get("DB_BASE_LOGIN_RO") or "oar_ro",
+    }
+    connection = " ".join(f"{name}={_quoted(value)}" for name, value in words.items())
+    return SiteConfig(said.get("DB_TYPE") or "Pg", connection, said.get("DB_BASE_PASSWD_RO", ""))
+
+
+def _quoted(value: str) -> str:
+    """Return a value in libpq's words."""
+    if re.fullmatch(r"[\w./:-]+", value):
+        return value
+    return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"

@@ -1,0 +1,56 @@
+"""Which job may run under a key: the first that claims it, for ever.
+
+A resource manager may carry out a submission minutes after its command gave up, when the same work was long submitted
+again, and has no word by which the second would be refused. So a job asks before it works: a symbolic link, in a
+directory that the login node and the compute nodes share, names the one job that may run. Making it is atomic, over NFS
+too.
+
+Rule: the client claims for the job that it has seen; a job that finds no claim makes its own; a job that finds one of
+another does nothing, and one that finds that its work was cancelled ends as cancelled, so that nothing follows it. A
+requeued job has its own id again. Where no link can be made or read the job runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+#: Claims a key for no job: its work was cancelled.
+NO_JOB = 0
+
+
+def claim(file: Path, job: int) -> int:
+    """Claim a key for a job; return the job that has it, which is another if that came first.
+
+    Args:
+        file: the link, one for each key.
+        job: its id, or NO_JOB.
+    """
+    with suppress(OSError):
+        os.symlink(str(job), file)
+    try:
+        return int(os.readlink(file))
+    except (OSError, ValueError):
+        return job
+
+
+def guard(file: Path, own: str, manager: str, cancelled: str) -> str:
+    """Return the shell command that ends a job unless it has the claim, with one line on stderr.
+
+    Args:
+        file: The link.
+        own: The job's id, in words of the shell.
+        manager: Name of the resource manager.
+        cancelled: Commands that end a job whose work was cancelled.
+    """
+    link = shlex.quote(str(file))
+    return (
+        f'ln -s "{own}" {link} 2>/dev/null || '
+        f'case "$(readlink {link})" in ""|"{own}") ;; {NO_JOB}) '
+        f'echo "pilotfish: job {own} was cancelled before {manager} had it, and does nothing" >&2; '
+        f"{cancelled} ;; *) "
+        f'echo "pilotfish: job {own} was submitted twice and does nothing; see job $(readlink {link})" >&2; '
+        "exit 0 ;; esac"
+    )

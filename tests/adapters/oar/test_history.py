@@ -1,0 +1,94 @@
+"""Delays and odd ends of OAR's jobs, each counted once; disabled queues; what OAR's own configuration says."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pilotfish.adapters.oar.adapter import OarAdapter
+from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.history import ASSUMED_S, History
+from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.site_config import site_config
+from pilotfish.adapters.oar.world import Database, World
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from tests.support.oar_records import answer, job, world
+
+RAN = {"state": "Terminated", "exit": 0, "decided": 1000, "began": 1003, "stop": 1010, "ended": 1014}
+
+
+def test_each_delay_is_counted_once_and_the_usual_launch_is_the_median() -> None:
+    history = History()
+    for _ in range(2):
+        history.note(world(job(1, **RAN), job(2, **RAN | {"began": 1001}), job(3)))
+    assert history.delays == {"launch": (2, 4.0), "release": (2, 8.0)} and history.launch_s == ASSUMED_S
+    history.note(world(job(4, **RAN | {"began": 1009, "ended": None, "state": "Running"})))
+    assert history.delays["launch"] == (3, 13.0) and history.launch_s == 3.0
+
+
+@pytest.mark.parametrize(
+    ("said", "unknown"),
+    [
+        ({"message": "Job will never run (expire=2027-01-01 00:00:00), setting it to error"}, 0),
+        ({"events": [["EXIT_VALUE_OAREXEC", "x"]]}, 0),
+        ({"events": [["FRAG_JOB_REQUEST", "x"]]}, 0),
+        ({"events": [["SOMETHING_NEW", "x"]]}, 1),
+        ({}, 1),
+    ],
+)
+def test_an_end_that_oar_does_not_explain_is_counted_once(said: dict[str, object], unknown: int) -> None:
+    history, found = History(), world(job(5, state="Error", **said))
+    assert [history.note(found), history.note(found)] == [[5] * unknown, []]
+    assert history.unknown_ends == unknown
+
+
+def test_what_is_remembered_of_jobs_is_bounded() -> None:
+    history = History()
+    for first in range(0, 6000, 500):
+        history.note(world(*(job(number, **RAN) for number in range(first, first + 500))))
+    assert max(map(len, history._counted.values())) <= 2 * 500 + 1000 + 500
+    assert history.delays["launch"][0] == 6000
+
+
+def test_a_disabled_queue_of_ours_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    shut = replace(world(), queues={"pilot": ("notActive", "x"), "default": ("notActive", "x")})
+    assert Selection(frozenset({"pilot"})).closed(shut) == ("pilot",)
+    assert Selection(projects=frozenset({"p"})).closed(shut) == ()
+    theirs = replace(world(job(queue="default", project="p")), queues=shut.queues)
+    assert Selection(projects=frozenset({"p"})).closed(theirs) == ("default",)
+    nodes = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
+    reader = Closing(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
+    adapter = OarAdapter(
+        nodes, reader, Commands(5.0), Selection(frozenset({"pilot"})), None, server=("127.0.0.1", 9), user="u"
+    )
+    with caplog.at_level(logging.ERROR, "pilotfish.adapters"):
+        for reader.shut in (True, True, False):
+            adapter.snapshot()
+            assert adapter.load().closed == (("pilot",) if reader.shut else ())
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "queue pilot is disabled in OAR: none of its jobs starts (oarnotify -e pilot enables it)"
+
+
+class Closing(Database):
+    """OAR with its queue `pilot` disabled or not."""
+
+    shut = True
+
+    def world(self) -> World:
+        return replace(super().world(), queues={"pilot": ("notActive" if self.shut else "Active", "x")})
+
+
+def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:
+    path = tmp_path / "oar.conf"
+    path.write_text(
+        '# DB_HOSTNAME="no"\nDB_TYPE="Pg"\nDB_HOSTNAME="db.example"\n DB_PORT = 5433 # here\n'
+        "DB_BASE_NAME='o a\\'r'\nDB_BASE_PASSWD_RO=\"p $(id) w\"\n"
+    )
+    found = site_config(path)
+    assert found.connection == r"host=db.example port=5433 dbname='o a\\' user=oar_ro"
+    assert (found.kind, found.password) == ("Pg", "p $(id) w")
+    path.write_text("")
+    assert site_config(path).connection == "host=localhost port=5432 dbname=oar user=oar_ro"

@@ -1,0 +1,81 @@
+"""A user's job over OAR: its line of the shell runs once, only after what must have completed, and says so if not."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.own_jobs import SKIPPED, OarJobs, user_job, users_command
+from pilotfish.adapters.oar.requests import Machine
+from pilotfish.adapters.start_claim import NO_JOB, claim
+from pilotfish.adapters.user_jobs import Request
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.oar_records import job, world
+
+
+def request(folder: Path, name: str, line: str, *before: str) -> Request:
+    made = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line), environment=(("A", "1 2"),), walltime=90.0)
+    links = [folder / each for each in (name, *before)]
+    after = tuple(range(7, 7 + len(before)))
+    return Request(made, f"w/{name}", 0, 0, after, (folder / "out", folder / "err"), links[0], links[1:], ["-q", "x"])
+
+
+def run(asked: Request, number: int = 7) -> subprocess.CompletedProcess[str]:
+    """Run the line as OAR does, the job's first id being `number`."""
+    line, env = users_command(asked)[-1], {"OAR_ARRAY_ID": str(number), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(["/bin/bash", "-c", line], env=env, capture_output=True, text=True)
+
+
+def test_the_oarsub_of_a_users_job(tmp_path: Path) -> None:
+    argv = users_command(request(tmp_path, "b", "true", "a", "c"))
+    limit = "/nodes=1/core=1,walltime=0:01:30"
+    files = [f"--stdout={tmp_path}/out", f"--stderr={tmp_path}/err"]
+    assert argv[:-1] == ["oarsub", "--name=w/b", "-l", limit, *files, "-a", "7", "-a", "8", "-q", "x"]
+    assert argv[-1].startswith(": pilotfish:key=w/b; ")
+
+
+def test_a_job_runs_only_after_those_that_must_have_completed(tmp_path: Path) -> None:
+    folder = tmp_path / "it's 100 %"
+    folder.mkdir()
+    last = request(folder, "c", "echo $A", "a", "b")
+    assert run(request(folder, "a", "exit 0")).returncode == 0
+    skipped = run(last)
+    assert (skipped.returncode, skipped.stdout) == (SKIPPED, "") and "it does nothing" in skipped.stderr
+    assert run(request(folder, "b", "exit 3"), 8).returncode == 3
+    assert run(last).returncode == SKIPPED
+    assert run(request(folder, "b", "kill -9 $PPID"), 8).returncode != 0 and run(last).returncode == SKIPPED
+    assert run(request(folder, "b", "true"), 8).returncode == 0  # submitted again by OAR, under its first id
+    assert (run(last).stdout, run(last).returncode) == ("1 2\n", 0)
+
+
+def test_of_two_submissions_one_works_and_what_was_cancelled_does_not(tmp_path: Path) -> None:
+    asked = request(tmp_path, "a", "echo worked")
+    assert [run(asked, number).stdout for number in (7, 8, 7)] == ["worked\n", "", "worked\n"]
+    other = request(tmp_path, "b", "echo worked")
+    claim(other.link, NO_JOB)
+    done = run(other)
+    assert (done.returncode, done.stdout) == (SKIPPED, "") and "cancelled before OAR had it" in done.stderr
+
+
+def test_what_was_skipped_is_shown_as_cancelled() -> None:
+    said = {"name": "w/a", "user": "u", "command": ": pilotfish:key=w/a; exit", "state": "Terminated", "on": [1]}
+    found = world(job(exit=SKIPPED << 8, began=1795471950, stop=1795471960, **said))
+    shown = user_job(found.jobs[0], Machine(found.resources), "u")
+    assert (shown.state, shown.start, shown.nodes, shown.key) == (JobState.CANCELLED, None, (), "w/a")
+    assert "did not complete" in shown.reason and not shown.follows
+    plain = replace(found.jobs[0], status=0)
+    assert user_job(plain, Machine(found.resources), "u").follows
+    foreign = user_job(found.jobs[0], Machine(found.resources), "other")
+    assert (foreign.state, foreign.exit_code, foreign.key) == (JobState.FAILED, SKIPPED, "")
+
+
+@pytest.mark.parametrize("word", ["--queue=x", "-qx", "--property=mem > 3", "--type=besteffort"])
+def test_options_of_the_user_and_not_ours(word: str) -> None:
+    own = OarJobs(Commands(5.0), "u")
+    assert own.takes(word)
+    assert not any(map(own.takes, ("--name=x", "-n", "-lx", "--hold", "x", "-a7", "--anterior=7")))

@@ -1,0 +1,109 @@
+"""Long campaigns next to a real OAR, run by hand: `pytest -s tests/real/oar/campaign_oar.py`; each prints its figures.
+
+`make test` runs short versions of them. Here Almighty waits as long as OAR's does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import time
+from contextlib import closing
+from pathlib import Path
+
+import oar_cluster
+import pytest
+from oar_campaigns import SMALL, death, killed_work, mixed_work
+from oar_cluster import USERS, OarCluster
+from oar_daemon import OarDaemon, work
+from oar_site import QUEUE, Shim
+from oar_world import OarWorld
+from real_world import eventually
+
+pytestmark = pytest.mark.xdist_group("oar")
+oar_cluster.WAITS = {}
+
+
+def summary(values: list[float]) -> str:
+    """The least, the median and the most of some seconds."""
+    return (
+        f"{min(values):.1f} / {statistics.median(values):.1f} / {max(values):.1f} s (min / median / max), {len(values)}"
+    )
+
+
+def test_sixty_mixed_jobs(oar: OarCluster, users_shim: Shim) -> None:
+    print(mixed_work(oar, users_shim, "sixty", 60, 60.0))
+
+
+def test_twenty_kills(oar: OarCluster, users_shim: Shim) -> None:
+    print("waits to first line:", summary(killed_work(oar, users_shim, "twenty", 20, drain=True)))
+
+
+def test_deaths(oar: OarCluster, users_shim: Shim) -> None:
+    took = []
+    for number in range(int(os.environ.get("DEATHS", "20"))):
+        took.append(death(oar, users_shim, f"death-{number}"))
+        print(f"from death to the last start: {took[-1]:.1f} s", flush=True)
+    print("from death to the last start:", summary(took))
+    assert max(took) < 30 + 60 + 15
+
+
+def _closed(daemon: OarDaemon) -> object:
+    return (daemon.ask("status") or {}).get("closed_queues")
+
+
+def test_status_names_a_disabled_queue(oar: OarCluster, users_shim: Shim) -> None:
+    with closing(OarDaemon("disabled", oar, users_shim)) as daemon:
+        daemon.start()
+        for switch, closed in (("-d", [QUEUE]), ("-e", [])):
+            oar.run("oarnotify", switch, QUEUE)
+            eventually(lambda closed=closed: _closed(daemon) == closed, "status")
+
+
+def test_a_snapshot_of_many_waiting_jobs(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
+    world = OarWorld(tmp_path, oar, shim)
+    world.hold_s = 86400
+    world.restart()
+    world.adapter.keep_holding(world.adapter.snapshot().time + 110)
+    for many in (1000, 4000):
+        oar.submit("true", "-q", QUEUE, "-l", "/core=1,walltime=0:01:00", "--array", str(many))
+        for _ in range(4):
+            began, cpu = time.monotonic(), time.process_time()
+            jobs = len(world.adapter.snapshot().jobs)
+            print(f"{jobs} jobs: {time.monotonic() - began:.2f} s, of these {time.process_time() - cpu:.2f} CPU s here")
+            world.adapter.keep_holding(world.adapter.snapshot().time + 110)
+    oar.sql("update jobs set state = 'Error' where state = 'Waiting'")  # oardel takes 20 minutes for so many
+
+
+def _restart(oar: OarCluster) -> None:
+    """Let Almighty read its configuration, which it does at its start only."""
+    oar.configure()
+    oar.signal("almighty", signal.SIGKILL)
+    oar.start_server()
+
+
+@pytest.mark.parametrize("apart_s", [1, 5])
+def test_latency_against_stock_oar(oar: OarCluster, users_shim: Shim, apart_s: int) -> None:
+    """From the return of `oarsub` to the first line, on an idle OAR, in turns."""
+    settings = oar_cluster.SETTINGS
+    oar_cluster.SETTINGS = settings.replace('2_CALLS="1"', f'2_CALLS="{apart_s}"')
+    _restart(oar)
+    took: dict[str, list[float]] = {"default": [], QUEUE: []}
+    try:
+        with closing(OarDaemon(f"latency-{apart_s}", oar, users_shim)) as daemon:
+            daemon.start()
+            eventually(users_shim.file.exists, "the first heartbeat")
+            for number in range(12):
+                queue = (QUEUE, "default")[number % 2]
+                jobs = work(oar, f"latency-{apart_s}-{number}")
+                job = jobs.add(0, *SMALL, user=USERS[0], queue=queue)
+                returned = time.time()
+                jobs.wait()
+                took[queue].append(jobs.runs()[job][0] - returned)
+                time.sleep(3.0)
+    finally:
+        oar_cluster.SETTINGS = settings
+        _restart(oar)
+    for queue, seconds in took.items():
+        print(f"minimum pass {apart_s} s, {'stock' if queue == 'default' else 'pilotfish'}:", summary(seconds))

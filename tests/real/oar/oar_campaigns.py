@@ -1,0 +1,130 @@
+"""Work that is given to a daemon next to a real OAR, in any size: short in the tests, long in `campaign_oar`."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+from oar_cluster import USERS, OarCluster
+from oar_daemon import OarDaemon, work
+from oar_site import Shim
+from real_world import eventually
+
+SMALL = ("-l", "/core=1,walltime=0:02:00")
+WIDE = ("-l", "/nodes=2/core=1,walltime=0:02:00")
+#: Most seconds from the time of a reservation to the first line of its job: OAR's own launch.
+LAUNCH_S = 15.0
+
+
+@dataclass
+class Mixed:
+    """What became of mixed work."""
+
+    placed: int
+    moved: int  #: jobs that did not run where they were placed last
+    killed: int  #: besteffort jobs that OAR killed
+    late_s: float  #: by how much the reservation began late
+    seconds: float
+
+
+def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float) -> Mixed:
+    """Give a daemon jobs of two users: arrays, dependencies, wide and besteffort ones, others' and a reservation.
+
+    Asserts that each ran once; a besteffort job may have been killed, once it ran.
+
+    Args:
+        oar: OAR.
+        shim: The shim of the daemon's user.
+        name: Name of the work.
+        size: Number of its jobs.
+        ahead_s: When the reservation begins, seconds from now.
+    """
+    draw, jobs, killable, ours = random.Random(size), work(oar, name), list[int](), list[int]()
+    began = time.time()
+    with closing(OarDaemon(name, oar, shim)) as daemon:
+        daemon.start()
+        eventually(shim.file.exists, "the first heartbeat")
+        at = time.time() + ahead_s
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+        reserved = jobs.add(1, "-l", "/nodes=2/core=2,walltime=0:00:20", "-r", when, user=USERS[1], queue="default")
+        while len(jobs.jobs) < size:
+            user, seconds = USERS[len(jobs.jobs) % 2], draw.choice((0.5, 1, 3))
+            kind = draw.choice(("plain", "plain", "wide", "array", "after", "besteffort", "other"))
+            if kind == "besteffort":
+                killable.append(
+                    jobs.add(seconds, *SMALL, "-t", "besteffort", "-q", "besteffort", user=user, queue="besteffort")
+                )
+            elif kind == "other":
+                jobs.add(seconds, *SMALL, user=user, queue="default")
+            elif kind == "array" and size - len(jobs.jobs) >= 3:
+                first = jobs.add(seconds, *SMALL, "--array", "3", user=user)
+                jobs.jobs += [first + 1, first + 2]
+                ours += [first, first + 1, first + 2]
+            else:
+                after = ("-a", str(ours[-1])) if kind == "after" and ours else ()
+                ours.append(jobs.add(seconds, *(WIDE if kind == "wide" else SMALL), *after, user=user))
+        jobs.wait(900.0)
+        states, runs = oar.jobs(), jobs.runs()
+        killed = [job for job in killable if states[job][0] == "Error"]
+        assert {job: len(runs[job]) for job in jobs.jobs if job not in killed} == dict.fromkeys(
+            set(jobs.jobs) - set(killed), 1
+        )
+        assert all(len(runs[job]) <= 1 for job in killed)
+        placed = {job: eventually(lambda job=job: daemon.placed(job), f"the choice for {job}") for job in ours}
+        moved = [job for job in ours if states[job] != ("Terminated", tuple(sorted(placed[job])))]
+        (reserved_at,) = runs[reserved]
+        assert daemon.stop(signal.SIGTERM) == 0
+        assert "Traceback" not in daemon.log.read_text()
+    assert not moved, {job: (states[job], placed[job]) for job in moved}
+    assert reserved_at - at < LAUNCH_S, f"the reservation began {reserved_at - at:.1f} s late"
+    return Mixed(len(ours), len(moved), len(killed), reserved_at - at, time.time() - began)
+
+
+def killed_work(oar: OarCluster, shim: Shim, name: str, kills: int, *, drain: bool) -> list[float]:
+    """Kill a daemon at random moments of its work; return how long each job waited for its first line, seconds.
+
+    Asserts that each job ran once.
+
+    Args:
+        oar: OAR.
+        shim: The shim of the daemon's user.
+        name: Name of the work.
+        kills: How often it is killed; each time four jobs are submitted.
+        drain: Each third time a node is taken away right after, until the next kill.
+    """
+    draw, jobs = random.Random(17), work(oar, name)
+    with closing(OarDaemon(name, oar, shim)) as daemon:
+        daemon.start()
+        for number in range(kills):
+            for each in range(4):
+                jobs.add(1, *SMALL, user=USERS[each % 2])
+            time.sleep(draw.uniform(0.0, 2.0))
+            daemon.stop(signal.SIGKILL)
+            oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'", check=False)
+            if drain and number % 3 == 2:
+                oar.run("oarnodesetting", "-h", draw.choice(oar.nodes), "-s", "Absent")
+            daemon.start()
+        oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'", check=False)
+        jobs.wait(900.0)
+        jobs.each_ran_once()
+    submitted = dict(line.split("|") for line in oar.sql("select job_id, submission_time from jobs").splitlines())
+    return [began[0] - float(submitted[str(job)]) for job, began in jobs.runs().items()]
+
+
+def death(oar: OarCluster, shim: Shim, name: str) -> float:
+    """Kill a daemon for good that keeps jobs; return the seconds from that to the first line of the last job."""
+    jobs = work(oar, name)
+    with closing(OarDaemon(name, oar, shim)) as daemon:
+        daemon.start()
+        eventually(shim.file.exists, "the first heartbeat")
+        oar.submit("sleep 8", "-l", "/nodes=4,walltime=0:01:00", user=USERS[1])
+        for each in range(3):
+            jobs.add(1, *SMALL, user=USERS[each % 2])
+        daemon.stop(signal.SIGKILL)
+        killed = time.time()
+        jobs.wait(240.0)
+    jobs.each_ran_once()
+    return max(began[0] for began in jobs.runs().values()) - killed
