@@ -306,8 +306,9 @@ class _Steps:
 
     def call_policy(self) -> list[int]:
         """Return the rows of the jobs that start, in order; the table of tasks has their cores."""
-        self.news, world = False, self.world
-        if world.count[tables.WAITING] == 0:
+        world, changed = self.world, self.news or self.world.count[tables.PICKS] == tables.DRAWN
+        self.news = False
+        if world.count[tables.WAITING] == 0 or not changed:  # what did not fit does not
             return []
         saved = {name: getattr(world, name).copy() for name in self.changing}
         counts, first = world.count[[*self.counts]], int(world.count[tables.TASKS])
