@@ -16,7 +16,6 @@ from ...formats.text import count
 from ...simulate.model.job import Profile, Provenance, ThreadGroup
 from ..estimate import estimate, on_one_machine, undisturbed
 from ..measurement import Measurement
-from .growth import grown
 from .predictors import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -70,6 +69,8 @@ def grown_profile(
         walltime: the user's limit, s; None = none.
         memory: the user's limit, bytes; 0 = none.
     """
+    from .growth import grown  # numpy takes a while to import, and most commands predict nothing
+
     used = undisturbed(on_one_machine([run for _, run in runs]))
     if not used:
         return None
