@@ -140,7 +140,7 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
 
 
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
-    from ..daemon.learning.job_profiles import classes_of
+    from ..daemon.learning.job_profiles import classes_of, has_default_profile
     from .charts import terminal_backend
     from .charts.plan_gantt import plan_gantt
     from .output import tables
@@ -148,12 +148,13 @@ def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Re
 
     screen, chart = Screen(), plan_gantt(made, flow, site, "")
     screen.title(tables.header(made, flow, site))
-    screen.put(tables.plan_table(made, screen, everything=everything))
+    guessed = {job.id for job in flow.jobs if has_default_profile(job)}
+    screen.put(tables.plan_table(made, screen, everything=everything, guessed=guessed))
     if not everything and (hidden := tables.left_out(len(made.jobs))):
         screen.put(hidden)
     screen.put(*tables.sharing_note(made, flow, site))
     bars = terminal_backend.draw(chart, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour, headed=False)
-    screen.put("", *bars, "", *tables.summary(made, site), *(tables.replicates(drawn) if drawn else ()))
+    screen.put("", *bars, "", *tables.summary(made, site, guessed), *(tables.replicates(drawn) if drawn else ()))
     screen.put(*class_lines(classes_of(made, flow.jobs, site), screen.cells))
 
 

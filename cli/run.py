@@ -190,13 +190,14 @@ def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, s
 
 
 def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
-    from ..daemon.learning.job_profiles import classes_of
+    from ..daemon.learning.job_profiles import classes_of, has_default_profile
     from .output.tables import header, left_out, outcome_summary, outcome_table
     from .output.text import Screen, class_lines
 
     screen = Screen()
     screen.title(header(outcome.plan, flow, site))
-    screen.put(outcome_table(outcome, screen, everything=everything))
+    guessed = {job.id for job in flow.jobs if has_default_profile(job)}
+    screen.put(outcome_table(outcome, screen, everything=everything, guessed=guessed))
     if not everything and (hidden := left_out(len(outcome.jobs))):
         screen.put(hidden)
     screen.put("", *outcome_summary(outcome), *class_lines(classes_of(outcome.plan, flow.jobs, site), screen.cells))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError, did_you_mean
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow
+from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow, default_profile
 from .document_errors import Collector, bad, found, from_source
 from .files import check_schema, decode, is_xml, parse_document, read_bytes
 from .job_rules import VARIABLE
@@ -155,7 +155,7 @@ class _Jobs:
             raise bad("neither profile nor command", "a job with a profile, a command, or both")
         if "profile" not in parts:
             self.unknown.append(identity)
-        return Job(identity, **{"profile": DEFAULT_PROFILE, **parts})
+        return Job(identity, **{"profile": default_profile(parts.get("walltime")), **parts})
 
     def profile(self, value: Any) -> Profile:
         if not isinstance(value, str):

@@ -6,7 +6,7 @@ Rule: every cell is escaped and fitted by `grid`; a number has its unit; what is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.table import Table
@@ -45,8 +45,17 @@ def subtitle(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
     return f"policy {plan.policy} · {size}{unused} · makespan {seconds(plan.makespan)}, {bound(plan)}"
 
 
-def plan_table(plan: Plan, screen: Screen, *, everything: bool = False) -> Table:
-    """Return the jobs by start time: nodes, times, slowdown by contention, and the next best nodes with their cost."""
+def plan_table(
+    plan: Plan, screen: Screen, *, everything: bool = False, guessed: Collection[str] = frozenset()
+) -> Table:  # fmt: skip
+    """Return the jobs by start time: nodes, times, slowdown by contention, and the next best nodes with their cost.
+
+    Args:
+        plan: the plan.
+        screen: on which it is shown.
+        everything: show every job.
+        guessed: ids of the jobs whose run time is a guess, which their ends are marked as.
+    """
     places = decimals(plan.makespan)
     jobs = sorted(plan.jobs, key=lambda job: (job.start_time, job.finish_time))
     has_interval, large = any(job.within for job in jobs), plan.makespan >= 10_000
@@ -62,9 +71,15 @@ def plan_table(plan: Plan, screen: Screen, *, everything: bool = False) -> Table
     def row(job: PlannedJob) -> tuple[str, ...]:
         within = known_to((job.within.earliest, job.within.latest), job.finish_time) if job.within else ""
         times = [f"{at:,.{places}f}" for at in (job.start_time, job.finish_time)] + [within] * has_interval
+        times[1] += guess_mark(job.id, guessed)
         return (job.id, fold(job.nodes), *times, f"{job.contention_slowdown:.2f}", _next_best(job.why, places))
 
     return grid(columns, with_gap(jobs, row, everything), screen)
+
+
+def guess_mark(job: str, guessed: Collection[str]) -> str:
+    """Return what stands behind the forecast of a job, so that numbers stay below each other: ? for a guess."""
+    return "?" if job in guessed else " " if guessed else ""
 
 
 def known_to(within: tuple[float, float], forecast: float) -> str:
@@ -152,13 +167,18 @@ def bound(plan: Plan) -> str:
     return f"within {percent(gap)} of the proven lower bound of {least}"
 
 
-def summary(plan: Plan, cluster: Cluster) -> list[str]:
-    """Return the lines under the chart: makespan and its interval, energy, time to decide."""
+def summary(plan: Plan, cluster: Cluster, guessed: Collection[str] = ()) -> list[str]:
+    """Return the lines under the chart: makespan and its interval, energy, time to decide; `guessed`: as above."""
     effort = f", {count(plan.evaluations, 'simulation')}" if plan.evaluations else ""
     cut = ", cut short by the time limit" if plan.truncated else ""
     first = f"makespan  {seconds(plan.makespan)}, {bound(plan)}"
     if len(first) > 80:  # without hours and minutes
         first = f"makespan  {seconds(plan.makespan, decimals(plan.makespan))}, {bound(plan)}"
+    if guessed:
+        jobs = f"{len(guessed):,} of {count(len(plan.jobs), 'job')}"
+        half = 2 * len(guessed) >= len(plan.jobs)
+        says = f"?, a guess: nothing is known of {jobs}" if half else f", with guesses for {jobs}"
+        first = f"makespan  {seconds(plan.makespan)}{says}"
     known = []
     if plan.makespan_within is not None:
         low, high = (seconds(bound, decimals(bound)) for bound in plan.makespan_within)
@@ -223,7 +243,9 @@ def comparison_notes(plans: Sequence[Plan], score: Sequence[float], cluster: Clu
 _MISSED, _BUSY, _LEAST_S = 0.1, 0.1, 3.0
 
 
-def outcome_table(outcome: RunOutcome, screen: Screen, *, everything: bool = False) -> Table:
+def outcome_table(
+    outcome: RunOutcome, screen: Screen, *, everything: bool = False, guessed: Collection[str] = frozenset()
+) -> Table:  # fmt: skip
     """Return the jobs by start time: forecast and actual run time and end, and the result."""
     places = decimals(max(outcome.makespan, outcome.plan.makespan))
     jobs = sorted(outcome.jobs, key=lambda job: (job.start_time is None, job.start_time))
@@ -235,6 +257,7 @@ def outcome_table(outcome: RunOutcome, screen: Screen, *, everything: bool = Fal
             "-" if value is None else f"{value:,.{places}f}"
             for value in (job.run_time, job.forecast_run_time, job.finish_time, job.planned.finish_time)
         )
+        run_forecast += guess_mark(job.planned.id, guessed)
         error = "-" if job.error is None else signed(job.error)
         result = "ok" if job.state is JobState.COMPLETED else mark(job.state, job.exit_code, job.signal)
         return (job.planned.id, fold(job.nodes) or "-", run, run_forecast, error, end, end_forecast, result)

@@ -6,7 +6,7 @@ is checked once, with one error for each way to be wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -140,6 +140,14 @@ class Profile:
 DEFAULT_PROFILE = Profile(
     (ThreadGroup(1, 60.0),), name="default", provenance=Provenance("default", note="nothing known: 1 thread, 60 s")
 )
+
+
+def default_profile(walltime: float | None) -> Profile:
+    """Return the profile of an unknown job, which does not last longer than its walltime, seconds; None = no limit."""
+    (group,) = DEFAULT_PROFILE.groups
+    if walltime is None or walltime >= group.demand:
+        return DEFAULT_PROFILE
+    return replace(DEFAULT_PROFILE, groups=(replace(group, service_demand=walltime),))
 
 
 class Wait(StrEnum):

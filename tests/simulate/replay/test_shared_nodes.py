@@ -115,8 +115,22 @@ class Recent:
         self.known.setdefault(int(self.jobs.size[row]), []).append(float(self.jobs.run_time[row]))
 
 
-@given(ROWS, CLUSTERS, st.sampled_from(list(ON_NODES)), st.sampled_from((0.0, 0.37, 1.93)), st.booleans())
-@settings(max_examples=200, deadline=None)
+#: Small jobs that share the bandwidth of few nodes, so that it matters how long the others are expected to go on.
+STREAM = st.tuples(
+    st.sampled_from((0.0, 0.5, 1.0)), st.sampled_from((1.0, 3.0, 8.0, 20.0)), st.just(60.0), st.integers(1, 2),
+    st.integers(2, 9), st.just(0),
+)  # fmt: skip
+NARROW = st.builds(
+    lambda model, nodes: Cluster("c", tuple(Node(f"n{i}", kind(model, ContendingThreads.ALL, 4, 1.0)) for i in nodes)),
+    st.sampled_from((Contention.EQUAL_SHARE, Contention.MAX_MIN)), st.sampled_from((range(2), range(3))),
+)  # fmt: skip
+
+
+@given(
+    *(st.one_of(ROWS, st.lists(STREAM, min_size=6, max_size=12)), st.one_of(CLUSTERS, NARROW)),
+    *(st.sampled_from(list(ON_NODES)), st.sampled_from((0.0, 0.37, 1.93)), st.booleans()),
+)
+@settings(max_examples=300, deadline=None)
 def test_a_mapping_policy_takes_time_and_hears_predictions_as_the_reference_does(
     rows: list[Any], cluster: Cluster, policy: str, takes: float, predicted: bool
 ) -> None:
