@@ -15,6 +15,7 @@ from real_world import eventually
 
 SMALL = ("-l", "/core=1,walltime=0:02:00")
 WIDE = ("-l", "/nodes=2/core=1,walltime=0:02:00")
+KINDS = ("plain", "plain", "wide", "besteffort", "other", "after", "array")
 #: Most seconds from the time of a reservation to the first line of its job: OAR's own launch.
 LAUNCH_S = 15.0
 
@@ -43,7 +44,7 @@ def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float
         ahead_s: When the reservation begins, seconds from now.
     """
     draw, jobs, killable, ours = random.Random(size), work(oar, name), list[int](), list[int]()
-    began = time.time()
+    first, began = list(KINDS), time.time()  # one of each kind, and then by chance
     with closing(OarDaemon(name, oar, shim)) as daemon:
         daemon.start()
         eventually(shim.file.exists, "the first heartbeat")
@@ -52,7 +53,7 @@ def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float
         reserved = jobs.add(1, "-l", "/nodes=2/core=2,walltime=0:00:20", "-r", when, user=USERS[1], queue="default")
         while len(jobs.jobs) < size:
             user, seconds = USERS[len(jobs.jobs) % 2], draw.choice((0.5, 1, 3))
-            kind = draw.choice(("plain", "plain", "wide", "array", "after", "besteffort", "other"))
+            kind = first.pop() if first else draw.choice(KINDS)
             if kind == "besteffort":
                 killable.append(
                     jobs.add(seconds, *SMALL, "-t", "besteffort", "-q", "besteffort", user=user, queue="besteffort")
@@ -60,9 +61,9 @@ def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float
             elif kind == "other":
                 jobs.add(seconds, *SMALL, user=user, queue="default")
             elif kind == "array" and size - len(jobs.jobs) >= 3:
-                first = jobs.add(seconds, *SMALL, "--array", "3", user=user)
-                jobs.jobs += [first + 1, first + 2]
-                ours += [first, first + 1, first + 2]
+                number = jobs.add(seconds, *SMALL, "--array", "3", user=user)
+                jobs.jobs += [number + 1, number + 2]
+                ours += [number, number + 1, number + 2]
             else:
                 after = ("-a", str(ours[-1])) if kind == "after" and ours else ()
                 ours.append(jobs.add(seconds, *(WIDE if kind == "wide" else SMALL), *after, user=user))

@@ -33,8 +33,8 @@ def test_a_server_and_a_database_that_go_away_lose_and_double_nothing(oar: OarCl
     with closing(OarDaemon("faults", oar, users_shim)) as daemon:
         daemon.start()
         eventually(users_shim.file.exists, "the first heartbeat")
-        for number in range(12):
-            jobs.add(2, *SMALL, user=USERS[number % 2])
+        for number in range(8):
+            jobs.add(1, *SMALL, user=USERS[number % 2])
         oar.signal("almighty", signal.SIGKILL)
         time.sleep(2)
         oar.start_server()
