@@ -253,7 +253,7 @@ def test_a_wide_table_shortens_names_but_no_heading_or_number():
     assert texts[2:] == ["1.25", "4711"] and sum(map(len, texts)) + 6 <= 60
 
 
-def test_guesses_are_marked_and_never_optimal() -> None:
+def test_guesses_are_marked_and_never_optimal(shown) -> None:
     plan = make_plan(3)
     one, all_ = {plan.jobs[0].id}, {job.id for job in plan.jobs}
     marked = [line for line in shown(plan_table(plan, screen(), guessed=one)) if "?" in line]
