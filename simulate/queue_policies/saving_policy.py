@@ -106,12 +106,13 @@ class SavingBackfilling:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         limit, running = self._limit, _uses(now)
         self._waits, self._head, self._later = [], None, None
+        left = machines.room.total
         for job in self._queue.sorted(now):
             if limit.forbids(job.size):
                 yield Reject(job)
                 continue
             found = None
-            if self._later is None or self._fills:
+            if self._later is None or (self._fills and job.size <= left):
                 wide = self._later is None and machines.is_wide(job)
                 found = self._place(now, machines, job, wide=wide)
             if found is not None:
@@ -128,6 +129,7 @@ class SavingBackfilling:
             started.append((until, job, places))
             running.append(Use(job.size, now.time, until))
             yield machines.start(job, places)
+            left = machines.room.total
 
     def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
         """Return where a job can start now without delaying the head of the queue, and its latest end."""

@@ -34,7 +34,7 @@ class Room:
     @property
     def total(self) -> int:
         """Return the number of resources; below 0 if fewer are free than are blocked."""
-        return int(self.nodes.cores.clip(0).sum()) - self.blocked
+        return int(np.maximum(self.nodes.cores, 0).sum()) - self.blocked
 
     def where(self, job: Job, also: Room | None = None, rank: Array | None = None) -> Places | None:
         """Return the first nodes on which a job fits; None if it does not.

@@ -257,7 +257,7 @@ def test_guesses_are_marked_and_never_optimal(shown) -> None:
     plan = make_plan(3)
     one, all_ = {plan.jobs[0].id}, {job.id for job in plan.jobs}
     marked = [line for line in shown(plan_table(plan, screen(), guessed=one)) if "?" in line]
-    assert len(marked) == 1 and marked[0].split()[0] == plan.jobs[0].id
+    assert len(marked) == 1 and "123.4?" in marked[0]
     assert summary(plan, cluster(), all_)[0].endswith("s?, a guess: nothing is known of 3 of 3 jobs")
     assert summary(plan, cluster(), one)[0].endswith("s, with guesses for 1 of 3 jobs")
     assert "optimal" not in "".join((*summary(plan, cluster(), one), *summary(plan, cluster(), all_)))

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from pilotfish.simulate.model.machine import MixedPowers, Powers
+from pilotfish.simulate.generate.models import lublin
+from pilotfish.simulate.model.machine import TAURUS_POWERS, MixedPowers, Powers
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict
+from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
@@ -131,6 +132,20 @@ def test_a_decision_takes_effect_when_it_has_been_made(
     done = replay(jobs, machine, policy, powers=powers, decision_time=takes)
     assert (done.taken_time >= jobs.submit_time + takes).all()
     keeps_the_laws(done, powers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "easy+opportunistic:t_idle=300", "easy+energybud:budget=60%+opportunistic", "easy+reducepc:budget=70%",
+        "easy+powercap:cap=70%+opportunistic:t_idle=600", "strict+proportional:period=3600",
+        "easy:order=sjf+inertial:period=3600+opportunistic:t_idle=300+energybud:budget=80%",
+    ],
+)  # fmt: skip
+@pytest.mark.uncounted  # counting lines takes four times as long
+def test_the_python_form_equals_the_compiled_one_with_the_power_of_a_real_node(text: str) -> None:
+    jobs, policy = lublin(150, 256, kind="untyped", load=1.2), parse(text)
+    agree(in_python(jobs, 256, policy, TAURUS_POWERS), replay(jobs, 256, policy), TAURUS_POWERS)
 
 
 def keeps_the_laws(done: Replayed, powers: Powers) -> None:
