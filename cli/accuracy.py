@@ -35,8 +35,9 @@ def accuracy(
 
     By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the absolute errors
     of run times, (actual - forecast) / actual; the bias (above 0: jobs run longer than forecast); the trend, in points
-    from the earlier half of the jobs to the later; and the share of jobs inside their prediction interval, which should
-    be 80 %. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
+    from the earlier half of the jobs to the later; the share of jobs inside their prediction interval, which should be
+    80 %; and the median width of the intervals, longest over shortest run time. Asks the daemon, or reads its journal,
+    for the latest 10,000 jobs.
 
     \b
     Examples:

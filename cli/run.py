@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -85,11 +85,12 @@ def run(
     working_directory()
     site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
     load_simulator()
-    plan = request.plan(flow, _with_load_of_others(site))
+    left, remark = _left_by_others(site)
+    plan = request.plan(flow, left)
     warn(*flow.warnings, *plan.warnings)
     name, runs = _run_id(flow.name), state_directory() / "runs"
     home = (state_dir or runs / name).absolute()
-    outcome, outputs, ended_by, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port)
+    outcome, outputs, ended_by, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port, remark)
     with ignore_closed_stdout():
         if as_json:
             from ..daemon.learning.job_profiles import classes_of, with_classes
@@ -108,8 +109,8 @@ def run(
     return 128 + ended_by if ended_by else outcome.exit_code
 
 
-def _with_load_of_others(site: Cluster) -> Cluster:
-    """Return the nodes with the speed that other processes leave of them; say what that is, if it is less."""
+def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
+    """Return the nodes with the speed that other processes leave of them, and a sentence on it if that is less."""
     from ..profiles.probes.obtainable_time import busy_shares, obtainable
 
     busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
@@ -117,11 +118,13 @@ def _with_load_of_others(site: Cluster) -> Cluster:
     shares = [sum(left.get(cpu, 1.0) for cpu in node.cpus) / max(len(node.cpus), 1) for node in site.nodes]
     mean = sum(shares) / len(shares)
     if mean > LITTLE_LOAD or not busy:
-        return site
+        return site, ()
     taken = percent(sum(busy.values()) / len(busy))
-    note(f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now")
     nodes = zip(site.nodes, shares, strict=True)
-    return replace(site, nodes=tuple(replace(node, type=node.type.at_pace(round(share, 2))) for node, share in nodes))
+    slower = replace(site, nodes=tuple(replace(node, type=node.type.at_pace(round(share, 2))) for node, share in nodes))
+    return slower, (
+        f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now",
+    )
 
 
 def _remove_old(runs: Path) -> None:
@@ -140,9 +143,17 @@ def _run_id(name: str) -> str:
 
 
 def _carry_out(
-    name: str, flow: Workflow, plan: Plan, site: Cluster, home: Path, profiles: Profiles, live: bool, port: int | None
+    name: str,
+    flow: Workflow,
+    plan: Plan,
+    site: Cluster,
+    home: Path,
+    profiles: Profiles,
+    live: bool,
+    port: int | None,
+    remarks: Sequence[str],
 ) -> tuple[RunOutcome, dict[str, tuple[str, str]], int, float]:
-    """Run the plan to its end; serve metrics at `port`, unless None.
+    """Run the plan to its end; serve metrics at `port`, unless None. Print the remarks once the jobs can start.
 
     Return forecast and actual times; job -> files of its stdout and stderr; the signal that ended the run, or 0; the
     share of the CPUs' time that other processes used.
@@ -157,7 +168,7 @@ def _carry_out(
 
     with ExitStack() as stack:
         adapter = stack.enter_context(closing(registry.create(registry.MACHINE, site, state_dir=home)))
-        note(*adapter.notes)
+        note(*adapter.notes, *remarks)
         metrics, health = Metrics(), Health(10.0, time.monotonic)
         if port is not None:
             exporter = stack.enter_context(closing(Exporter(metrics, health, port=port)))

@@ -8,6 +8,7 @@ from ..adapters.base import Adapter
 from .apply import Applier
 from .config import DaemonConfig
 from .guarded_planner import GuardedPlanner, simulate_plan
+from .learning.interval_correction import IntervalCorrection
 from .learning.job_profiles import GivenProfiles
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
@@ -22,6 +23,9 @@ from .report.placement_latency import PlacementLatency
 from .state.journal import Journal, Unsaved
 from .tracker import JobTracker
 from .trigger import Trigger
+
+#: Jobs that ended last, whose errors correct prediction intervals after a restart.
+RECENT_JOBS = 2000
 
 
 def assemble(
@@ -60,7 +64,8 @@ def assemble(
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
     profiles = profiles or GivenProfiles()
-    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as)
+    past = ((one.profile, one.forecast_s, one.actual_s) for one in journal.forecasts(RECENT_JOBS))
+    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, IntervalCorrection(past))
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
     latency = PlacementLatency(metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s)
     aside = tracker.isolation

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from ..adapters.base import Adapter
-from ..simulate.model.plan import Action, Cancel, Plan, Rejection, Release
+from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
-from .learning.job_profiles import GivenProfiles
+from .learning.job_profiles import GivenProfiles, has_default_profile, profile_of
 from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
@@ -205,6 +205,7 @@ class JobTracker:
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)
             if entry and not entry.state.ended:
+                planned = self._corrected(planned, entry)
                 entry.expected = snapshot.time + planned.finish_time
                 entry.outlook = Outlook(planned, snapshot.time) if entry.waiting else None
                 if entry.promised is None:
@@ -218,12 +219,19 @@ class JobTracker:
             if start.key in released:
                 continue
             entry = problem.startable[start.key]
+            planned = self._corrected(planned, entry)
             entry.forecast = forecast = Forecast.of(planned, snapshot.time)
             entry.expected = forecast.finish_time
             self.queue.dirty[entry.key] = entry
             self.log.add_choice(entry, forecast, planned, plan, snapshot)
             actions.append(start)
         return actions
+
+    def _corrected(self, planned: PlannedJob, entry: Entry) -> PlannedJob:
+        """Return a planned job with the prediction interval that held for its profile; a guess has none."""
+        if has_default_profile(entry.job):
+            return planned
+        return self.forecasts.intervals.corrected(planned, profile_of(entry.job))
 
     def actions(self, snapshot: Snapshot, starts: Sequence[Action]) -> list[Action]:
         """Return all actions of this cycle: cancels, releases and the given starts.

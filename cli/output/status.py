@@ -29,7 +29,7 @@ from ...daemon.report.accuracy import (
 )  # fmt: skip
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
-from ...formats.text import count, percent, seconds
+from ...formats.text import count, percent, seconds, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .tables import failure, known_to, magnitude, signed
@@ -113,7 +113,7 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     so_far = " so far" if job["finish_time"] is None else ""
     plan, nodes = job.get("plan"), job["nodes"]
     running = job["finish_time"] is None and job["start_time"] is not None
-    ends = plan["finish_time"] if plan is not None else job["forecast_finish_time"] if running else None
+    ends = plan["finish_time"] if plan is not None else job.get("forecast_finish_time") if running else None
     if plan is not None:
         forecast, nodes = plan["run_time"], nodes or plan["nodes"]
     return (
@@ -227,13 +227,16 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
         if not groups:
             continue
         total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
-        heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE")
+        heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE", "WIDTH")
         screen.table([Column(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
         if left := len(groups) - len(shown):
             screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
         screen.put("")
     if any(job.inside is not None for job in whole):
-        screen.put(f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected")
+        screen.put(
+            f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected",
+            "width     longest over shortest run time of the interval, in the median",
+        )
     if gain := turnaround_gain(jobs):
         _show_gain(screen, gain)
     if assumed := len(jobs) - len(whole):
@@ -259,4 +262,5 @@ def _accuracy_row(group: Accuracy) -> tuple[str, ...]:
         signed(group.bias),
         trend,
         inside,
+        "" if group.width is None else times(group.width),
     )

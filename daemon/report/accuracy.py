@@ -229,6 +229,7 @@ class Accuracy:
         trend: median absolute error of the later half of the jobs less that of the earlier half; None under TREND jobs.
         intervals: number of jobs with a prediction interval.
         inside: share of these whose run time was inside it; None without any.
+        width: median of their widths, longest over shortest run time; None without any.
     """
 
     name: str
@@ -239,6 +240,7 @@ class Accuracy:
     trend: float | None
     intervals: int = 0
     inside: float | None = None
+    width: float | None = None
 
 
 def source_of(job: Job) -> str:
@@ -271,6 +273,7 @@ def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
     if len(sizes) >= TREND:
         trend = statistics.median(sizes[half:]) - statistics.median(sizes[:half])
     known_inside = [job.inside for job in jobs if job.inside is not None]
+    widths = [job.longest_s / max(job.shortest_s, 1e-3) for job in jobs if job.longest_s and job.shortest_s is not None]
     return Accuracy(
         name,
         len(jobs),
@@ -280,6 +283,7 @@ def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
         trend,
         len(known_inside),
         sum(known_inside) / len(known_inside) if known_inside else None,
+        statistics.median(widths) if widths else None,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ...formats.text import percent
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
+from ..learning.interval_correction import IntervalCorrection
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Forecaster, Guard
@@ -31,13 +32,20 @@ class ForecastErrors:
         drift: watches the errors of profiles.
         unsaved: receives the errors for the journal.
         learned_as: returns the name under which a job's profile is learned.
+        intervals: corrects prediction intervals by what came true.
     """
 
     def __init__(
-        self, metrics: Metrics, guard: Guard, drift: ProfileDrift, unsaved: Unsaved, learned_as: Callable[[Job], str]
+        self,
+        metrics: Metrics,
+        guard: Guard,
+        drift: ProfileDrift,
+        unsaved: Unsaved,
+        learned_as: Callable[[Job], str],
+        intervals: IntervalCorrection,
     ) -> None:
         self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
-        self._learned_as = learned_as
+        self._learned_as, self.intervals = learned_as, intervals
 
     def measure(self, entry: Entry, submit_time: float, cluster: Cluster) -> None:
         """Measure the forecasts of a completed job.
@@ -60,6 +68,7 @@ class ForecastErrors:
                 self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
                 if within := entry.forecast.run_within:
                     self._metrics.errors.count_interval(source_of(entry.job), inside=inside(run_time, within))
+                self.intervals.learn(profile_of(entry.job), entry.forecast.run_time, run_time)
         if entry.promised is not None:
             submitted = submit_time if entry.since is None else entry.since
             error = abs(relative_error(entry.promised - submitted, entry.finish_time - submitted))
