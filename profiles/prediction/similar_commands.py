@@ -50,7 +50,8 @@ def amounts(name: str, inputs: Mapping[str, float]) -> dict[str, float]:
     """
     numbers = _NUMBER.findall(name[: len(name) - len(_extent(name))])
     given = {f"number {place}": float(number) for place, number in enumerate(numbers, 1)}
-    return given | {f"input {place}": size for place, size in inputs.items()}
+    sizes = {f"input {place}": size for place, size in inputs.items() if 0.0 <= size < math.inf}
+    return given | sizes
 
 
 def grown_profile(

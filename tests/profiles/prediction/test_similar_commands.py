@@ -1,5 +1,6 @@
 """Profiles of commands that never ran, predicted from runs of the same program."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -135,6 +136,14 @@ def test_a_small_file_does_not_need_what_a_large_one_needed(store):
     assert small.provenance.source == "predicted" and small.isolated_time < 1.0 and low < 0.1
     unknown = store.expected(Job("job", DEFAULT_PROFILE, command=("gzip", "later.txt")))
     assert unknown.provenance.source == "predicted", "nothing is known of a file that is not there yet"
+
+
+@pytest.mark.parametrize("size", [math.nan, math.inf, -1.0])
+def test_a_size_that_is_none_is_not_known(store, size):
+    """What a client says of its files is not trusted."""
+    store.record_jobs([(given(0.0, "gzip", "x.txt"), run(took, inputs={"1": 1e6 * took})) for took in (1.0, 2.0, 4.0)])
+    found = store.expected(given(size, "gzip", "x.txt"))
+    assert found.provenance.source == "predicted" and 0.5 < found.isolated_time < 10.0
 
 
 def test_one_sleep_says_little_of_a_longer_one(store):
