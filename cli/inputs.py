@@ -195,12 +195,20 @@ def with_input_sizes(workflow: Workflow) -> Workflow:
     return replace(workflow, jobs=tuple(jobs))
 
 
-def input_sizes(command: Sequence[str], directory: str | None = None) -> tuple[tuple[str, float], ...]:
-    """Return the bytes of the files that a command names, see `Job.inputs`; None: it runs in the current directory."""
+def input_sizes(
+    command: Sequence[str], directory: str | None = None, since: float = 0.0
+) -> tuple[tuple[str, float], ...]:  # fmt: skip
+    """Return the bytes of the files that a command names, see `Job.inputs`.
+
+    Args:
+        command: argv.
+        directory: in which it runs; None: the current one.
+        since: leave out the files that were last written before, epoch seconds.
+    """
     from ..adapters.local.job_files import file_sizes
     from ..formats.command_words import named_files
 
-    return tuple(file_sizes(named_files(command).items(), directory or "").items())
+    return tuple(file_sizes(named_files(command).items(), directory or "", since).items())
 
 
 def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:

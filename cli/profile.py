@@ -6,12 +6,14 @@ Rule: `profile run` exits with the exit code of the command that it measured. A 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ..adapters.local.job_files import MTIME_S, inputs_of_run
 from ..formats.atomic_write import write_whole
 from ..formats.quantities import parse_rate
 from ..formats.text import count
@@ -78,7 +80,7 @@ def run(
     for _ in range(repeat):
         try:
             output = sys.stderr if as_json else None
-            sizes = dict(input_sizes(command))
+            sizes, began = dict(input_sizes(command)), time.time()
             code, measured = measure(command, cpus=allowed, node_type=node_type, stdout=output, counters=True)
         except CommandError as error:
             note(str(error))
@@ -86,7 +88,7 @@ def run(
         if rate is not None:
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
-        runs.append(replace(measured, inputs=sizes))
+        runs.append(replace(measured, inputs=inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))))
         profile = keep.record(chosen, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")

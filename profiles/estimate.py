@@ -59,11 +59,14 @@ def have_same_inputs(one: Mapping[str, float], other: Mapping[str, float]) -> bo
     A file that only one of them knows may be one that the command writes.
 
     Args:
-        one: bytes by the place of the word; empty: no file is known, which is the same only as another such.
+        one: bytes by the place of the word, below 0 for a file that it wrote; without any that it read: no input is
+            known, which is the same only as another such.
         other: of the other run.
     """
-    both = one.keys() & other.keys()
-    return bool(both or not (one or other)) and all(abs(one[k] - other[k]) <= SAME_SIZE * one[k] for k in both)
+    outputs = {place for each in (one, other) for place, size in each.items() if size < 0.0}
+    read, also = one.keys() - outputs, other.keys() - outputs
+    both = read & also
+    return bool(both or not (read or also)) and all(abs(one[k] - other[k]) <= SAME_SIZE * one[k] for k in both)
 
 
 def usable(runs: Sequence[Measurement]) -> list[Measurement]:

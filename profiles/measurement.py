@@ -87,7 +87,8 @@ class Measurement:
         notes: why counters gave no more.
         strain: stall facts of its control group, or of a node that it had to itself (see `stall_facts`).
         aged: date from which it no longer counts because forecasts began to miss, ISO 8601; "" = it counts.
-        inputs: bytes of the files that its command named, by the place of the word, before it began.
+        inputs: bytes of the files that its command named, by the place of the word, before it began; below 0 for one
+            that it wrote.
     """
 
     groups: tuple[ThreadGroup, ...]

@@ -47,7 +47,7 @@ def _strain(value: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _inputs(value: Any) -> tuple[tuple[str, float], ...]:
-    return tuple((name(place), number()(size)) for place, size in mapping(value).items())
+    return tuple((name(place), number(-1.0)(size)) for place, size in mapping(value).items())
 
 
 #: Key in the file -> its converter; the field of Provenance has the same name, but node_type is cpu_model here.

@@ -217,7 +217,7 @@ class ProfileStore:
 
         It is measured if the same command ran with inputs of the same sizes.
         """
-        name, inputs = signature(job), dict(job.inputs)
+        name, inputs = signature(job), {place: size for place, size in job.inputs if size >= 0.0}
         if name is None:
             return None
         known = self.get(name)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # importing `typing` costs each keeper milliseconds
 SPEC, BEGIN, END = "spec.json", "begin.json", "end.json"
 CANCEL, CONTROL, LOCK, EVENTS, PROBLEM = "cancel", "control", "lock", "events", "keeper.err"
 PACE = "pace"  #: in the state directory, shared by all keepers
+WRITTEN = -1.0  #: in place of the size of an output
+MTIME_S = 0.005  #: by which the time of a write may be too early
 MAX_SIZES = 20  #: files of a job
 MAX_END_BYTES = 4096  #: space reserved for end.json before a job begins
 
@@ -71,20 +73,31 @@ def reserve_end(directory: str) -> None:
         os.posix_fallocate(fd, 0, MAX_END_BYTES)
 
 
-def file_sizes(named: Iterable[tuple[str, str]], directory: str) -> dict[str, float]:
+def file_sizes(named: Iterable[tuple[str, str]], directory: str, since: float = 0.0) -> dict[str, float]:
     """Return the bytes of the first regular files among these, at most `MAX_SIZES`, by their keys.
 
     Args:
         named: key and name of each file.
         directory: for relative names.
+        since: leave out those that were last written before, epoch seconds.
     """
     found: dict[str, float] = {}
     for key, name in named:
         with contextlib.suppress(OSError, ValueError):
             about = os.stat(os.path.join(directory, name))
-            if stat.S_ISREG(about.st_mode) and len(found) < MAX_SIZES:
+            if stat.S_ISREG(about.st_mode) and about.st_mtime >= since and len(found) < MAX_SIZES:
                 found[key] = float(about.st_size)
     return found
+
+
+def inputs_of_run(before: dict[str, float], written: dict[str, float]) -> dict[str, float]:
+    """Return the sizes of the files that a run read; those that it made or changed in size are `WRITTEN`.
+
+    Args:
+        before: sizes before it began.
+        written: sizes after its end, of the files that were written meanwhile.
+    """
+    return before | {key: WRITTEN for key, size in written.items() if before.get(key) != size}
 
 
 def write_record(directory: str, name: str, record: dict[str, Any], *, once: bool = False) -> None:

@@ -25,10 +25,12 @@ from .job_files import (
     CANCEL,
     CONTROL,
     END,
+    MTIME_S,
     PACE,
     PROBLEM,
     SPEC,
     file_sizes,
+    inputs_of_run,
     opened,
     read_record,
     reserve_end,
@@ -107,7 +109,7 @@ class Keeper:
 
     def begin(self) -> None:
         """Fork the job behind a gate, record its start, open the gate. A job that dies before that never ran."""
-        sizes = file_sizes(self.spec.get("files", ()), str(self.spec.get("directory", "")))
+        sizes = self._sizes()
         gate, opener = os.pipe()
         self.launch_pipe, error_pipe = os.pipe()
         os.set_blocking(self.launch_pipe, False)
@@ -301,8 +303,7 @@ class Keeper:
         usage = seen if self.adopted else self.usage | seen
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes
-        with contextlib.suppress(ValueError, TypeError):  # as an earlier keeper wrote it
-            usage |= {str(key): float(size) for key, size in self.begun.get("sizes", ())}
+        usage |= self._input_sizes()
         finish_time = self.start_time + (self.finished or time.monotonic()) - self.started
         for _ in range(TRIES):
             if self._restore_directory() and write_end(
@@ -310,6 +311,17 @@ class Keeper:
             ):
                 return
             time.sleep(0.05)
+
+    def _input_sizes(self) -> dict[str, float]:
+        """Return the sizes of the files that its command names, from before it began."""
+        written = self._sizes(self.start_time - MTIME_S)
+        try:  # as an earlier keeper wrote it
+            return inputs_of_run({str(key): float(size) for key, size in self.begun.get("sizes", ())}, written)
+        except (ValueError, TypeError):
+            return {}
+
+    def _sizes(self, since: float = 0.0) -> dict[str, float]:
+        return file_sizes(self.spec.get("files", ()), str(self.spec.get("directory", "")), since)
 
     def _with_removal(self, result: dict[str, Any]) -> dict[str, Any]:
         if not self.removed:

@@ -12,6 +12,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
+from pilotfish.adapters.local.job_files import WRITTEN
 from pilotfish.formats.command_words import INPUT
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Submit
@@ -278,6 +279,8 @@ def test_output_goes_through_no_link_and_into_no_open_folder(world: LocalWorld, 
 def test_the_sizes_of_its_input_files_are_those_from_before_it_began(world: LocalWorld) -> None:
     """Its keeper looks after it for longer than between two looks at its directory."""
     (world.path / "in.txt").write_bytes(bytes(5000))
-    view = world.finish(sh("j", "sleep 1; rm in.txt; echo > out.txt", directory=str(world.path)))
+    view = world.finish(sh("j", "sleep 1; cp in.txt out.txt; rm in.txt", directory=str(world.path)))
     assert view.state is JobState.COMPLETED, view.reason
-    assert {name: value for name, value in view.usage if name.startswith(INPUT)} == {f"{INPUT}3": 5000.0}
+    assert {name: value for name, value in view.usage if name.startswith(INPUT)} == {
+        f"{INPUT}3": 5000.0, f"{INPUT}4": WRITTEN, f"{INPUT}6": 5000.0,
+    }  # fmt: skip

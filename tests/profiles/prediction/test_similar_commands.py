@@ -146,6 +146,17 @@ def test_a_size_that_is_none_is_not_known(store, size):
     assert found.provenance.source == "predicted" and 0.5 < found.isolated_time < 10.0
 
 
+def test_a_file_that_a_command_writes_is_no_input(store):
+    """It is not there before the first run, and of another size after each."""
+    for number, there in ((1e5, {}), (2e5, {"3": 17.0}), (4e5, {"3": 18.0})):
+        job = Job("job", DEFAULT_PROFILE, command=("./gen.py", f"{number:.0f}", "1", "x.txt"))
+        store.record_jobs([(job, run(number / 1e5, inputs=there | {"3": -1.0}))])
+    again = Job("job", DEFAULT_PROFILE, command=("./gen.py", "200000", "1", "x.txt"), inputs=(("3", 19.0),))
+    assert store.expected(again).provenance.source == "measured"
+    larger = store.expected(replace(again, command=("./gen.py", "6400000", "1", "x.txt")))
+    assert larger.groups[0].demand == pytest.approx(64.0, rel=0.1)
+
+
 def test_one_sleep_says_little_of_a_longer_one(store):
     """`sleep 100` was predicted with 1.001 s +- 0 %."""
     store.record_jobs([(Job("job", DEFAULT_PROFILE, command=("sleep", "1")), run(1.0))])
