@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from ..adapters.base import Adapter
+from ..simulate.errors import ConfigError
 from .apply import Applier
 from .config import DaemonConfig
 from .guarded_planner import GuardedPlanner, simulate_plan
@@ -24,6 +26,7 @@ from .state.journal import Journal, Unsaved
 from .tracker import JobTracker
 from .trigger import Trigger
 
+log = logging.getLogger("pilotfish")
 #: Jobs that ended last, whose errors correct prediction intervals after a restart.
 RECENT_JOBS = 2000
 
@@ -64,8 +67,7 @@ def assemble(
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
     profiles = profiles or GivenProfiles()
-    past = ((one.profile, one.forecast_s, one.actual_s) for one in journal.forecasts(RECENT_JOBS))
-    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, IntervalCorrection(past))
+    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, _interval_correction(journal))
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
     latency = PlacementLatency(metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s)
     aside = tracker.isolation
@@ -74,6 +76,16 @@ def assemble(
     )
     watching = (latency, HoldAdvice(adapter), *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
+
+
+def _interval_correction(journal: Journal) -> IntervalCorrection:
+    """Return the correction by what the journal has; a record of it that cannot be read costs the correction only."""
+    try:
+        past = journal.forecasts(RECENT_JOBS)
+    except ConfigError as error:
+        log.warning("prediction intervals begin without the jobs that ended before: %s", error)
+        past = []
+    return IntervalCorrection((one.profile, one.forecast_s, one.actual_s) for one in past)
 
 
 def options_of(config: DaemonConfig) -> Options:

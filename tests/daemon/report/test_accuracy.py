@@ -204,6 +204,31 @@ def test_an_unreadable_record_is_reported_as_damage_in_one_line(ran, capsys, dat
     assert "the journal is damaged" in err and "unexpected" not in err
 
 
+@pytest.mark.parametrize("data", ["{", '{"model": {}}'])
+def test_an_unreadable_forecast_does_not_stop_a_daemon_that_starts(ran, kit, caplog, data):
+    ran.kill()
+    with closing(sqlite3.connect(ran.path, isolation_level=None)) as database:
+        database.execute("UPDATE story SET data = ? WHERE kind = 'chosen'", (data,))
+    ran.start()
+    assert "prediction intervals begin without the jobs that ended before: " in caplog.text
+    workflow = ran.submit(kit.job("next"))
+    ran.run(15)
+    assert ran.states(workflow) == {"next": "completed"}
+
+
+def test_the_intervals_of_a_daemon_are_those_of_the_errors_before_its_restart(bench, kit):
+    """Ten jobs take twice as long as forecast; the eleventh is said to do so, too."""
+    for i in range(11):
+        if i == 10:
+            bench.restart()
+        bench.manager.takes[f"j{i}"] = 20.0
+        workflow = bench.submit(kit.job(f"j{i}"))
+        bench.run(25)
+    last = next(one for one in bench.journal.forecasts(20) if one.key == f"{workflow}/j10")
+    assert last.shortest_s is not None and last.longest_s == pytest.approx(20.0, rel=0.15)
+    assert last.shortest_s < 10.0 and last.inside
+
+
 def test_a_job_that_ended_before_it_began_has_no_error(bench, kit):
     """The clock is set back by an hour while the job runs."""
     workflow = bench.submit(kit.job("fine"))
