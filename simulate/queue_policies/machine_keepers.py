@@ -7,6 +7,7 @@ kept off is decided at periods only.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -60,7 +61,7 @@ class Shutdown:
         return float(later[later > now.time].min(initial=math.inf))
 
 
-class Keeper:
+class Keeper(ABC):
     """Keeps a number of machines off, and decides at periods how many.
 
     Args:
@@ -84,10 +85,10 @@ class Keeper:
         """Return whether jobs may start because a period begins."""
         return self._options.passes == "period" and self.next_time() <= now
 
-    def arrive(self, now: float) -> None:
+    def arrive(self, now: float) -> None:  # noqa: B027 - a part may take no notice
         """Note that time has passed, before anything happens now."""
 
-    def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:
+    def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:  # noqa: B027
         """Note what the decisions of a call leave behind.
 
         Args:
@@ -97,9 +98,9 @@ class Keeper:
             load: resource-seconds of all waiting jobs.
         """
 
+    @abstractmethod
     def _turn(self, machines: Machines) -> None:
         """Decide how many machines are to be switched on or off."""
-        raise NotImplementedError
 
     def decide(self, now: Snapshot, machines: Machines, spare: Spare) -> Iterator[Switch]:
         """Decide if a period begins, and switch what is due as far as possible."""
