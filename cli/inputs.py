@@ -190,8 +190,13 @@ class Profiles:
 
 
 def with_input_sizes(workflow: Workflow) -> Workflow:
-    """Return the workflow with the sizes of the files that the commands name, as far as they are there."""
-    jobs = (replace(job, inputs=input_sizes(job.command or (), job.directory)) for job in workflow.jobs)
+    """Return the workflow with the sizes of the files that commands without a profile name, if they are there."""
+    jobs = (
+        replace(job, inputs=input_sizes(job.command, job.directory))
+        if job.command and job.profile.provenance.source == "default"
+        else job
+        for job in workflow.jobs
+    )
     return replace(workflow, jobs=tuple(jobs))
 
 

@@ -212,10 +212,14 @@ class ProfileStore:
         name = signature(job)
         return self.get(name) if name else None
 
-    def expected(self, job: Job) -> Profile | None:
+    def expected(self, job: Job, *, predict: bool = True) -> Profile | None:
         """Return the profile of a job's command, or one predicted from runs of its program; else None.
 
-        It is measured if the same command ran with inputs of the same sizes.
+        It is measured if the same command ran with inputs of the same sizes. A prediction takes about a millisecond.
+
+        Args:
+            job: the job.
+            predict: also what was not measured.
         """
         name, inputs = signature(job), {place: size for place, size in job.inputs if size >= 0.0}
         if name is None:
@@ -223,6 +227,8 @@ class ProfileStore:
         known = self.get(name)
         if known is not None and have_same_inputs(dict(known.provenance.inputs), inputs):
             return known
+        if not predict:
+            return None
         runs, others = self._relatives(name)
         if own := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
             return estimate(name, own, known)

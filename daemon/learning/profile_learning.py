@@ -56,6 +56,8 @@ _Result = TypeVar("_Result")
 PATIENCE_S = 0.2
 #: Most runs held back while the store cannot be written; the oldest are dropped first.
 MOST_HELD = 1000
+#: Jobs of one workflow that are predicted, because the cycle waits meanwhile; nothing is known of the others.
+MOST_PREDICTED = 500
 #: Seconds until a failed write, or a read of a locked store, is tried again.
 AGAIN_S = 10.0
 
@@ -73,6 +75,7 @@ class LearnedProfiles(GivenProfiles):
         self._watched: dict[str, deque[Measurement]] = {}
         self._held: deque[tuple[Job, Measurement]] = deque(maxlen=MOST_HELD)
         self._held_until = self._locked_until = 0.0
+        self._predictions_left = 0
         self._scored: tuple[int, Cluster, Cluster] | None = None
         self._cluster: Cluster | None = None
 
@@ -84,6 +87,7 @@ class LearnedProfiles(GivenProfiles):
 
     def with_profiles(self, workflow: Workflow) -> Workflow:
         """Return the workflow with measured or predicted profiles for its jobs without one."""
+        self._predictions_left = MOST_PREDICTED
         return self._read(lambda: with_learned_profiles(workflow, self._expected), workflow)
 
     def with_profile(self, job: Job) -> Job:
@@ -99,7 +103,8 @@ class LearnedProfiles(GivenProfiles):
         return replace(job, profile=wide) if self._fits(job, wide) else job
 
     def _expected(self, job: Job) -> Profile | None:
-        profile = self._store.expected(job)
+        profile = self._store.expected(job, predict=self._predictions_left > 0)
+        self._predictions_left -= profile is not None and profile.provenance.source == "predicted"
         return profile if profile is not None and self._fits(job, profile) else None
 
     def _fits(self, job: Job, profile: Profile) -> bool:

@@ -6,22 +6,23 @@ run gives a wide interval, and runs that differ in an amount narrow it. An amoun
 what is asked explains nothing.
 
 Rule: amounts that are not known of each run and of what is asked are left out; what they do then shows as scatter.
-Complexity: O(runs x combinations); 161 combinations for one amount, at most 4,913 for `MOST` amounts.
+Complexity: O(runs x combinations); 161 combinations for one amount, 289 for two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from ...simulate.arrays import Array
 
 #: Most amounts that are weighed together; of more, those count that go best with the needs.
-MOST = 3
+MOST = 2
 #: Distance of the exponents of the grid, by the number of amounts.
-_STEP = {1: 0.025, 2: 0.125, 3: 0.25}
+_STEP = {1: 0.025, 2: 0.25}
 _LEAST, _LARGEST = -1.0, 3.0
 #: How common exponents are before a run is seen: the need does not depend on the amount, is proportional to it, shrinks
 #: with it, or else grows by any power up to the largest. So with one run the interval from the tenth to the ninetieth
@@ -100,6 +101,7 @@ def _best(names: list[str], ratios: Array, needed: Array) -> tuple[list[str], Ar
     return [names[i] for i in kept], ratios[:, kept]
 
 
+@cache
 def _grid(dimensions: int) -> tuple[Array, Array]:
     """Return all combinations of exponents, float [combinations, amounts], and how common each is."""
     if not dimensions:

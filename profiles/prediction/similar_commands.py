@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ...formats.text import count
 from ...simulate.model.job import Profile, Provenance, ThreadGroup
@@ -48,10 +49,14 @@ def amounts(name: str, inputs: Mapping[str, float]) -> dict[str, float]:
         name: of the command.
         inputs: see `Job.inputs`.
     """
-    numbers = _NUMBER.findall(name[: len(name) - len(_extent(name))])
-    given = {f"number {place}": float(number) for place, number in enumerate(numbers, 1)}
     sizes = {f"input {place}": size for place, size in inputs.items() if 0.0 <= size < math.inf}
-    return given | sizes
+    return {**_numbers(name), **sizes}
+
+
+@lru_cache(1000)
+def _numbers(name: str) -> Mapping[str, float]:
+    numbers = _NUMBER.findall(name[: len(name) - len(_extent(name))])
+    return {f"number {place}": float(number) for place, number in enumerate(numbers, 1)}
 
 
 def grown_profile(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from pilotfish.daemon.learning.job_profiles import widened
-from pilotfish.daemon.learning.profile_learning import AGAIN_S, MOST_HELD, LearnedProfiles
+from pilotfish.daemon.learning.profile_learning import AGAIN_S, MOST_HELD, MOST_PREDICTED, LearnedProfiles
 from pilotfish.profiles.imports.imported import accounted_run
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
@@ -166,3 +167,15 @@ def test_runs_of_a_measured_profile_count_only_after_it_drifted(tmp_path):
     assert store.history("align") == []
     given = replace(job, profile=replace(job.profile, provenance=Provenance("given")))
     assert profiles.stored_as(given) == "", "a given profile is never replaced"
+
+
+def test_a_submission_of_many_unknown_commands_is_predicted_in_part(tmp_path):
+    """A cycle waits for the predictions of a submission, whoever sends it."""
+    store = ProfileStore(tmp_path / "profiles.sqlite")
+    asked = [Job(f"j{i}", DEFAULT_PROFILE, command=("./sim", str(i))) for i in range(MOST_PREDICTED + 12)]
+    run = Measurement((ThreadGroup(1, 2.0),), 2.0, 2.0, 2.0, 0.0)
+    store.record_jobs([(asked[-1], run)])
+    found = LearnedProfiles(tmp_path / "profiles.sqlite").with_profiles(Workflow("w", tuple(asked)))
+    sources = Counter(job.profile.provenance.source for job in found.jobs)
+    assert sources == {"predicted": MOST_PREDICTED, "measured": 1, "default": 11}
+    assert found.jobs[-1].profile.provenance.source == "measured", "what was measured is known however many there are"
