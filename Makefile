@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 # pilotfish is installed; the development tools are, too.
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-# Tests next to real services mostly wait: eight workers also where there are fewer CPUs, so that others compute meanwhile.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 8 ? 8 : n)))
+# Tests next to real services mostly wait: eight groups of them, and two
+# workers more, that compute meanwhile.
+WORKERS := $(shell n=$$(nproc); echo $$((n < 10 ? 10 : n)))
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py

@@ -31,7 +31,7 @@ machines: [lab.yaml]
 policies: [mom, slf, {policy: easy, share: [none, "1.1"]}]
 """
 CONTENDING = """schema: pilotfish/sweep/v1
-workloads: [{file: trace.swf, until: 60}]
+workloads: [{file: trace.swf, until: 24}]
 machines: [lab.yaml]
 policies: [easy, conservative, "easy:order=wfp3", ./own.py:Last, let, pairs, lookahead]
 runtimes: [walltime, predicted]
@@ -100,7 +100,7 @@ def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsy
     assert len(rows) == 14 and {row["contention"] for row in rows} == {True}
     for row in rows:
         how = [] if row["policy"] == "lookahead" else ["--contention"]
-        found = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "60")
+        found = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "24")
         numbers = ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation", "nb_jobs_success")
         assert [row[key] for key in numbers] == [found[key] for key in numbers], row["policy"]
 

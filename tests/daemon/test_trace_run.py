@@ -114,7 +114,7 @@ def law_no_core_twice(done: DaemonReplay) -> None:
 @pytest.mark.parametrize("policy", ["slf", "mom", "lookahead"])
 @pytest.mark.parametrize("runtimes", ["walltime", "predicted", "actual"])
 def test_the_laws_of_any_schedule(policy: str, runtimes: str) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=12)
     @given(rows_of(ANY), st.integers(1, 3), st.sampled_from((0.0, 0.0, 3.25)))
     def hold(rows: list[Row], nodes: int, takes: float) -> None:
         jobs = workload_of(rows)

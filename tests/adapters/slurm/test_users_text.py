@@ -257,7 +257,7 @@ def foreign(texts: list[tuple[dict[str, str], dict[str, Any]]], **changed: str) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=15)
 @given(USERS, LISTS, st.sampled_from(("PENDING", "RUNNING", "COMPLETED", "odd")))
 @example([({"EligibleTime": NASTY[0]}, {}), ({"ReqNodes": NASTY[1]}, {})], "cpu1,gpu1,cpu1", "PENDING")
 @example([({"ReqNodes": "n3", "Comment": NASTY[9]}, {}), ({"ReqNodes": "n1", "Comment": NASTY[10]}, {})], "(null)",
@@ -295,7 +295,7 @@ def test_a_users_text(way: str, texts: list[tuple[dict[str, str], dict[str, Any]
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(USERS, LISTS, st.booleans())
 @example(ALL_AT_ONCE, "(null)", False)
 @example([({"ReqNodes": "n2", "Comment": text}, {"required_nodes": "n2", "comment": text}) for text in FORGED], "(null)",

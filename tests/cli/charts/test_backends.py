@@ -17,6 +17,8 @@ from pilotfish.cli.charts.replay_figures import replay_gantt
 from pilotfish.formats.text import width
 from tests.cli.charts.samples import pictures, planned, random_plan, run_of, seen
 
+pytestmark = pytest.mark.xdist_group("pictures")  # one process imports the libraries
+
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = tuple(pictures(3))
 
@@ -44,7 +46,7 @@ def own_part(page: str) -> str:
     return head + rest.rpartition('type="application/json"')[2]
 
 
-MANY = 1000
+MANY = 400
 
 
 #: The calibration is the same picture whatever the number of jobs.

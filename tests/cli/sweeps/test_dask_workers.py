@@ -16,6 +16,8 @@ import pytest
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.sweeps import dask_workers
 
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster for all
+
 SWEEP: dict[str, Any] = {
     "schema": "pilotfish/sweep/v1",
     "workloads": ["a.swf", {"file": "b.swf", "load": [1, 2]}],
