@@ -62,7 +62,7 @@ def test_isolated_time_is_recovered_next_to_other_load():
         hog.wait()
     assert found.waiting > 0.4
     assert found.wall_s > 1.4 * found.isolated_s
-    assert found.isolated_s == pytest.approx(0.8, rel=0.1)
+    assert found.cpu_s > 0.8 and found.isolated_s == pytest.approx(found.cpu_s, rel=0.15)  # it never sleeps
     assert "next to other load" in found.to_profile("x").provenance.note
 
 
