@@ -95,11 +95,11 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Arr
     rows = int(np.count_nonzero(text == ord("\n")))
     block = layout.Text(
         {"text": text, "powers": 10.0 ** np.arange(layout.DECIMALS + 1)},
-        {"values": (rows, layout.FIELDS), "lines": (rows,), "unread": (rows,), "count": (layout.CELLS,)},
+        {"values": (rows, layout.FIELDS), "lines": (rows,), "unread": (rows,)},
     )
     found, count = load("swf.parser")(block.address), block.count
-    values, invalid = block.values[:found], int(count[layout.INVALID])
-    bad = [(int(count[layout.FIRST_INVALID]), int(count[layout.FOUND]))] if invalid else []
+    values, invalid = block.values[:found], int(count["invalid"])
+    bad = [(int(count["first_invalid"]), int(count["found"]))] if invalid else []
     unread, keep = block.unread[:found], np.ones(found, bool)
     for row in np.flatnonzero(unread >= 0).tolist():
         begin = int(unread[row])

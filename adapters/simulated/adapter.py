@@ -216,6 +216,6 @@ class SimulatedAdapter(Adapter):
             self._engine.advance(self._clock)
             engine.adopt(self._engine)
         else:
-            engine.world.clock[0] = self._clock
+            engine.world.clock["now"] = self._clock
             engine.settle()
         self._engine = engine

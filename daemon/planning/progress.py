@@ -92,7 +92,7 @@ class Progress:
         if before is not None:
             engine.adopt(before)
         else:
-            engine.world.clock[0] = self._now - self._epoch
+            engine.world.clock["now"] = self._now - self._epoch
             engine.settle()
 
 

@@ -8,6 +8,7 @@ What numba must know of a block is in `compile`; this module needs NumPy alone.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,8 @@ import numpy.typing as npt
 class Block:
     """Named arrays with a header that compiled code can read.
 
-    Subclasses name their tables in `layout`: name -> (dtype, dimensions). `fixed` tables are kept as they are and
+    Subclasses name their tables in `layout`: name -> (dtype, dimensions); 0 dimensions: one row, of
+    the state. `fixed` tables are kept as they are and
     shared by copies; the others live in one zeroed buffer of the given shapes, so that a copy of the state is one
     memory copy. Attributes of that name are views, made when first asked for.
     """
@@ -26,18 +28,18 @@ class Block:
     numba_type: Any = None
 
     def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
-        self.fixed, self.shapes = fixed, shapes
+        rows = {name: () for name, (_, dimensions) in self.layout.items() if dimensions == 0}
+        self.fixed, self.shapes = fixed, shapes | rows
         self._offsets: dict[str, int] = {}
         size = 0
-        for name, shape in shapes.items():
+        for name, shape in self.shapes.items():
             self._offsets[name] = size
-            count = shape[0] if len(shape) == 1 else shape[0] * shape[1]
-            size += (count * self.layout[name][0].itemsize + 63) & ~63
+            size += (math.prod(shape) * self.layout[name][0].itemsize + 63) & ~63
         self.buffer = np.zeros(size, np.uint8)
         base = _address(self.buffer)
         words: list[int] = []
         for name, (dtype, dims) in self.layout.items():
-            shape = shapes.get(name)
+            shape = self.shapes.get(name)
             if shape is None:
                 table = fixed[name]
                 if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
@@ -46,7 +48,7 @@ class Block:
                 shape, address = table.shape, _address(table)
             else:
                 address = base + self._offsets[name]
-            words += (address, *shape) if dims == 2 else (address, shape[0], 1)
+            words += (address, *shape, 1, 1)[:3]
         self.header = np.array(words, np.int64)
         self.address = _address(self.header)
 

@@ -78,8 +78,8 @@ def register(python_type: type[Block], module: str) -> type[BlockType]:
     kind = type(f"{python_type.__name__}Type", (BlockType,), {"__module__": module})
     python_type.numba_type = kind()
     register_model(kind)(_BlockModel)
-    arrays = {
-        name: (3 * slot, types.Array(from_dtype(dtype), dims, "C"))
+    tables = {
+        name: (3 * slot, types.Array(from_dtype(dtype), dims, "C") if dims else from_dtype(dtype))
         for slot, (name, (dtype, dims)) in enumerate(python_type.layout.items())
     }
 
@@ -87,21 +87,24 @@ def register(python_type: type[Block], module: str) -> type[BlockType]:
         key = kind
 
         def generic_resolve(self, block: Any, name: str) -> Any:
-            return arrays[name][1] if name in arrays else None
+            return tables[name][1] if name in tables else None
 
     infer_getattr(Attributes)
 
     @lower_getattr_generic(kind)
     def lower(context: Any, builder: Any, block: Any, value: Any, name: str) -> Any:
-        return _array(context, builder, value, *arrays[name])
+        return _table(context, builder, value, *tables[name])
 
     return kind
 
 
-def _array(context: Any, builder: Any, header: Any, slot: int, kind: types.Array) -> Any:
-    """Compiled code that makes an array of the header's words from `slot` on; nothing owns it."""
+def _table(context: Any, builder: Any, header: Any, slot: int, kind: types.Array | types.Record) -> Any:
+    """Compiled code that makes an array, or a row, of the header's words from `slot` on; nothing owns it."""
     word = ir.IntType(64)
     base = builder.inttoptr(header, word.as_pointer())
+    if isinstance(kind, types.Record):
+        address = builder.load(builder.gep(base, [ir.Constant(word, slot)]))
+        return builder.inttoptr(address, context.get_value_type(kind))
     data, *shape = (builder.load(builder.gep(base, [ir.Constant(word, slot + i)])) for i in range(1 + kind.ndim))
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     strides = [ir.Constant(word, size)]

@@ -58,9 +58,9 @@ def rerun(simulation: Simulation, seed: int) -> Outcome:
     own = _tables(simulation, start, seed)
     if load("deside.interval")(world.address, own.address, INTERVAL_S):
         raise InvariantError("interval simulation stopped with jobs that never started")
-    powered = bool(world.count[layout.POWERED])
+    powered = bool(world.count["powered"])
     energy = float(world.nodes["energy"].sum()) if powered else math.nan
-    return Outcome(float(world.clock[0]), energy, world.jobs["start"].copy(), world.jobs["finish"].copy(), 1)
+    return Outcome(float(world.clock["now"]), energy, world.jobs["start"].copy(), world.jobs["finish"].copy(), 1)
 
 
 def refuse_unmodelled(workflow: Workflow, cluster: Cluster) -> None:

@@ -106,7 +106,7 @@ def choosing(choose: Choose) -> MappingPolicy:
         if waiting:
             where = f"job {workflow.jobs[waiting[0]].id!r}"
             raise PolicyError(who, where, "it was never started, and no job is running", "nodes for every ready job")
-        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count[layout.POWERED] else math.nan
+        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
         return Mapped(float(jobs["finish"].max(initial=0.0)), energy, Candidate.of(simulation))
 
     return policy

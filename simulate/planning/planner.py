@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..errors import ConfigError
-from ..kernels.mapping import layout
 from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
@@ -150,7 +149,7 @@ def _planned(
         alone = float(isolated[cls, world.nodes["type"][world.placed[simulation.slots(i)]]].max())
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
-        joules = energy if world.count[layout.POWERED] else None
+        joules = energy if world.count["powered"] else None
         why, interval = runner_ups.get(i), intervals.get(i)
         planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval))
     return tuple(planned)

@@ -148,7 +148,7 @@ class _Run(NodePolicyCalls):
         """Run to the end. Raises PolicyError."""
         simulation, stop = self.simulation, self.request.should_stop
         while True:
-            self.now = self.snapshot.time = float(simulation.world.clock[0])
+            self.now = self.snapshot.time = float(simulation.world.clock["now"])
             self._end_what_ended()
             self._submit_ready()
             while self.wakes and self.wakes[0] <= self.now:
@@ -182,7 +182,7 @@ class _Run(NodePolicyCalls):
             number, why = next(iter(sorted(self.rejected.items())))
             raise PolicyError(self.name, f"job {simulation.workflow.jobs[number].id!r}", f"it is never started: {why}")
         world = simulation.world
-        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count[layout.POWERED] else math.nan
+        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
         world.nodes["cap"][self.usable] = self.empty  # whoever runs the plan again does not oversubscribe either
         found = Candidate.of(simulation, world.nodes["cap"])
         makespan = float(np.fmax.reduce(jobs["finish"], initial=0.0))

@@ -89,7 +89,6 @@ class Simulation:
                 "ended": (n_jobs + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "versions": (n_nodes,), "bounds": (n_nodes,),
-                "clock": (layout.CLOCKS,), "count": (layout.CELLS,),
             },
         )  # fmt: skip
         world = self.world
@@ -111,8 +110,8 @@ class Simulation:
         jobs["state"][gone] = layout.DONE
         self._note_underway(underway)
         count = world.count
-        count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = n_nodes, template.powered, template.split
-        count[layout.SIMPLE] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
+        count["heap"], count["powered"], count["split"] = n_nodes, template.powered, template.split
+        count["simple"] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
         self._isolated = 0  # 1: run times alone are known; 2: those of phases, too
@@ -194,12 +193,12 @@ class Simulation:
             self.world.nodes["cap"] = caps
         if keys is not None:
             self.world.jobs["key"] = keys
-        self.world.count[layout.EXPLAIN] = explain
+        self.world.count["explain"] = explain
         status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
         if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
-        makespan, evaluations = float(self.world.clock[0]), int(self.world.count[layout.EVALUATIONS])
+        makespan, evaluations = float(self.world.clock["now"]), int(self.world.count["evaluations"])
         return Outcome(makespan, energy, self.world.jobs["start"].copy(), self.world.jobs["finish"].copy(), evaluations)
 
     def reset(self) -> None:
@@ -286,7 +285,7 @@ class Simulation:
 
     def advance(self, until: float) -> None:
         """Let the running jobs continue until `until` (seconds, not before now); nothing new is started."""
-        now = float(self.world.clock[0])
+        now = float(self.world.clock["now"])
         if not now <= until < math.inf:
             raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
         self._ask(layout.ADVANCE, cutoff=until)
@@ -298,14 +297,14 @@ class Simulation:
 
     def adopt(self, other: Simulation) -> None:
         """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""
-        self.world.clock[0] = now = float(other.world.clock[0])
+        self.world.clock["now"] = now = float(other.world.clock["now"])
         self.settle()
         theirs, index = other.world.jobs, other.workflow.index
         running = (theirs["state"] == layout.RUNNING).tolist()
         both = [(i, index[name]) for name, i in self.workflow.index.items() if name in index and running[index[name]]]
         here, there = np.array(both, np.int64).reshape(-1, 2).T
         jobs, strands = self.world.jobs, self.world.strands
-        rows = self.world.classes["group_count"][jobs["cls"][here]] * int(self.world.count[layout.SPLIT])
+        rows = self.world.classes["group_count"][jobs["cls"][here]] * int(self.world.count["split"])
         place = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)  # of each strand in its job
         to, source = (np.repeat(first, rows) + place for first in (jobs["strand0"][here], theirs["strand0"][there]))
         old = other.world.strands[source]
@@ -324,7 +323,7 @@ class Simulation:
     def progress(self, job_id: str) -> float:
         """Return the share of a running job's work that is done, [0, 1], in its slowest thread group. O(its groups)."""
         row, world = self.world.jobs[self.workflow.index[job_id]], self.world
-        now, split = float(world.clock[0]), int(world.count[layout.SPLIT])
+        now, split = float(world.clock["now"]), int(world.count["split"])
         first, rows = int(row["strand0"]), int(world.classes[row["cls"]]["group_count"]) * split
         least = 1.0
         for strand in world.strands[first : first + rows]:

@@ -230,7 +230,7 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
         world: the tables.
         running: most parts of running jobs at one time; None = all that there are.
     """
-    groups = int(world.classes["group_count"].max(initial=1)) * int(world.count[layout.SPLIT])
+    groups = int(world.classes["group_count"].max(initial=1)) * int(world.count["split"])
     nodes = len(world.nodes)
     widest = int(world.classes["nodes"].max(initial=1))
     most = len(world.parts) if running is None else min(running, len(world.parts))

@@ -137,17 +137,15 @@ def _contention_tables(
             **dict.fromkeys(("ends", "scores"), (many,)),
             **dict.fromkeys(("next_end", "best"), (2 * many,)),
             "queue": (size,),
-            "count": (tables.CELLS,),
-            "clock": (tables.CLOCKS,),
         },
     )
     world.ends[:] = math.inf
     world.scores[:] = _scores(processors, machine, rule)
-    world.count[tables.FREE], world.count[tables.RULE] = len(machine.core_table), rule
+    world.count["free"], world.count["rule"] = len(machine.core_table), rule
     if policy.job == "random":
-        world.count[tables.PICKS] = tables.DRAWN
+        world.count["picks"] = tables.DRAWN
     elif policy.job == "shortest" and not isinstance(run_times, str):
-        world.count[tables.PICKS] = tables.BY_KEY
+        world.count["picks"] = tables.BY_KEY
     return world
 
 
@@ -264,7 +262,7 @@ def replay_contended(
     size = slices.FIRST
     while kernel(world.address, size) != tables.DONE:
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
-        progress(float(world.clock[tables.NOW]))
+        progress(float(world.clock["now"]))
     return _result(workload, machine, world, clock() - began)
 
 
@@ -274,7 +272,7 @@ class _Steps:
     again = False  # one pass starts all that fits
     #: What a start changes: of the machine, and of the counts.
     changing = ("nodes", "processors", "cores", "ends", "next_end", "scores", "best")
-    counts = (tables.RUNNING, tables.FREE, tables.TASKS)
+    counts = ("running", "free", "tasks")
 
     def __init__(self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None) -> None:
         self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
@@ -283,22 +281,22 @@ class _Steps:
 
     def next_time(self, before: float) -> float:
         """Return the time of the next end of a task, or of the next submission."""
-        row, submit = int(self.world.count[tables.NEXT]), self.world.jobs["submit"]
+        row, submit = int(self.world.count["next"]), self.world.jobs["submit"]
         return float(min(self.world.ends.min(initial=math.inf), submit[row] if row < len(submit) else math.inf))
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
         world, self.now = self.world, now
         if self.predictions:
-            row = int(world.count[tables.NEXT])
+            row = int(world.count["next"])
             for each, expected in self.predictions.expected_at(now, row, self.unlearned, world.jobs["finish"]).items():
                 world.jobs["key"][each] = expected
-        waiting = int(world.count[tables.WAITING])
+        waiting = int(world.count["waiting"])
         self.kernel(world.address, tables.STEP, -1, now)
         ended = world.jobs["state"][self.running] == tables.ENDED
         self.unlearned += self.running[ended].tolist()
         self.running = self.running[~ended]
-        self.news |= bool(ended.any()) or int(world.count[tables.WAITING]) > waiting
+        self.news |= bool(ended.any()) or int(world.count["waiting"]) > waiting
 
     def has_changed(self) -> bool:
         """Return whether a job has ended or been submitted since the last pass."""
@@ -306,14 +304,14 @@ class _Steps:
 
     def call_policy(self) -> list[int]:
         """Return the rows of the jobs that start, in order; the table of tasks has their cores."""
-        world, changed = self.world, self.news or self.world.count[tables.PICKS] == tables.DRAWN
+        world, changed = self.world, self.news or self.world.count["picks"] == tables.DRAWN
         self.news = False
-        if world.count[tables.WAITING] == 0 or not changed:  # what did not fit does not
+        if world.count["waiting"] == 0 or not changed:  # what did not fit does not
             return []
         saved = {name: getattr(world, name).copy() for name in self.changing}
-        counts, first = world.count[[*self.counts]], int(world.count[tables.TASKS])
+        counts, first = world.count[[*self.counts]].copy(), int(world.count["tasks"])
         self.kernel(world.address, tables.DECIDE, -1, self.now)
-        new = world.cores["job"][world.tasks["core"][first : world.count[tables.TASKS]]].tolist()
+        new = world.cores["job"][world.tasks["core"][first : world.count["tasks"]]].tolist()
         for name, table in saved.items():
             np.copyto(getattr(world, name), table)
         world.count[[*self.counts]] = counts
@@ -335,7 +333,7 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     left = stranded(world.unmet, len(jobs))
     rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
-    count = int(world.count[tables.TASKS])
+    count = int(world.count["tasks"])
     core, end = world.tasks["core"][:count].copy(), world.tasks["end"][:count].copy()
     began = np.flatnonzero(~rejected)
     began = began[np.argsort(jobs["task0"][began], kind="stable")]
@@ -345,7 +343,7 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     return Contended(
         workload, len(machine.core_table), jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
         *merge_pieces(owner, core, core, len(jobs)),
-        **without_switches(start), simulation_time=spent, instants=int(world.count[tables.INSTANTS]),
+        **without_switches(start), simulation_time=spent, instants=int(world.count["instants"]),
         joules=_joules(machine, world, span) if known else None,
         jobs_joules=np.where(rejected, math.nan, jobs["joules"]) if known else np.full(len(jobs), math.nan),
         task_job=owner, task_core=core, task_end=end, processors=machine,

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import ConfigError
-from ..kernels.queue.tables import NEXT
 from ..model.workload import Workload
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
@@ -92,7 +91,7 @@ class Predictions:
 
     def feed(self, world: Any) -> None:
         """Write predictions into the tables of a replay that has paused for them."""
-        row, jobs = int(world.count[NEXT]), world.jobs
+        row, jobs = int(world.count["next"]), world.jobs
         if row < len(jobs) and math.isnan(jobs[row]["wall"]):
             ended = world.ended
             self.learn(ended[1 : 1 + int(ended[0])].tolist(), jobs["finish"])

@@ -38,8 +38,6 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
     courses["program"][: len(workload)] = workload.more["program"]
     uses = np.zeros(_most_uses(len(workload), len(network.speeds), len(links), reach), tables.USE)
     uses["next"] = np.arange(1, len(uses) + 1)
-    cells = np.zeros(tables.NET_CELLS, np.int64)
-    cells[tables.PLACES] = places
     return {
         "courses": courses,
         "programs": programs.programs,
@@ -58,8 +56,6 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
         "sent": np.zeros(2 * len(network.speeds)),
         **{name: np.zeros(len(links), np.int64) for name in ("touched", "dirty", "sought")},
         "met": np.zeros(min(len(workload), len(network.speeds)) + 1, np.int64),
-        "cells": cells,
-        "lags": np.zeros(tables.LAGS),
     }
 
 

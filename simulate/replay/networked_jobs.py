@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels import load
 from ..kernels.queue import tables
-from ..kernels.queue.network.tables import ANSWER, BEGIN, END_FIRST, NEXT_END, NetworkProgress
+from ..kernels.queue.network.tables import BEGIN, END_FIRST, NEXT_END, NetworkProgress
 from ..model.machine import Machine
 from ..model.network import Network
 from ..model.workload import Workload
@@ -33,8 +33,7 @@ class NetworkedJobs(RigidJobs):
         size, most = len(workload), min(len(workload), machine.processors) + 1
         self.world = NetworkProgress(
             {"pieces": np.zeros(4 * machine.processors, tables.PIECE), **network_tables(workload, network)},
-            {"jobs": (size,), "heap_time": (most,), "heap_job": (most,), "count": (tables.CELLS,),
-             "clock": (tables.CLOCKS,)},
+            {"jobs": (size,), "heap_time": (most,), "heap_job": (most,)},
         )  # fmt: skip
         self.world.jobs["wall"], self.world.jobs["size"] = workload.walltime, workload.size
         self._kernel, self._here, self._filled = load(KERNEL), dict[int, Running](), 0
@@ -51,7 +50,7 @@ class NetworkedJobs(RigidJobs):
         if not self._here:
             return math.inf
         self._kernel(self.world.address, NEXT_END, 0, before)
-        return float(self.world.lags[ANSWER])
+        return float(self.world.lags["answer"])
 
     def end_jobs(self, now: float) -> None:
         """Process all ends of this instant."""
@@ -66,7 +65,7 @@ class NetworkedJobs(RigidJobs):
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
         super().advance_to(now)
-        self.world.clock[tables.NOW] = now
+        self.world.clock["now"] = now
 
     def begin(self, running: Running) -> None:
         """Let a job run on its resources."""

@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import NetworkedPowered
 from ..kernels.queue.power import tables as powered
-from ..kernels.queue.power.tables import Clock, Count, Powered
+from ..kernels.queue.power.tables import Powered
 from ..model.machine import MixedPowers, Powers, equal_powers
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Saving, dynamic_order
@@ -55,19 +55,19 @@ def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
             "ranked": (size,),
             "since": (machine,),
             "ends": (2 * most + 2,),
-            "count": (Count.CELLS,),
-            "clock": (Clock.CELLS,),
+            "lowest": (3,),
+            "lists": (2,),
         },
     )
     fill_queue(world, setting, policy.base)
     world.areas[:] = math.inf
-    world.clock[[Clock.FIRST, Clock.SEEN]] = world.clock[tables.BEGAN]
-    count = world.count
-    count[Count.IDLE] = machine
-    count[[Count.TOTAL, Count.ROWS]] = size
-    count[[Count.LOWEST_OFF, Count.LOWEST_KEPT]] = words
-    count[[Count.FIRST_IDLE, Count.FIRST_BOOT, Count.AHEAD]] = -1
-    world.clock[[tables.NOW, Clock.CREDITED, Clock.MEASURED, Clock.REACHED]] = -math.inf
+    count, clock = world.count, world.clock
+    clock["first"] = clock["seen"] = clock["began"]
+    count["idle"] = machine
+    count["total"] = count["rows"] = size
+    world.lowest[[tables.OFF, tables.KEPT]] = words
+    count["ahead"] = world.lists["first"] = -1
+    clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
     _set_powers(world, policy, powers)
     _set_limit(world, workload, policy.limit, powers)
     _set_keeper(world, policy)
@@ -133,50 +133,50 @@ def refuse_saving(
 
 def _set_powers(world: PowerTables, policy: Saving, powers: Powers) -> None:
     clock = world.clock
-    clock[[Clock.WATTS_IDLE, Clock.WATTS_COMPUTING, Clock.WATTS_OFF]] = powers.idle, powers.computing, powers.off or 0.0
-    clock[[Clock.WATTS_ON, Clock.ON_S]] = powers.on_w, powers.on_s
-    clock[[Clock.WATTS_ENDING, Clock.OFF_S]] = powers.off_w, powers.off_s
+    clock["watts_idle"], clock["watts_computing"], clock["watts_off"] = powers.idle, powers.computing, powers.off or 0.0
+    clock["watts_on"], clock["on_s"] = powers.on_w, powers.on_s
+    clock["watts_ending"], clock["off_s"] = powers.off_w, powers.off_s
     if isinstance(policy.shutdown, Opportunistic) and policy.shutdown.t_idle < math.inf:
-        world.count[Count.SHUTS], clock[Clock.IDLE_FOR] = 1, policy.shutdown.t_idle
-    clock[Clock.BASE] = int(world.count[tables.MACHINE]) * powers.budget_idle
-    clock[Clock.EXTRA] = powers.budget_computing - powers.budget_idle
+        world.count["shuts"], clock["idle_for"] = 1, policy.shutdown.t_idle
+    clock["base"] = int(world.count["machine"]) * powers.budget_idle
+    clock["extra"] = powers.budget_computing - powers.budget_idle
 
 
 def _set_limit(world: PowerTables, workload: Workload, limit: PowerCap | EnergyBudget | None, powers: Powers) -> None:
     window = limit.window(workload) if limit else None
     if limit is None or window is None:
         return
-    count, clock, machine = world.count, world.clock, int(world.count[tables.MACHINE])
-    begin, end = clock[Clock.BEGIN], clock[Clock.END] = window
+    count, clock, machine = world.count, world.clock, int(world.count["machine"])
+    begin, end = clock["begin"], clock["end"] = window
     full = machine * powers.budget_computing
     if isinstance(limit, PowerCap):
-        above, extra = limit.cap.absolute(full) - float(clock[Clock.BASE]), float(clock[Clock.EXTRA])
-        count[Count.LIMIT] = powered.CAP
-        count[Count.ALLOWED] = machine if above >= extra * machine else max(0, math.floor(above / extra))
+        above, extra = limit.cap.absolute(full) - float(clock["base"]), float(clock["extra"])
+        count["limit"] = powered.CAP
+        count["allowed"] = machine if above >= extra * machine else max(0, math.floor(above / extra))
         return
     budget = limit.budget.absolute(full * (end - begin))
-    clock[Clock.RATE], clock[Clock.TIE] = budget / (end - begin), powered.TIE * budget
-    clock[Clock.STAGE_S] = limit.stage
-    count[Count.LIMIT] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
+    clock["rate"], clock["tie"] = budget / (end - begin), powered.TIE * budget
+    clock["stage_s"] = limit.stage
+    count["limit"] = powered.REDUCED if isinstance(limit, ReducePC) else powered.BUDGET
 
 
 def _set_keeper(world: PowerTables, policy: Saving) -> None:
     keeper, count, clock = policy.keeper, world.count, world.clock
     if keeper is None:
         return
-    clock[Clock.PERIOD_S] = keeper.period
-    count[Count.LATER], count[Count.PASSES] = keeper.switches == "later", keeper.passes == "period"
+    clock["period_s"] = keeper.period
+    count["later"], count["passes"] = keeper.switches == "later", keeper.passes == "period"
     if isinstance(keeper, Proportional):
-        count[Count.KEEPER] = powered.PROPORTIONAL
-        count[Count.USABLE] = math.floor(keeper.rho * int(count[tables.MACHINE]))
+        count["keeper"] = powered.PROPORTIONAL
+        count["usable"] = math.floor(keeper.rho * int(count["machine"]))
     elif isinstance(keeper, Inertial):
-        count[Count.KEEPER], count[Count.PERIOD] = powered.INERTIAL, 1
-        count[Count.DOUBLES], clock[Clock.BOUND] = keeper.growth == "double", keeper.v_ub
+        count["keeper"], count["period"] = powered.INERTIAL, 1
+        count["doubles"], clock["bound"] = keeper.growth == "double", keeper.v_ub
 
 
 def changes(world: PowerTables) -> Array:
     """Return every change of machines, in the order of their begin."""
-    rows = world.jobs[world.count[Count.TOTAL] : world.count[Count.ROWS]]
+    rows = world.jobs[world.count["total"] : world.count["rows"]]
     rows = rows[np.isin(rows["state"], (powered.TO_OFF, powered.TO_KEPT, powered.TO_IDLE))]
     found = np.empty(len(rows), CHANGE)
     for name, field in (("kind", "state"), ("time", "taken"), ("until", "finish"), ("size", "size")):
@@ -186,8 +186,8 @@ def changes(world: PowerTables) -> Array:
 
 def boots(world: PowerTables) -> Array:
     """Return the number of resources that had to boot for each job."""
-    jobs = world.jobs[: world.count[Count.TOTAL]]
-    pieces = world.pieces[: world.count[tables.PIECES]]
+    jobs = world.jobs[: world.count["total"]]
+    pieces = world.pieces[: world.count["pieces"]]
     sums = np.concatenate([[0], np.cumsum(pieces["last"].astype(np.int64) - pieces["first"] + 1)])
     ran = jobs["state"] == tables.ENDED
     return np.where(ran, sums[jobs["piece0"] + jobs["pieces"]] - sums[np.where(ran, jobs["booted"], 0)], 0)

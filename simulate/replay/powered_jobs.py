@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.queue import tables
 from ..kernels.queue.power.tables import TO_IDLE, TO_OFF
 from ..model.intervals import FreeResources, Interval, common, count_of, lowest, merge_intervals, without
 from ..model.machine import Powers
@@ -278,4 +277,4 @@ class PoweredNetworkedJobs(Powered, NetworkedJobs):
 
     def clock_to(self, now: float) -> None:
         """Set the clock of the network."""
-        self.world.clock[tables.NOW] = now
+        self.world.clock["now"] = now

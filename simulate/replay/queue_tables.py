@@ -76,12 +76,11 @@ def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
             "least": (levels[-1],),
             **dict.fromkeys(("expected", "ended"), (size + 1 if setting.predicted else 0,)),
             "decided": (most if decision_time > 0.0 else 1,),
-            "count": (tables.CELLS,),
-            "clock": (tables.CLOCKS,),
+            "lowest": (1,),
         },
     )
     fill_queue(world, setting, policy)
-    world.clock[tables.TAKES], world.clock[tables.BUSY] = decision_time, math.inf
+    world.clock["takes"], world.clock["busy"] = decision_time, math.inf
     return world
 
 
@@ -97,8 +96,8 @@ def fill_queue(world: Any, setting: Setting, policy: Easy | Strict) -> None:
     _fill_jobs(world, setting, policy)
     world.ranked[world.jobs["rank"][: len(workload)]] = np.arange(len(workload))
     world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
-    world.count[tables.FREE] = setting.machine
-    world.count[tables.IN_TURN], world.count[tables.FILLS] = policy.order == "fcfs", policy.backfills
+    world.count["free"] = setting.machine
+    world.count["in_turn"], world.count["fills"] = policy.order == "fcfs", policy.backfills
 
 
 def conservative(setting: Setting, policy: Conservative) -> QueueTables:
@@ -125,15 +124,14 @@ def conservative(setting: Setting, policy: Conservative) -> QueueTables:
             "jobs": (size,),
             "queue": (size + 1,),
             "free": (words,),
-            "count": (tables.ALL_CELLS,),
-            "clock": (tables.CLOCKS,),
+            "lowest": (1,),
         },
     )
     _fill_jobs(world, setting, policy)
     count = world.count
-    count[tables.SLICES], count[tables.FREE_SETS], count[tables.ALLOCATION] = 1, FEW, ALLOCATIONS[variant]
-    count[tables.STRICT] = int(variant == policy.allocation and variant != "basic")
-    world.clock[tables.DUE], world.clock[tables.FREED] = math.inf, -math.inf
+    count["slices"], count["free_sets"], count["allocation"] = 1, FEW, ALLOCATIONS[variant]
+    count["strict"] = int(variant == policy.allocation and variant != "basic")
+    world.clock["due"], world.clock["freed"] = math.inf, -math.inf
     return world
 
 
@@ -150,9 +148,9 @@ def grow(world: Block) -> Any:
         rows = len(world.sets)
         for name in ("times", "spare", "users", "sets", "free_sets"):
             fixed[name] = _twice(fixed[name])
-        free = int(world.count[tables.FREE_SETS])
+        free = int(world.count["free_sets"])
         fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)
-        world.count[tables.FREE_SETS] = free + rows
+        world.count["free_sets"] = free + rows
     twin = type(world)(fixed, world.shapes)
     np.copyto(twin.buffer, world.buffer)
     return twin
@@ -172,9 +170,9 @@ def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservativ
     jobs["rank"] = ranks(workload, policy.order, setting.seed, predicted=setting.predicted)
     if setting.predicted:
         world.expected["limit"][: len(workload)], jobs["wall"] = workload.walltime, np.nan
-    world.clock[tables.BEGAN] = workload.submit_time[0] if len(workload) else 0.0
+    world.clock["began"] = workload.submit_time[0] if len(workload) else 0.0
     order = dynamic_order(workload, policy.order, predicted=setting.predicted)
-    world.count[tables.MACHINE], world.count[tables.ORDER] = machine, order
+    world.count["machine"], world.count["order"] = machine, order
     world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
     if machine % 64:
         world.free[-1] = (1 << machine % 64) - 1

@@ -120,13 +120,13 @@ def replay(
             if predictions is not None:
                 predictions.feed(world)
             size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
-            progress(float(world.clock[tables.NOW]))
+            progress(float(world.clock["now"]))
     spent = clock() - began
     jobs, count = world.jobs[: len(workload)], world.count
     left = stranded(world.unmet, len(workload))
     rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
-    pieces = world.pieces[: count[tables.PIECES]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
+    pieces = world.pieces[: count["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     switches = without_switches(start)
     if isinstance(world, power_tables.PowerTables):
         owner, rows = pieces_by_job(*pieces)
@@ -138,7 +138,7 @@ def replay(
         overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        simulation_time=spent, instants=int(count[tables.INSTANTS]), **switches,
+        simulation_time=spent, instants=int(count["instants"]), **switches,
     )  # fmt: skip
 
 

@@ -142,7 +142,7 @@ class _Jobs(NodePolicyCalls):
                 first = int(row["succ_start"])
                 ready += world.successors[first : first + int(row["succ_count"])].tolist()
         self.ended = int(world.ended[0])
-        arrived = int(world.count[layout.ARRIVED])
+        arrived = int(world.count["arrived"])
         ready = [*sorted(ready), *world.arrivals[self.arrived : arrived].tolist()]
         self.arrived = arrived
         for number in dict.fromkeys(ready):
@@ -222,7 +222,7 @@ class _PredictedJobs(Predicted, _Jobs):
     ) -> None:  # fmt: skip
         super().__init__(workload, cluster, policy, name, WALLTIME, powers)
         self.predict_with(predictions)
-        self.world.count[layout.BELIEFS] = 1
+        self.world.count["beliefs"] = 1
 
     def next_row(self) -> int:
         """Return the next job that is submitted; the number of jobs if all were."""

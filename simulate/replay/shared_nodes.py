@@ -80,7 +80,7 @@ def replay_on_nodes(
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
     code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
     kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
-    if world.clock[layout.SHARE] < math.inf:
+    if world.clock["share"] < math.inf:
         kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 1, math.inf)
 
     def result(spent: float) -> Replayed:
@@ -88,7 +88,7 @@ def replay_on_nodes(
         if not isinstance(policy, OnNodes):
             limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
         places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
-        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count[layout.INSTANTS]))
+        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]))
 
     began = slice_began = clock()
     if decision_time != 0.0 or not isinstance(run_times, str):
@@ -101,7 +101,7 @@ def replay_on_nodes(
         if scratch.answer[0] != _PAUSED:
             break
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
-        progress(float(world.clock[0]))
+        progress(float(world.clock["now"]))
     return result(clock() - began)
 
 
@@ -118,14 +118,14 @@ class _MappedJobs:
         self.predictions, self._result, self.kernel = predictions, result, load(KERNEL)
         self.unlearned, self.news = list[int](), False
         if predictions:
-            world.count[layout.BELIEFS] = 1
+            world.count["beliefs"] = 1
         self._ask(layout.SETTLE)
 
     def _ask(self, question: int, until: float = math.inf) -> None:
         self.kernel(question, self.world.address, self.scratch.address, self.code, -1, 0, until)
 
     def _next_row(self) -> int:
-        arrivals, arrived = self.world.arrivals, int(self.world.count[layout.ARRIVED])
+        arrivals, arrived = self.world.arrivals, int(self.world.count["arrived"])
         return int(arrivals[arrived]) if arrived < len(arrivals) else len(self.workload)
 
     def next_time(self, before: float) -> float:
@@ -136,14 +136,14 @@ class _MappedJobs:
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
-        world, arrived, ended = self.world, int(self.world.count[layout.ARRIVED]), int(self.world.ended[0])
+        world, arrived, ended = self.world, int(self.world.count["arrived"]), int(self.world.ended[0])
         if self.predictions:
             known = self.predictions.expected_at(now, self._next_row(), self.unlearned, world.jobs["finish"])
             for row, expected in known.items():
                 believe(world, self.workload, row, expected)
         self._ask(layout.STEP, now)
         self.unlearned += world.ended[1 + ended : 1 + world.ended[0]].tolist()
-        new = world.arrivals[arrived : int(world.count[layout.ARRIVED])]
+        new = world.arrivals[arrived : int(world.count["arrived"])]
         self.news |= int(world.ended[0]) > ended or bool((world.jobs["blockers"][new] == 0).any())
 
     def has_changed(self) -> bool:
@@ -210,14 +210,13 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
             "ended": (size + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
             "queues": (queues,), "queued": (size,), "heap": (len(template.nodes),),
             "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
-            "clock": (layout.CLOCKS,), "count": (layout.CELLS,),
         },
     )  # fmt: skip
     world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
     world.placed[:], world.bounds[:] = -1, -math.inf
     began = float(workload.submit_time[0]) if size else 0.0
-    world.clock[layout.SHARE] = math.inf
-    world.clock[0] = world.nodes["energy_time"] = world.nodes["load_time"] = began
+    world.clock["share"] = math.inf
+    world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
     jobs = world.jobs
     jobs[:] = NEW_JOB
     jobs["cls"], jobs["queue"] = np.arange(size), queue
@@ -229,9 +228,9 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
     sizes = np.bincount(queue, minlength=queues)
     world.queues["start"] = np.cumsum(sizes) - sizes
     count = world.count
-    count[layout.HEAP], count[layout.POWERED], count[layout.SPLIT] = len(world.nodes), template.powered, split
-    count[layout.SIMPLE] = template.simple and bool((nodes == 1).all())
-    count[layout.BELIEFS] = bool((classes["told"] != 1.0).any())
+    count["heap"], count["powered"], count["split"] = len(world.nodes), template.powered, split
+    count["simple"] = template.simple and bool((nodes == 1).all())
+    count["beliefs"] = bool((classes["told"] != 1.0).any())
     return world, fits, threads
 
 
@@ -259,7 +258,7 @@ def _backfilling(
     found = World(fixed, shapes)
     for name in world.shapes.keys() - {"tree", "ends", "later", "queues"}:
         getattr(found, name)[...] = getattr(world, name)
-    found.nodes["limit"], found.clock[layout.SHARE] = cores, bound or math.inf
+    found.nodes["limit"], found.clock["share"] = cores, bound or math.inf
     asked = workload.walltime if runtimes == WALLTIME else workload.run_time
     found.jobs["queue"], found.jobs["asked"] = 0, asked
     held = np.asarray(world.classes["threads"] * world.classes["nodes"], np.int64)
@@ -268,7 +267,7 @@ def _backfilling(
     tree[leaves : leaves + nodes] = cores
     for i in range(leaves - 1, 0, -1):
         tree[i] = max(tree[2 * i], tree[2 * i + 1])
-    found.count[layout.FREE_CORES] = cores.sum()
+    found.count["free_cores"] = cores.sum()
     return found
 
 

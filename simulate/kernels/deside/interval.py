@@ -17,7 +17,7 @@ from numba import types
 from ..compile import WorldType, register
 from ..jit import inner
 from ..mapping.choose import fits
-from ..mapping.layout import DONE, EQUAL_SHARE, NONE, POWERED, RUNNING, RUNNING_JOBS, WAITING
+from ..mapping.layout import DONE, EQUAL_SHARE, NONE, RUNNING, WAITING
 from ..mapping.queues import heap_update
 from ..mapping.tables import INSTANT, link_extra_waits, phase_after, phase_at, watts
 from .tables import Intervals
@@ -133,7 +133,7 @@ def _advance(world, own, n, now):
     if span <= 0.0:
         return
     node.energy_time = now
-    powered, each = world.count[POWERED] == 1, 0.0
+    powered, each = world.count.powered == 1, 0.0
     if powered:
         kind = world.types[node.type]
         node.energy += watts(kind, node.busy) * span
@@ -302,7 +302,7 @@ def _end_job(world, own, job, n, before, now):
     node.alloc -= world.classes[j.cls].threads
     node.used -= world.classes[j.cls].memory
     j.state, j.finish = DONE, now
-    world.count[RUNNING_JOBS] -= 1
+    world.count.running_jobs -= 1
     for i in range(j.succ_start, j.succ_start + j.succ_count):
         world.jobs[world.successors[i]].blockers -= 1
     waiter = j.waiter
@@ -321,7 +321,7 @@ def _start(world, own, job, now, interval):
     node.used += cls.memory
     seat.clock, seat.link, node.head = 0.0, node.head, job
     j.state, j.start, j.left = RUNNING, now, seat.threads
-    world.count[RUNNING_JOBS] += 1
+    world.count.running_jobs += 1
     t = seat.thread0
     for g in range(cls.group_start, cls.group_start + cls.group_count):
         for _ in range(int(world.groups[g].count)):
@@ -366,7 +366,7 @@ def call(world, own, interval):
     Returns:
         How many jobs never started.
     """
-    now, first = world.clock[0], 0
+    now, first = world.clock.now, 0
     link_extra_waits(world)
     for job in range(len(world.jobs)):
         if world.jobs[job].state == RUNNING:
@@ -375,7 +375,7 @@ def call(world, own, interval):
     while True:
         if ended > 0:
             first = _offer(world, own, first, now, interval)
-        if world.count[RUNNING_JOBS] == 0:
+        if world.count.running_jobs == 0:
             break
         now = world.nodes[world.heap[0]].next
         horizon, ended = now + INSTANT + 1e-15 * now, 0
@@ -385,7 +385,7 @@ def call(world, own, interval):
             if ended == 0 or soonest > horizon:
                 break
             now = max(now, soonest)
-    world.clock[0] = now
+    world.clock.now = now
     for n in range(len(world.nodes)):
         _advance(world, own, n, now)
     stuck = 0

@@ -20,18 +20,10 @@ from .choose import fits
 from .component import gather
 from .forecast import crowding
 from .layout import (
-    ARRANGED,
     EASY,
-    ENDED,
-    ENDS,
-    FREE_CORES,
     NO_INDEX,
     ONE,
-    PASS,
-    RESERVED,
-    RESERVED_FOR,
     RUNNING,
-    SHARE,
 )
 from .rates import solve
 from .tables import place
@@ -48,7 +40,7 @@ def set_free(world, n):
     tree, node = world.tree, world.nodes[n]
     i = len(tree) // 2 + n
     free = int(node.limit - node.alloc)
-    world.count[FREE_CORES] += free - tree[i]
+    world.count.free_cores += free - tree[i]
     tree[i] = free
     while i > 1:
         i //= 2
@@ -99,8 +91,8 @@ def _start(world, scratch, job, now):
     place(world, scratch, job, now)
     for i in range(world.classes[j.cls].nodes):
         set_free(world, scratch.chosen[i])
-    ends[world.count[ENDS]].until, ends[world.count[ENDS]].job = now + j.asked, job
-    world.count[ENDS] += 1
+    ends[world.count.ends].until, ends[world.count.ends].job = now + j.asked, job
+    world.count.ends += 1
 
 
 @inner
@@ -134,10 +126,10 @@ def _arrange(world):
     """
     ends, count, jobs = world.ends, world.count, world.jobs
     kept, new, spare = 0, 0, ends[len(jobs) :]
-    for i in range(count[ENDS]):
+    for i in range(count.ends):
         if jobs[ends[i].job].state != RUNNING:
             continue
-        if i < count[ARRANGED]:
+        if i < count.arranged:
             ends[kept].until, ends[kept].job = ends[i].until, ends[i].job
             kept += 1
         else:
@@ -145,7 +137,7 @@ def _arrange(world):
             new += 1
     for i in range(new // 2 - 1, -1, -1):
         _sift(world, spare, i, new)
-    count[ENDS] = count[ARRANGED] = kept + new
+    count.ends = count.arranged = kept + new
     for at in range(kept + new - 1, -1, -1):  # the last one first, from the heap or from what was sorted before
         if new > 0 and (kept == 0 or not _before(world, spare[0], ends[kept - 1])):
             ends[at].until, ends[at].job = spare[0].until, spare[0].job
@@ -161,9 +153,9 @@ def _arrange(world):
 def _note_ends(world):
     """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
     some = False
-    while world.count[ENDED] < world.ended[0]:
-        world.count[ENDED] += 1
-        job, some = world.ended[world.count[ENDED]], True
+    while world.count.ended < world.ended[0]:
+        world.count.ended += 1
+        job, some = world.ended[world.count.ended], True
         j = world.jobs[job]
         for i in range(world.classes[j.cls].nodes):
             set_free(world, world.placed[j.place0 + i])
@@ -174,11 +166,11 @@ def _note_ends(world):
 @inner
 def _within(world, scratch, starts, n_starts, cls_id, now):
     """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there."""
-    if world.clock[SHARE] == math.inf:
+    if world.clock.share == math.inf:
         return True
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
-    return crowding(world, scratch, starts, n_starts, n_strands) <= world.clock[SHARE] * HAIR
+    return crowding(world, scratch, starts, n_starts, n_strands) <= world.clock.share * HAIR
 
 
 @inner
@@ -194,7 +186,7 @@ def _where(world, scratch, job, late, now):
     """
     j = world.jobs[job]
     cls = world.classes[j.cls]
-    if cls.threads * cls.nodes > world.count[FREE_CORES] or cls.threads > world.tree[1]:
+    if cls.threads * cls.nodes > world.count.free_cores or cls.threads > world.tree[1]:
         return False
     later, only = world.later, scratch.chosen[len(world.nodes) :]
     found, n = 0, NO_INDEX
@@ -220,7 +212,7 @@ def _where(world, scratch, job, late, now):
 def _enough(world, n, cls):
     """Return whether a node has what the head needs at the time that is looked at."""
     later, node = world.later, world.nodes[n]
-    if world.clock[SHARE] < math.inf and later[0, n] < node.limit:
+    if world.clock.share < math.inf and later[0, n] < node.limit:
         return False
     if cls.places >= 0 and world.allowed[cls.places, n] == 0:
         return False
@@ -247,7 +239,7 @@ def _reserve(world, job, now):
     """Reserve nodes for the head: when it can start at the latest, and what is then left of all nodes."""
     _arrange(world)
     cls = world.classes[world.jobs[job].cls]
-    later, ends, many, have = world.later, world.ends, world.count[ENDS], 0
+    later, ends, many, have = world.later, world.ends, world.count.ends, 0
     for n in range(len(world.nodes)):
         node = world.nodes[n]
         later[0, n], later[1, n] = node.limit - node.alloc, node.memory * (1.0 + 1e-12) - node.used
@@ -271,12 +263,12 @@ def _reserve(world, job, now):
             k += 1
         if have >= cls.nodes and reserved == math.inf:
             reserved = time
-    world.clock[RESERVED] = reserved
+    world.clock.reserved = reserved
     left = cls.nodes
     for n in range(len(world.nodes)):
         if left > 0 and _enough(world, n, cls):
             left -= 1
-            later[0, n] -= cls.threads if world.clock[SHARE] == math.inf else later[0, n]
+            later[0, n] -= cls.threads if world.clock.share == math.inf else later[0, n]
             later[1, n] -= cls.memory
     return overdue > 0
 
@@ -288,9 +280,9 @@ def run_pass(world, scratch, policy, now):
     some_ended = _note_ends(world)
     if queue.length == 0:
         return
-    fresh = some_ended or count[RESERVED_FOR] != line[0] + 1
+    fresh = some_ended or count.reserved_for != line[0] + 1
     if fresh:
-        count[PASS] += 1
+        count.passes += 1
         begun = 0
         while begun < queue.length and _where(world, scratch, line[begun], False, now):
             _start(world, scratch, line[begun], now)
@@ -298,19 +290,19 @@ def run_pass(world, scratch, policy, now):
         queue.length -= begun
         for i in range(queue.length):
             line[i] = line[i + begun]
-        count[RESERVED_FOR] = 0
+        count.reserved_for = 0
         if queue.length == 0:
             return
         drifts = policy == EASY and _reserve(world, line[0], now)
-        count[RESERVED_FOR] = 0 if drifts else line[0] + 1
+        count.reserved_for = 0 if drifts else line[0] + 1
     if policy != EASY:
         return
     kept = 1
     for i in range(1, queue.length):
         job = line[i]
-        if jobs[job].alt != count[PASS]:
-            jobs[job].alt = count[PASS]
-            late = now + jobs[job].asked > world.clock[RESERVED]
+        if jobs[job].alt != count.passes:
+            jobs[job].alt = count.passes
+            late = now + jobs[job].asked > world.clock.reserved
             if _where(world, scratch, job, late, now):
                 _start(world, scratch, job, now)
                 if late:

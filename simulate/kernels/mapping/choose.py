@@ -12,7 +12,7 @@ import math
 
 from ..jit import inner
 from .forecast import forecast
-from .layout import BOUNDED, EXPLAIN, LET, LOADAVG, MOM, NO_INDEX, ONE, SIMPLE, SLF
+from .layout import LET, LOADAVG, MOM, NO_INDEX, ONE, SLF
 from .tables import account
 
 LESS = 1.0 - 1e-9
@@ -55,7 +55,7 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
     if versions[row, n] == world.versions[n] and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff):
         return scratch.score[row, n]
     only[0], far = n, cutoff * AHEAD
-    if policy == MOM and cutoff < math.inf and world.count[BOUNDED] > 1:
+    if policy == MOM and cutoff < math.inf and world.count.bounded > 1:
         end = world.bounds[n]
         if end == -math.inf or (node.end_exact == 0 and end - now < cutoff):
             left, exact = forecast(world, scratch, only, ONE, NO_INDEX, MOM, now, far)
@@ -110,15 +110,15 @@ def choose(world, scratch, job, policy, now):
     j = world.jobs[job]
     cls = world.classes[j.cls]
     j.alt, j.alt_cost = -1, math.inf
-    explain = world.count[EXPLAIN] == 1
+    explain = world.count.explain == 1
     row = _row(scratch, j.cls, policy, now) if policy == LET or policy == MOM else 0
     if cls.nodes > 1:
         return _choose_several(world, scratch, job, policy, now, row)
     best, incumbent, seed = -1, math.inf, math.inf
-    bounded = policy == MOM and world.count[SIMPLE] == 1 and not explain
+    bounded = policy == MOM and world.count.simple == 1 and not explain
     if bounded:
         # Bounds cost one forecast per node: the first decision does without, later ones share them.
-        world.count[BOUNDED] += 1
+        world.count.bounded += 1
         seed = _first_guess(world, scratch, row, j.cls, now)
     cutoff = seed
     bounds, versions = world.bounds, world.versions

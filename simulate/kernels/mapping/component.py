@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..jit import inner
-from .layout import NO_INDEX, ONE, SPLIT, STAMP, ZERO
+from .layout import NO_INDEX, ONE, ZERO
 from .queues import heap_update
 from .rates import solve
 from .tables import account, phase_at, threads_on_socket
@@ -32,8 +32,8 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
     Returns:
         Numbers of domains, parts and strands, and whether strands have parts on several nodes.
     """
-    world.count[STAMP] += 1
-    stamp = world.count[STAMP]
+    world.count.stamp += 1
+    stamp = world.count.stamp
     reach, n_domains = scratch.numbers, 0
     for i in range(n_starts):
         d = world.nodes[starts[i]].domain
@@ -114,7 +114,7 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
 def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands):
     """Add the candidate's parts on node `n`; its strands are created on its first node and reused on the others."""
     cls = world.classes[cls_id]
-    split = world.count[SPLIT]
+    split = world.count.split
     dealt = 0.0
     for g in range(cls.group_count):
         group = world.groups[cls.group_start + g]

@@ -44,7 +44,7 @@ def call(question, world, scratch, policy, which, number, cutoff):
     STEP: process the ends and submissions of `cutoff`. DECIDE: choose what starts now. START: start these.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
-    now, answer = world.clock[0], scratch.answer
+    now, answer = world.clock.now, scratch.answer
     answer[0] = answer[1] = math.nan
     if question == EVALUATE:
         answer[0], answer[1] = evaluate(world, scratch, cutoff)

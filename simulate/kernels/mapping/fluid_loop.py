@@ -16,18 +16,12 @@ from .backfilling import insert, run_pass
 from .choose import choose, fits, note_end
 from .component import rerate
 from .layout import (
-    ARRIVED,
     DONE,
-    EVALUATIONS,
     FORCED,
-    HEAP,
-    INSTANTS,
     MOM,
     ONE,
-    POWERED,
     READY,
     RUNNING,
-    SIMPLE,
     WAITING,
     ZERO,
 )
@@ -43,7 +37,7 @@ def begin(world, scratch):
     """Initialise fresh tables: queue the jobs without blockers, place those that already run."""
     scratch.touched[0] = 0
     scratch.row_class[:] = -1
-    now = world.clock[0]
+    now = world.clock.now
     link_extra_waits(world)
     for job in range(len(world.jobs)):
         j = world.jobs[job]
@@ -114,7 +108,7 @@ def offer_ready(world, scratch, policy, now):
             place(world, scratch, job, now)
             started[0] += 1
             started[started[0]] = job
-            if policy == MOM and world.count[SIMPLE] == 1:
+            if policy == MOM and world.count.simple == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and left > 8:
                 room = _most_room(world)
@@ -159,12 +153,12 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
 @inner
 def _submit(world, now, sequence, by_key):
     """Submit the jobs whose time has come. Those that wait for others become ready later."""
-    while world.count[ARRIVED] < len(world.arrivals):
-        job = world.arrivals[world.count[ARRIVED]]
+    while world.count.arrived < len(world.arrivals):
+        job = world.arrivals[world.count.arrived]
         j = world.jobs[job]
         if j.submit > now:
             return
-        world.count[ARRIVED] += 1
+        world.count.arrived += 1
         j.blockers -= 1
         if j.blockers == 0:
             _queue_in_order(world, job, sequence, by_key)
@@ -174,8 +168,8 @@ def _submit(world, now, sequence, by_key):
 def next_instant(world):
     """Return when something happens next: an end, a change of phase or a submission; inf if nothing does. O(1)."""
     soonest = world.nodes[world.heap[0]].next
-    if world.count[ARRIVED] < len(world.arrivals):
-        soonest = min(soonest, world.jobs[world.arrivals[world.count[ARRIVED]]].submit)
+    if world.count.arrived < len(world.arrivals):
+        soonest = min(soonest, world.jobs[world.arrivals[world.count.arrived]].submit)
     return soonest
 
 
@@ -183,7 +177,7 @@ def next_instant(world):
 def _instant(world, scratch, now, sequence, by_key):
     """Process all ends at `now`, then all submissions; the caller updates the rates of the touched nodes."""
     horizon = now + INSTANT + 1e-15 * now
-    while world.count[HEAP] > 0 and world.nodes[world.heap[0]].next <= horizon:
+    while world.count.heap > 0 and world.nodes[world.heap[0]].next <= horizon:
         n = world.heap[0]
         _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
         world.nodes[n].next = math.inf
@@ -194,9 +188,9 @@ def _instant(world, scratch, now, sequence, by_key):
 @inner
 def step(world, scratch, now):
     """Process all ends at `now`, then all submissions, and start nothing; nothing happens before."""
-    world.clock[0] = now
-    world.count[INSTANTS] += 1
-    _instant(world, scratch, now, float(world.count[INSTANTS]), ZERO)
+    world.clock.now = now
+    world.count.instants += 1
+    _instant(world, scratch, now, float(world.count.instants), ZERO)
     rerate(world, scratch, now)
 
 
@@ -225,10 +219,10 @@ def advance(world, scratch, until):
     """Advance the running jobs until `until` without starting others."""
     while next_instant(world) <= until:
         now = next_instant(world)
-        world.count[INSTANTS] += 1
+        world.count.instants += 1
         _instant(world, scratch, now, 1.0, ONE)
         rerate(world, scratch, now)
-    world.clock[0] = until
+    world.clock.now = until
     for n in range(len(world.nodes)):
         account(world, n, until)
 
@@ -248,9 +242,9 @@ def simulate(world, scratch, policy, by_key, cutoff, instants):
     Returns:
         FINISHED, STUCK (a waiting job can never start), CUT (the makespan passed `cutoff`) or PAUSED.
     """
-    if world.count[INSTANTS] == 0:
+    if world.count.instants == 0:
         begin(world, scratch)
-    now = world.clock[0]
+    now = world.clock.now
     while True:
         if len(world.tree) > 0:
             run_pass(world, scratch, policy, now)
@@ -265,9 +259,9 @@ def simulate(world, scratch, policy, by_key, cutoff, instants):
         if instants == 0:
             return PAUSED
         instants -= 1
-        now = world.clock[0] = soonest
-        world.count[INSTANTS] += 1
-        _instant(world, scratch, now, float(world.count[INSTANTS]), by_key)
+        now = world.clock.now = soonest
+        world.count.instants += 1
+        _instant(world, scratch, now, float(world.count.instants), by_key)
     for n in range(len(world.nodes)):
         account(world, n, now)
     for job in range(len(world.jobs)):
@@ -279,7 +273,7 @@ def simulate(world, scratch, policy, by_key, cutoff, instants):
 @inner
 def total_energy(world):
     """Return the joules of all nodes so far; nan if the power of a node is not known."""
-    if world.count[POWERED] == 0:
+    if world.count.powered == 0:
         return math.nan
     total = 0.0
     for n in range(len(world.nodes)):
@@ -313,7 +307,7 @@ def evaluate(world, scratch, cutoff):
     misplaced = _misplaced(world, scratch)
     if misplaced >= 0:
         return math.nan, float(misplaced)
-    world.count[EVALUATIONS] += 1
+    world.count.evaluations += 1
     queues = world.queues
     for job in range(len(world.jobs)):
         j = world.jobs[job]
@@ -333,4 +327,4 @@ def evaluate(world, scratch, cutoff):
         at += size
     if simulate(world, scratch, FORCED, ONE, cutoff, ALL) != FINISHED:
         return math.inf, math.inf
-    return world.clock[0], total_energy(world)
+    return world.clock.now, total_energy(world)

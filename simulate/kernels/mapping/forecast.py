@@ -10,7 +10,7 @@ import math
 
 from ..jit import inner
 from .component import fill_part, gather
-from .layout import BELIEFS, EQUAL_SHARE, EVALUATIONS, LET, MEASURE, MOM, NO_INDEX, ONE, SIMPLE, ZERO
+from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, ZERO
 from .rates import solve
 from .tables import INSTANT, phase_at
 
@@ -35,8 +35,8 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
     Returns:
         (seconds, exact); if the forecast was cut off, exact is False and seconds is a lower bound.
     """
-    world.count[EVALUATIONS] += 1
-    if world.count[SIMPLE] == 1 and n_starts == 1:
+    world.count.evaluations += 1
+    if world.count.simple == 1 and n_starts == 1:
         return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     _believe(world, scratch, n_strands, cls_id)
@@ -46,7 +46,7 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
 @inner
 def _believe(world, scratch, n_strands, cls_id):
     """Replace what is really left of gathered jobs by what the planner knows of it."""
-    if world.count[BELIEFS] == 0:
+    if world.count.beliefs == 0:
         return
     for s in range(n_strands):
         row = scratch.strands[s]
@@ -243,7 +243,7 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
         here = world.phases[phase_at(world, strand.group, ZERO, node.type)]
         k[size], u[size], b[size], own[size] = world.parts[p].threads, here.utilisation, here.bandwidth, 0.0
         rem[size] = max(0.0, strand.rem - strand.rate * (now - strand.last))
-        if world.count[BELIEFS] == 1:
+        if world.count.beliefs == 1:
             rem[size] = believed(world, rem[size], world.jobs[strand.job].cls, strand.group, strand.type)
         threads += k[size]
         sleepy = sleepy or u[size] < 1.0
@@ -370,8 +370,8 @@ def isolated(world, scratch, phases):
     Fills world.isolated [classes, types] from the first node of each type; every type has a node. These are true run
     times, whatever is believed. With `phases` also how long each phase takes alone.
     """
-    start, beliefs = scratch.chosen, world.count[BELIEFS]
-    world.count[BELIEFS] = 0
+    start, beliefs = scratch.chosen, world.count.beliefs
+    world.count.beliefs = 0
     for t in range(len(world.types)):
         n = 0
         while world.nodes[n].type != t:
@@ -382,4 +382,4 @@ def isolated(world, scratch, phases):
             if phases:
                 n_domains, n_parts, n_strands, tied = gather(world, scratch, start, ONE, c, 0.0)
                 run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MEASURE, math.inf)
-    world.count[BELIEFS] = beliefs
+    world.count.beliefs = beliefs

@@ -8,6 +8,8 @@ Units: seconds, bytes, bytes/s, watts, joules, threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..block import Block
@@ -24,6 +26,12 @@ FLOAT, INT = np.dtype("f8"), np.dtype("i8")
 def row_dtype(floats: str, ints: str) -> np.dtype:
     """Return the type of a row with these fields, aligned so that compiled code loads whole words."""
     return np.dtype([(name, FLOAT) for name in floats.split()] + [(name, INT) for name in ints.split()], align=True)
+
+
+def extended(row: np.dtype, floats: Iterable[str] = (), ints: Iterable[str] = ()) -> np.dtype:
+    """Return the type of a row with further fields."""
+    fields = [(name, row.fields[name][0]) for name in row.names or ()]
+    return np.dtype(fields + [(name, FLOAT) for name in floats] + [(name, INT) for name in ints], align=True)
 
 
 TYPE = row_dtype(
@@ -47,6 +55,16 @@ STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type loc
 PART = row_dtype("threads core", "node strand next prev socket")
 QUEUE = row_dtype("", "start length")
 END = row_dtype("until", "job")
+#: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `ended`: jobs whose
+#: end the last pass has seen; `ends`, `arranged`: rows of `ends`, and how many of them are sorted; `reserved_for`: row
+#: of the head with a reservation, plus 1; `passes`: those that examined all jobs.
+COUNT = row_dtype(
+    "",
+    "evaluations stamp running_jobs heap powered split simple explain bounded arrived instants "
+    "beliefs ended ends arranged free_cores reserved_for passes",
+)
+#: `share`: the largest factor by which jobs may slow each other down.
+CLOCK = row_dtype("now share reserved", "")
 
 # Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
 LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
@@ -56,11 +74,11 @@ LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand jo
 
 
 class World(Block):
-    """All tables of a simulation. `clock` and `count`: see the cells below.
+    """All tables of a simulation.
 
     A job that is submitted later, at `submit`, has one blocker more until then, and is in `arrivals`. It is killed
     `walltime` seconds after its start, and expected to end `asked` seconds after it. `told`: the run time of a class of
-    one phase that forecasts expect, as a factor on the true one; only if count[BELIEFS] is 1.
+    one phase that forecasts expect, as a factor on the true one; only if `count.beliefs` is 1.
     """
 
     layout = {
@@ -83,8 +101,8 @@ class World(Block):
         "heap": (INT, 1),
         "versions": (INT, 1),  # [nodes]: incremented at every change of the node
         "bounds": (FLOAT, 1),  # [nodes]: time before which the node is not empty without arrivals; -inf: not known
-        "clock": (FLOAT, 1),
-        "count": (INT, 1),
+        "clock": (CLOCK, 0),
+        "count": (COUNT, 0),
         "allowed": (INT, 2),  # [lists, nodes]: 1 if jobs of a class with this list as `places` may run there
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
@@ -98,14 +116,6 @@ class World(Block):
 # Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)
 STEP, DECIDE, START = range(11, 14)
-
-# Cells of World.count. ARRIVED: jobs of `arrivals` that were submitted; INSTANTS: times at which something happened.
-EVALUATIONS, STAMP, RUNNING_JOBS, HEAP, POWERED, SPLIT, SIMPLE, EXPLAIN, BOUNDED, ARRIVED, INSTANTS = range(11)
-# ENDED: jobs whose end the last pass has seen; ENDS, ARRANGED: rows of `ends`, and how many of them are sorted;
-# RESERVED_FOR: row of the head with a reservation, plus 1; PASS: passes that examined all jobs.
-BELIEFS, ENDED, ENDS, ARRANGED, FREE_CORES, RESERVED_FOR, PASS, CELLS = range(11, 19)
-# Cells of World.clock. SHARE: the largest factor by which jobs may slow each other down.
-NOW, SHARE, RESERVED, CLOCKS = range(4)
 
 
 class Scratch(Block):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..jit import inner
-from .layout import HEAP
 
 
 @inner
@@ -20,7 +19,7 @@ def heap_update(world, node):
         heap[i] = heap[(i - 1) // 2]
         nodes[heap[i]].heap_pos = i
         i = (i - 1) // 2
-    size = world.count[HEAP]
+    size = world.count.heap
     while True:
         child = 2 * i + 1
         if child >= size:

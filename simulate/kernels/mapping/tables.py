@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..jit import inner
-from .layout import DONE, POWERED, READY, RUNNING, RUNNING_JOBS, SPLIT, ZERO
+from .layout import DONE, READY, RUNNING, ZERO
 
 INSTANT = 1e-9
 
@@ -33,7 +33,7 @@ def account(world, n, now):
         node.load = node.load * fade + node.live * (1.0 - fade)
         node.load_time = now
     span = now - node.energy_time
-    if span <= 0.0 or world.count[POWERED] == 0:
+    if span <= 0.0 or world.count.powered == 0:
         return
     kind = world.types[node.type]
     node.energy += watts(kind, node.busy) * span
@@ -84,7 +84,7 @@ def threads_on_socket(world, scratch, n, count, socket, reserved):
         reserved: threads of the same job that were assigned before.
     """
     sockets = world.types[world.nodes[n].type].sockets
-    split = min(world.count[SPLIT], sockets)
+    split = min(world.count.split, sockets)
     if split <= 1:
         return count if socket == 0 else 0.0
     if socket >= split:
@@ -119,7 +119,7 @@ def place(world, scratch, job, now):
     """Start a job on the nodes in its `placed` slots. O(groups * nodes of the job)."""
     j = world.jobs[job]
     cls = world.classes[j.cls]
-    split = world.count[SPLIT]
+    split = world.count.split
     first_type = world.nodes[world.placed[j.place0]].type
     for i in range(cls.nodes):
         n = world.placed[j.place0 + i]
@@ -129,7 +129,7 @@ def place(world, scratch, job, now):
         world.nodes[n].used += cls.memory
         world.nodes[n].live += cls.threads
     j.state, j.start, j.left = RUNNING, now, 0
-    world.count[RUNNING_JOBS] += 1
+    world.count.running_jobs += 1
     dealt = 0.0
     for g in range(cls.group_count):
         group = world.groups[cls.group_start + g]
@@ -179,7 +179,7 @@ def _link(world, job):
     """Append the job's parts to the lists of its nodes, so that a job's parts are adjacent."""
     j = world.jobs[job]
     cls = world.classes[j.cls]
-    rows = cls.group_count * world.count[SPLIT]
+    rows = cls.group_count * world.count.split
     for row in range(rows):
         for i in range(cls.nodes):
             p = j.part0 + row * cls.nodes + i
@@ -229,7 +229,7 @@ def end_strand(world, scratch, s, now):
     j.state, j.finish = DONE, now
     world.ended[0] += 1
     world.ended[world.ended[0]] = strand.job
-    world.count[RUNNING_JOBS] -= 1
+    world.count.running_jobs -= 1
     for i in range(cls.nodes):
         node = world.nodes[world.placed[j.place0 + i]]
         node.alloc -= cls.threads
@@ -241,7 +241,7 @@ def end_strand(world, scratch, s, now):
 def kill(world, scratch, job, now):
     """End a job that has reached its walltime; what waits for it goes on waiting. O(its parts)."""
     j = world.jobs[job]
-    cls, split = world.classes[j.cls], world.count[SPLIT]
+    cls, split = world.classes[j.cls], world.count.split
     j.killed = 1
     for row in range(cls.group_count * split):
         s = j.strand0 + row

@@ -18,17 +18,10 @@ import numpy as np
 from ..compile import compare_64, trailing_zeros
 from ..jit import inner
 from .tables import (
-    ALLOCATION,
     BASIC,
     CONTIGUOUS,
-    FIRST_SLICE,
     LOCAL,
-    MACHINE,
-    RUNNING,
-    SLICES,
     SPAN,
-    STRICT,
-    WAITING,
 )
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
@@ -47,7 +40,7 @@ def find_gap(world, first, job, before, until):
         before: the slice begins before this time.
         until: time from which on the job needs no other resources than its own.
     """
-    times, spare, total = world.times, world.spare, world.count[SLICES]
+    times, spare, total = world.times, world.spare, world.count.slices
     size, wall = world.jobs[job].size, world.jobs[job].wall
     enough = np.uint64(compare_64(spare, first, size))
     while True:
@@ -77,8 +70,8 @@ def find_gap(world, first, job, before, until):
 @inner
 def slice_of(world, time):
     """Return the slice that contains `time`. O(log slices), without branches that depend on the times."""
-    times, low = world.times, world.count[FIRST_SLICE]
-    length = world.count[SLICES] - low
+    times, low = world.times, world.count.first_slice
+    length = world.count.slices - low
     while length > 1:
         half = length >> 1
         low += half * np.int64(times[np.uint64(low + half)] <= time)
@@ -106,12 +99,12 @@ def _add_boundary(world, time):
     count, k = world.count, slice_of(world, time)
     if world.times[k] != time:
         k += 1
-        end = count[SLICES] + 1
+        end = count.slices + 1
         _shift_up(world.times[k:end])
         _shift_up(world.spare[k:end])
         _shift_up(world.users[k:end])
         world.times[k], world.spare[k], world.users[k] = time, world.spare[k - 1], 0
-        count[SLICES] = end
+        count.slices = end
     world.users[k] += 1
     return k
 
@@ -122,14 +115,14 @@ def _drop_boundary(world, k):
 
     The first slice stays, whoever uses it. O(slices behind it).
     """
-    count, end = world.count, world.count[SLICES]
+    count, end = world.count, world.count.slices
     world.users[k] -= 1
-    if world.users[k] > 0 or k == count[FIRST_SLICE]:
+    if world.users[k] > 0 or k == count.first_slice:
         return
     _shift_down(world.times[k:end], 1)
     _shift_down(world.spare[k:end], 1)
     _shift_down(world.users[k:end], 1)
-    count[SLICES] = end - 1
+    count.slices = end - 1
 
 
 @inner
@@ -176,14 +169,14 @@ def advance(world, job, k):
 def drop_before(world, now):
     """Remove the part of the profile before `now`. O(log slices); O(slices) once half of the rows are in the past."""
     count, first = world.count, slice_of(world, now)
-    end = count[SLICES]
+    end = count.slices
     if first >= len(world.times) // 2:
         _shift_down(world.times[:end], first)
         _shift_down(world.spare[:end], first)
         _shift_down(world.users[:end], first)
-        count[SLICES] = end - first
+        count.slices = end - first
         first = 0
-    count[FIRST_SLICE] = first
+    count.first_slice = first
     world.times[first] = now
 
 
@@ -209,15 +202,15 @@ def _find_free(world, job, begin, end):
 
     O(words of the machine and of all jobs in that time).
     """
-    machine = world.count[MACHINE]
+    machine = world.count.machine
     words = (machine + 63) // 64
     for word in range(words):
         world.free[word] = _ALL
     if machine % 64:
         world.free[words - 1] = _ALL >> np.uint64(64 - machine % 64)
-    for i in range(world.count[RUNNING]):
+    for i in range(world.count.running):
         _without(world, job, world.heap_job[i], begin, end)
-    for i in range(world.count[WAITING]):
+    for i in range(world.count.waiting):
         _without(world, job, world.queue[i], begin, end)
 
 
@@ -249,7 +242,7 @@ def _lowest(world, job, begin, end):
 @inner
 def _block(world, job):
     """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough."""
-    row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count[MACHINE]
+    row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count.machine
     run, begin = np.int64(0), np.int64(0)
     for word in range((machine + 63) // 64):
         bits = world.free[word]
@@ -282,7 +275,7 @@ def _fill(world, job, row, first, last):
 @inner
 def _choose(world, job, start, stop):
     """Choose resources in a gap by the allocation variant. Return False if it rejects the gap."""
-    kind, machine = world.count[ALLOCATION], world.count[MACHINE]
+    kind, machine = world.count.allocation, world.count.machine
     _find_free(world, job, start, stop)
     if kind == CONTIGUOUS and _block(world, job):
         return True
@@ -291,7 +284,7 @@ def _choose(world, job, start, stop):
             begin, end = np.int64(world.groups[group].first), np.int64(world.groups[group].last) + 1
             if _lowest(world, job, begin, end):
                 return True
-    if world.count[STRICT] == 1:
+    if world.count.strict == 1:
         return False
     return _lowest(world, job, np.int64(0), machine)
 
@@ -299,10 +292,10 @@ def _choose(world, job, start, stop):
 @inner
 def find_earliest(world, job):
     """Return the earliest start of a job and fill its set; inf if no gap fits it."""
-    k = find_gap(world, world.count[FIRST_SLICE], job, math.inf, math.inf)
+    k = find_gap(world, world.count.first_slice, job, math.inf, math.inf)
     while k >= 0:
         begin = world.times[k]
-        if world.count[ALLOCATION] == BASIC or _choose(world, job, begin, latest_end(begin, world.jobs[job].wall)):
+        if world.count.allocation == BASIC or _choose(world, job, begin, latest_end(begin, world.jobs[job].wall)):
             return begin
         k = find_gap(world, k + 1, job, math.inf, math.inf)
     return math.inf

@@ -28,26 +28,13 @@ from .network.tables import NetworkedReserving
 from .resources import give_back, take
 from .running import begin, end_first, has_dependencies, next_end
 from .tables import (
-    ALLOCATION,
     BASIC,
     DONE,
-    DUE,
     ENDED,
-    FIRST_SLICE,
-    FREE_SETS,
-    FREED,
     GROW,
-    INSTANTS,
-    MACHINE,
-    NEXT,
-    NOW,
-    ORDER,
     PAUSED,
-    PIECES,
     REJECTED,
-    RUNNING,
     RUNS,
-    WAITING,
     Reserving,
 )
 from .waiting import F1, f1
@@ -62,7 +49,7 @@ NetworkedReservingType = register(NetworkedReserving, __name__)
 @inner
 def _record_pieces(world, job):
     """Record a job's resources as pieces."""
-    row, used = world.jobs[job].set_row, world.count[PIECES]
+    row, used = world.jobs[job].set_row, world.count.pieces
     world.jobs[job].piece0 = used
     last = np.int64(-2)
     for word in range(world.jobs[job].low_word, world.jobs[job].high_word + 1):
@@ -80,7 +67,7 @@ def _record_pieces(world, job):
             last = first + length - 1
             bits = _NONE if low + length == 64 else bits >> np.uint64(low + length) << np.uint64(low + length)
     world.jobs[job].pieces = used - world.jobs[job].piece0
-    world.count[PIECES] = used
+    world.count.pieces = used
 
 
 @inner
@@ -97,15 +84,15 @@ def _move(world, job):
     count, row = world.count, world.jobs[job]
     before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
     release(world, row.start, row.until, row.size)
-    count[FREE_SETS] -= 1
-    row.set_row = world.free_sets[count[FREE_SETS]]
+    count.free_sets -= 1
+    row.set_row = world.free_sets[count.free_sets]
     start, spare = find_earliest(world, job), row.set_row
     if start < before:
         spare = old
     else:
         start, row.set_row, row.low_word, row.high_word = before, old, low, high
-    world.free_sets[count[FREE_SETS]] = spare
-    count[FREE_SETS] += 1
+    world.free_sets[count.free_sets] = spare
+    count.free_sets += 1
     _put(world, job, start)
     return start < before
 
@@ -119,9 +106,9 @@ def _compress(world, freed):
     A job is not examined if it needs at least as many resources for at least as long as the job examined before, and
     its reservation begins no earlier: every start before that one's reservation lacks resources for both.
     """
-    left, first = -math.inf, world.count[FIRST_SLICE]
+    left, first = -math.inf, world.count.first_slice
     known_size, known_wall, known_start = np.int64(0), 0.0, math.inf
-    for i in range(world.count[WAITING]):
+    for i in range(world.count.waiting):
         job = world.queue[i]
         row = world.jobs[job]
         size, wall, start = row.size, row.wall, row.start
@@ -131,13 +118,13 @@ def _compress(world, freed):
         k = find_gap(world, first, job, before, start)
         if k >= 0:
             until = row.until
-            if world.count[ALLOCATION] == BASIC:
+            if world.count.allocation == BASIC:
                 advance(world, job, k)
             elif not _move(world, job):
                 continue
             left, freed = max(left, until), max(freed, until)
         known_size, known_wall = size, wall
-        known_start = row.start if k < 0 or world.count[ALLOCATION] == BASIC else math.inf
+        known_start = row.start if k < 0 or world.count.allocation == BASIC else math.inf
     return left
 
 
@@ -145,12 +132,12 @@ def _compress(world, freed):
 def _start_due(world, now):
     """Start the jobs whose reservations begin now. Return when the next one begins."""
     kept, soonest = 0, math.inf
-    for i in range(world.count[WAITING]):
+    for i in range(world.count.waiting):
         job = world.queue[i]
         row = world.jobs[job]
         if row.start <= now:
             row.finish, row.state = now + row.run, RUNS
-            if world.count[ALLOCATION] == BASIC:
+            if world.count.allocation == BASIC:
                 take(world, row.size, job)
             else:
                 _record_pieces(world, job)
@@ -159,37 +146,37 @@ def _start_due(world, now):
             soonest = min(soonest, row.start)
             world.queue[kept] = job
             kept += 1
-    world.count[WAITING] = kept
+    world.count.waiting = kept
     return soonest
 
 
 @inner
 def _insert(world, job):
     """Insert a job into the queue, by rank."""
-    i = world.count[WAITING]
+    i = world.count.waiting
     while i > 0 and world.jobs[world.queue[i - 1]].rank > world.jobs[job].rank:
         world.queue[i] = world.queue[i - 1]
         i -= 1
     world.queue[i] = job
-    world.count[WAITING] += 1
+    world.count.waiting += 1
 
 
 @inner
 def _submit(world, job):
     """Submit a job and reserve its resources, or reject it if no gap fits it."""
     count, row = world.count, world.jobs[job]
-    if row.size > count[MACHINE]:
+    if row.size > count.machine:
         row.state = REJECTED
         return
-    if count[ORDER] == F1:
+    if count.order == F1:
         row.rank = f1(world, job)
-    count[FREE_SETS] -= 1
-    row.set_row = world.free_sets[count[FREE_SETS]]
+    count.free_sets -= 1
+    row.set_row = world.free_sets[count.free_sets]
     start = find_earliest(world, job)
     if start == math.inf:
         row.state = REJECTED
-        world.free_sets[count[FREE_SETS]] = row.set_row
-        count[FREE_SETS] += 1
+        world.free_sets[count.free_sets] = row.set_row
+        count.free_sets += 1
         return
     _put(world, job, start)
     _insert(world, job)
@@ -202,51 +189,51 @@ def _tables_full(world):
     Each adds at most two boundaries to the profile, whose columns have four rows for each of `free_sets`: half of them
     may be in the past.
     """
-    return len(world.free_sets) < world.count[WAITING] + world.count[RUNNING] + 2
+    return len(world.free_sets) < world.count.waiting + world.count.running + 2
 
 
 @inner
 def call(world, instants):
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock, some = world.jobs, world.count, world.clock, has_dependencies(world)
-    total, capacity = len(jobs), len(world.pieces) - count[MACHINE]
+    total, capacity = len(jobs), len(world.pieces) - count.machine
     while True:
-        if count[NEXT] >= total and count[RUNNING] == 0 and count[WAITING] == 0:
+        if count.next >= total and count.running == 0 and count.waiting == 0:
             return DONE
-        if count[PIECES] > capacity or _tables_full(world):
+        if count.pieces > capacity or _tables_full(world):
             return GROW
         if instants == 0:
             return PAUSED
         instants -= 1
-        count[INSTANTS] += 1
-        now = min(jobs[count[NEXT]].submit if count[NEXT] < total else math.inf, clock[DUE])
+        count.instants += 1
+        now = min(jobs[count.next].submit if count.next < total else math.inf, clock.due)
         now = min(now, next_end(world, now))
-        clock[NOW] = now
+        clock.now = now
         drop_before(world, now)
-        freed = clock[FREED]
+        freed = clock.freed
         while next_end(world, now) == now:
             job = end_first(world)
             row = jobs[job]
             if row.until > now:
                 release(world, now, row.until, row.size)
                 freed = max(freed, row.until)
-            if count[ALLOCATION] == BASIC:
+            if count.allocation == BASIC:
                 give_back(world, job)
             row.state = ENDED
             if some:
                 release_followers(world, job)
-            world.free_sets[count[FREE_SETS]] = row.set_row
-            count[FREE_SETS] += 1
-        clock[FREED] = _compress(world, freed) if freed > now else -math.inf
+            world.free_sets[count.free_sets] = row.set_row
+            count.free_sets += 1
+        clock.freed = _compress(world, freed) if freed > now else -math.inf
         job = 0
         while job >= 0 and not _tables_full(world):
             job = next_submitted(world, total, now, some)
             if job >= 0:
                 _submit(world, job)
         if job >= 0:  # the tables must grow first; this instant continues afterwards
-            clock[DUE] = now
+            clock.due = now
             continue
-        clock[DUE] = _start_due(world, now)
+        clock.due = _start_due(world, now)
 
 
 SIGNATURES = {

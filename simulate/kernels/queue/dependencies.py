@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from ..jit import inner
 from .running import ended_well
-from .tables import NEXT
 
 
 @inner
@@ -21,7 +20,7 @@ def release_followers(world, job):
     for k in range(world.follower0[job], world.follower0[job + 1]):
         follower = world.followers[k]
         world.unmet[follower] -= 1
-        if world.unmet[follower] == 0 and follower < world.count[NEXT]:
+        if world.unmet[follower] == 0 and follower < world.count.next:
             _push(world.released, follower)
 
 
@@ -40,9 +39,9 @@ def next_submitted(world, total, now, some):
         job = _pop(world.released)
         jobs[job].submit = now
         return job
-    while count[NEXT] < total and jobs[count[NEXT]].submit == now:
-        job = count[NEXT]
-        count[NEXT] = job + 1
+    while count.next < total and jobs[count.next].submit == now:
+        job = count.next
+        count.next = job + 1
         if not some or world.unmet[job] == 0:
             return job
     return -1

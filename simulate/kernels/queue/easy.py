@@ -36,32 +36,13 @@ from .running import (
     remove_latest_end,
 )
 from .tables import (
-    BUSY,
-    DECIDED,
     DONE,
     ENDED,
-    FILLS,
-    FREE,
     GROW,
-    HEAD,
-    IN_TURN,
-    INSTANTS,
-    MACHINE,
-    NEWS,
-    NEXT,
     NO_JOB,
-    NOW,
-    ORDER,
     PAUSED,
-    PIECES,
     REJECTED,
-    RESERVATION,
-    RESERVED,
-    RUNNING,
     RUNS,
-    SPARE,
-    TAKES,
-    WAITING,
     Replay,
     RichReplay,
 )
@@ -88,26 +69,26 @@ def submit(world, job, now, direct, start, delay):
     """
     row, count = world.jobs[job], world.count
     size = row.size
-    if size > count[MACHINE]:
+    if size > count.machine:
         row.state = REJECTED
         return False
-    waits = count[WAITING] > 0
-    if waits and row.rank > count[HEAD]:
-        direct = direct and count[RESERVED] == 1
-        if direct and count[FILLS] == 1 and size <= count[FREE]:
-            late = now + delay(world, size) + row.wall > world.clock[RESERVATION]
-            if not late or size <= count[SPARE]:
+    waits = count.waiting > 0
+    if waits and row.rank > count.head:
+        direct = direct and count.reserved == 1
+        if direct and count.fills == 1 and size <= count.free:
+            late = now + delay(world, size) + row.wall > world.clock.reservation
+            if not late or size <= count.spare:
                 start(world, job, now)
                 if late:
-                    count[SPARE] -= size
+                    count.spare -= size
                 return False
     else:
-        if not waits and direct and size <= count[FREE]:
+        if not waits and direct and size <= count.free:
             start(world, job, now)
             return False
-        count[HEAD], count[RESERVED], direct = row.rank, 0, False
+        count.head, count.reserved, direct = row.rank, 0, False
     insert(world, row.rank, size, row.wall)
-    count[WAITING] += 1
+    count.waiting += 1
     return not direct
 
 
@@ -127,43 +108,43 @@ def _start(replay, job, now):
     if not decisions_take_time(replay):
         row.finish = now + row.run
         take(replay, row.size, job)
-        count[FREE] -= row.size
+        count.free -= row.size
         add_running(replay, job, row.finish, now + row.wall)
         return
-    count[FREE] -= row.size
+    count.free -= row.size
     add_latest_end(replay, job, now + row.wall)
-    replay.decided[count[DECIDED]] = job
-    count[DECIDED] += 1
+    replay.decided[count.decided] = job
+    count.decided += 1
 
 
 @inner
 def _start_decided(replay, now):
     """Start the jobs of the pending decision."""
     count = replay.count
-    many = count[DECIDED]
+    many = count.decided
     for i in range(many):
         job = replay.decided[i]
         row = replay.jobs[job]
         remove_latest_end(replay, job)
-        count[DECIDED] -= 1
+        count.decided -= 1
         row.start, row.finish = now, now + row.run
         take(replay, row.size, job)
         add_running(replay, job, row.finish, now + row.wall)
-    replay.clock[BUSY] = math.inf
+    replay.clock.busy = math.inf
 
 
 @inner
 def _begins_decision(replay, now, news):
     """Apply a decision that is due. Return True if the next decision begins now, because something has happened."""
     count, clock = replay.count, replay.clock
-    if news or clock[BUSY] == math.inf:
-        count[NEWS] = 1
-    if clock[BUSY] == now:
+    if news or clock.busy == math.inf:
+        count.news = 1
+    if clock.busy == now:
         _start_decided(replay, now)
-    if clock[BUSY] < math.inf or count[NEWS] == 0:
+    if clock.busy < math.inf or count.news == 0:
         return False
-    count[NEWS] = count[RESERVED] = 0
-    clock[BUSY] = now + clock[TAKES]
+    count.news = count.reserved = 0
+    clock.busy = now + clock.takes
     return True
 
 
@@ -171,7 +152,7 @@ def _begins_decision(replay, now, news):
 def _start_waiting(replay, rank, now):
     _start(replay, replay.ranked[rank], now)
     remove(replay, rank)
-    replay.count[WAITING] -= 1
+    replay.count.waiting -= 1
 
 
 @inner
@@ -184,64 +165,64 @@ def _next_head(replay, rank):
 def _pass(replay, now):
     """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, jobs = replay.count, replay.jobs
-    while count[WAITING] > 0 and replay.least[count[HEAD]].size <= count[FREE]:
-        _start_waiting(replay, count[HEAD], now)
-        count[RESERVED] = 0
-        if count[WAITING] > 0:
-            count[HEAD] = _next_head(replay, count[HEAD] + 1)
-    if count[WAITING] == 0:
-        count[RESERVED] = 0
+    while count.waiting > 0 and replay.least[count.head].size <= count.free:
+        _start_waiting(replay, count.head, now)
+        count.reserved = 0
+        if count.waiting > 0:
+            count.head = _next_head(replay, count.head + 1)
+    if count.waiting == 0:
+        count.reserved = 0
         return
-    head = count[HEAD]
-    if count[FILLS] == 0:
-        count[RESERVED] = 1
+    head = count.head
+    if count.fills == 0:
+        count.reserved = 1
         return
-    if count[RESERVED] == 0:
+    if count.reserved == 0:
         wanted = replay.least[head].size
         time, free = earliest(replay, wanted)
-        replay.clock[RESERVATION], count[SPARE] = time, free - wanted
-        count[RESERVED] = 1
-    reservation, rank = replay.clock[RESERVATION], head
-    while count[FREE] > 0 and count[WAITING] > 1:
-        rank = search(replay, rank + 1, count[FREE], count[SPARE], now, reservation, never_refused)
+        replay.clock.reservation, count.spare = time, free - wanted
+        count.reserved = 1
+    reservation, rank = replay.clock.reservation, head
+    while count.free > 0 and count.waiting > 1:
+        rank = search(replay, rank + 1, count.free, count.spare, now, reservation, never_refused)
         if rank < 0:
             break
         _start_waiting(replay, rank, now)
         job = replay.ranked[rank]
         if now + jobs[job].wall > reservation:
-            count[SPARE] -= jobs[job].size
+            count.spare -= jobs[job].size
 
 
 @inner
 def _pass_sorted(replay, now):
     """Run a pass for an order that changes with time: sort the queue first."""
     count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
-    sort_queue(replay, count[ORDER], now)
+    sort_queue(replay, count.order, now)
     kept = 0
-    for i in range(count[WAITING]):
+    for i in range(count.waiting):
         job = queue[i]
-        size, fits = jobs[job].size, jobs[job].size <= count[FREE]
+        size, fits = jobs[job].size, jobs[job].size <= count.free
         if kept > 0 and fits:
-            late = now + jobs[job].wall > clock[RESERVATION]
-            fits = count[FILLS] == 1 and (not late or size <= count[SPARE])
+            late = now + jobs[job].wall > clock.reservation
+            fits = count.fills == 1 and (not late or size <= count.spare)
             if fits and late:
-                count[SPARE] -= size
+                count.spare -= size
         if fits:
             _start(replay, job, now)
             continue
         if kept == 0:
             time, free = earliest(replay, size)
-            clock[RESERVATION], count[SPARE] = time, free - size
+            clock.reservation, count.spare = time, free - size
         queue[kept] = job
         kept += 1
-    count[WAITING] = kept
+    count.waiting = kept
 
 
 @inner
 def _run_pass(replay, now):
-    if replay.count[WAITING] == 0:
+    if replay.count.waiting == 0:
         return
-    if replay.count[ORDER] > 0:
+    if replay.count.order > 0:
         _pass_sorted(replay, now)
     else:
         _pass(replay, now)
@@ -251,7 +232,7 @@ def _run_pass(replay, now):
 def _submit(replay, job, now, direct):
     """Submit a job. Return True if a pass is needed."""
     count = replay.count
-    if count[ORDER] == 0:
+    if count.order == 0:
         return submit(replay, job, now, direct, _start, no_delay)
     return append_to_queue(replay, job)
 
@@ -260,9 +241,9 @@ def _submit(replay, job, now, direct):
 def _next_planned(replay, total):
     """Return the time of the next submission, end of a decision, or expected end; infinity if no more is planned."""
     count = replay.count
-    now = replay.jobs[count[NEXT]].submit if count[NEXT] < total else math.inf
+    now = replay.jobs[count.next].submit if count.next < total else math.inf
     if decisions_take_time(replay):
-        now = min(now, replay.clock[BUSY])
+        now = min(now, replay.clock.busy)
     if has_predictions(replay):
         now = min(now, next_expected_end(replay))
     return now
@@ -272,51 +253,47 @@ def _next_planned(replay, total):
 def call(replay, instants):
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
-    total, capacity, some = len(jobs), len(replay.pieces) - count[MACHINE], has_dependencies(replay)
+    total, capacity, some = len(jobs), len(replay.pieces) - count.machine, has_dependencies(replay)
     while True:
-        if (
-            count[NEXT] >= total
-            and count[RUNNING] == 0
-            and not (decisions_take_time(replay) and clock[BUSY] < math.inf)
-        ):
+        if count.next >= total and count.running == 0 and not (decisions_take_time(replay) and clock.busy < math.inf):
             return DONE
-        if count[PIECES] > capacity:
+        if count.pieces > capacity:
             return GROW
         if instants == 0 or lacks_prediction(replay):
             return PAUSED
         instants -= 1
-        count[INSTANTS] += 1
+        count.instants += 1
         now = _next_planned(replay, total)
-        unsettled, waited = count[ORDER] > 0, count[WAITING]  # such orders can change with time alone
+        unsettled, waited = count.order > 0, count.waiting  # such orders can change with time alone
         end = next_end(replay, now)
         if end <= now:
-            now = clock[NOW] = end
+            now = clock.now = end
             while next_end(replay, now) == now:
                 job = pop_running(replay)
                 give_back(replay, job)
-                count[FREE] += jobs[job].size
+                count.free += jobs[job].size
                 jobs[job].state = ENDED
                 note_ended(replay, job)
                 if some:
                     release_followers(replay, job)
-            count[RESERVED], unsettled = 0, True
+            count.reserved, unsettled = 0, True
         if correct_ends(replay, now):
-            count[RESERVED], unsettled = 0, True
-        clock[NOW] = now
-        first = count[NEXT]
+            count.reserved, unsettled = 0, True
+        clock.now = now
+        first = count.next
         job = next_submitted(replay, total, now, some)
         while job >= 0:
             if some:
                 assign_rank(replay, job)
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
-            if _submit(replay, job, now, (count[IN_TURN] == 1 or alone) and not decisions_take_time(replay)):
+            if _submit(replay, job, now, (count.in_turn == 1 or alone) and not decisions_take_time(replay)):
                 unsettled = True
             job = next_submitted(replay, total, now, some)
         if decisions_take_time(replay):
-            unsettled = _begins_decision(replay, now, end == now or count[WAITING] > waited)
+            unsettled = _begins_decision(replay, now, end == now or count.waiting > waited)
         if unsettled:
             _run_pass(replay, now)
-        if decisions_take_time(replay) and clock[BUSY] == now:  # the decision time is below the resolution of the clock
+        if decisions_take_time(replay) and clock.busy == now:  # the decision time is below the resolution of the clock
             _start_decided(replay, now)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ..jit import inner
-from .tables import RUNNING
 
 
 @inner
 def push(world, job, finish):
     """Add a job that ends at `finish`. O(log n)."""
-    times, jobs, i = world.heap_time, world.heap_job, world.count[RUNNING]
-    world.count[RUNNING] = i + 1
+    times, jobs, i = world.heap_time, world.heap_job, world.count.running
+    world.count.running = i + 1
     while i > 0 and finish < times[(i - 1) >> 1]:
         times[i], jobs[i] = times[(i - 1) >> 1], jobs[(i - 1) >> 1]
         i = (i - 1) >> 1
@@ -21,7 +20,7 @@ def push(world, job, finish):
 def pop(world):
     """Remove and return the job that ends first. O(log n)."""
     times, jobs, count = world.heap_time, world.heap_job, world.count
-    size, first = count[RUNNING] - 1, jobs[0]
+    size, first = count.running - 1, jobs[0]
     time, job, i = times[size], jobs[size], 0
     while True:
         child = 2 * i + 1
@@ -34,5 +33,5 @@ def pop(world):
         times[i], jobs[i] = times[child], jobs[child]
         i = child
     times[i], jobs[i] = time, job
-    count[RUNNING] = size
+    count.running = size
     return first

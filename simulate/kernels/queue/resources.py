@@ -6,7 +6,7 @@ import numpy as np
 
 from ..compile import trailing_zeros
 from ..jit import inner
-from .tables import LOWEST, PIECES
+from .tables import FREE
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 _PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
@@ -14,17 +14,17 @@ _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 @inner
-def take_from(world, free, lowest, size):
+def take_from(world, free, which, size):
     """Remove the `size` lowest resources of a set and record them as pieces. O(words scanned + pieces).
 
     Args:
         world: the state.
         free: the set, one bit per resource, with at least `size` resources.
-        lowest: cell of `count` with the first word that may be non-empty.
+        which: FREE, OFF or KEPT, its cell in `lowest`.
         size: number of resources.
     """
     pieces, count = world.pieces, world.count
-    used, word, left, last = count[PIECES], count[lowest], size, np.int64(-2)
+    used, word, left, last = count.pieces, world.lowest[which], size, np.int64(-2)
     while True:
         while free[word] == _NONE:
             word += 1
@@ -61,15 +61,15 @@ def take_from(world, free, lowest, size):
         if left == 0:
             break
         word += 1
-    count[lowest], count[PIECES] = word, used
+    world.lowest[which], count.pieces = word, used
 
 
 @inner
-def put_into(world, free, lowest, first, last):
+def put_into(world, free, which, first, last):
     """Add the resources from `first` to `last` to a set. O(words)."""
     word, end = first // 64, last // 64
-    if word < world.count[lowest]:
-        world.count[lowest] = word
+    if word < world.lowest[which]:
+        world.lowest[which] = word
     low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
     if word == end:
         free[word] |= low & high
@@ -114,9 +114,9 @@ def popcount(bits):
 def take(world, size, job):
     """Allocate the `size` lowest free resources to a job; enough are free."""
     row = world.jobs[job]
-    row.piece0 = world.count[PIECES]
-    take_from(world, world.free, LOWEST, size)
-    row.pieces = world.count[PIECES] - row.piece0
+    row.piece0 = world.count.pieces
+    take_from(world, world.free, FREE, size)
+    row.pieces = world.count.pieces - row.piece0
 
 
 @inner
@@ -124,4 +124,4 @@ def give_back(world, job):
     """Free a job's resources."""
     begin = world.jobs[job].piece0
     for i in range(begin, begin + world.jobs[job].pieces):
-        put_into(world, world.free, LOWEST, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))
+        put_into(world, world.free, FREE, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))

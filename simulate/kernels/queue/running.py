@@ -19,7 +19,7 @@ from ..jit import inner
 from .end_heap import pop, push
 from .network import job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
-from .tables import DECIDED, FIRST_END, FREE, INCREMENTS_S, NEXT, RUNNING, TAKES, Replay, RichReplay
+from .tables import INCREMENTS_S, Replay, RichReplay
 
 _OPTIONS = {"error_model": "numpy"}
 
@@ -42,7 +42,7 @@ def ended_well(world, job):
 
 @inner
 def _first_in_heap(world, before):
-    return world.heap_time[0] if world.count[RUNNING] > 0 else math.inf
+    return world.heap_time[0] if world.count.running > 0 else math.inf
 
 
 @inner
@@ -109,7 +109,7 @@ def _has_expected(world):
 
 @inner
 def _takes_time(world):
-    return world.clock[TAKES] > 0.0
+    return world.clock.takes > 0.0
 
 
 @inner
@@ -119,7 +119,7 @@ def _none(world):
 
 @inner
 def _count(world):
-    return world.count[DECIDED]
+    return world.count.decided
 
 
 @overload(has_dependencies, jit_options=_OPTIONS)
@@ -174,13 +174,13 @@ def remove_latest_end(replay, job):
 
 @inner
 def _latest_ends(replay):
-    return replay.count[RUNNING] + decided_count(replay)
+    return replay.count.running + decided_count(replay)
 
 
 @inner
 def _place(replay, time, size):
     """Return the position of the first end after `time` among the `size` sorted ones."""
-    ends, low = replay.ends, replay.count[FIRST_END]
+    ends, low = replay.ends, replay.count.first_end
     high = low + size
     while low < high:
         middle = (low + high) >> 1
@@ -194,7 +194,7 @@ def _place(replay, time, size):
 @inner
 def _insert(replay, job, until, size):
     ends, count = replay.ends, replay.count
-    begin = count[FIRST_END]
+    begin = count.first_end
     if begin == 0 or begin + size == len(ends):  # both sides need a free cell: back to the middle
         middle = (len(ends) - size) >> 1
         if middle > begin:
@@ -203,13 +203,13 @@ def _insert(replay, job, until, size):
         else:
             for i in range(size):
                 ends[middle + i] = ends[begin + i]
-        begin = count[FIRST_END] = middle
+        begin = count.first_end = middle
     at = _place(replay, until, size)
     if at - begin < begin + size - at:
         for i in range(begin, at):
             ends[i - 1] = ends[i]
         at -= 1
-        count[FIRST_END] = begin - 1
+        count.first_end = begin - 1
     else:
         for i in range(begin + size, at, -1):
             ends[i] = ends[i - 1]
@@ -219,7 +219,7 @@ def _insert(replay, job, until, size):
 @inner
 def _remove(replay, job, size):
     ends, count = replay.ends, replay.count
-    begin = count[FIRST_END]
+    begin = count.first_end
     until = replay.jobs[job].start + replay.jobs[job].wall
     at = _place(replay, until, size) - 1
     while ends[at].job != job:
@@ -227,7 +227,7 @@ def _remove(replay, job, size):
     if at - begin < begin + size - at:
         for i in range(at, begin, -1):
             ends[i] = ends[i - 1]
-        count[FIRST_END] = begin + 1
+        count.first_end = begin + 1
     else:
         for i in range(at, begin + size - 1):
             ends[i] = ends[i + 1]
@@ -236,7 +236,7 @@ def _remove(replay, job, size):
 @inner
 def next_expected_end(world):
     """Return the first latest end of a running job; infinity if none runs."""
-    return world.ends[world.count[FIRST_END]].time if world.count[RUNNING] > 0 else math.inf
+    return world.ends[world.count.first_end].time if world.count.running > 0 else math.inf
 
 
 @inner
@@ -244,12 +244,12 @@ def correct_ends(world, now):
     """Move the expected ends that have passed, at most to the walltime. Return whether there were any."""
     corrected = False
     while has_predictions(world) and next_expected_end(world) <= now:
-        job = world.ends[world.count[FIRST_END]].job
+        job = world.ends[world.count.first_end].job
         row, expected = world.jobs[job], world.expected[job]
-        _remove(world, job, world.count[RUNNING])
+        _remove(world, job, world.count.running)
         row.wall = min(now - row.start + INCREMENTS_S[expected.corrections], expected.limit)
         expected.corrections += 1
-        _insert(world, job, row.start + row.wall, world.count[RUNNING] - 1)
+        _insert(world, job, row.start + row.wall, world.count.running - 1)
         corrected = True
     return corrected
 
@@ -257,7 +257,7 @@ def correct_ends(world, now):
 @inner
 def lacks_prediction(world):
     """Return whether the next instant submits a job whose run time has not been predicted yet."""
-    job = world.count[NEXT]
+    job = world.count.next
     if not has_predictions(world) or job >= len(world.jobs) or not math.isnan(world.jobs[job].wall):
         return False
     return world.jobs[job].submit <= min(next_expected_end(world), _first_in_heap(world, 0.0))
@@ -274,11 +274,11 @@ def note_ended(world, job):
 @inner
 def earliest(replay, wanted):
     """Return when `wanted` resources are free if all jobs run to their walltimes, and how many are free then. O(n)."""
-    ends, free, i = replay.ends, replay.count[FREE], replay.count[FIRST_END]
+    ends, free, i = replay.ends, replay.count.free, replay.count.first_end
     while free < wanted:
         free += ends[i].size
         i += 1
-    time, end = ends[i - 1].time, replay.count[FIRST_END] + _latest_ends(replay)
+    time, end = ends[i - 1].time, replay.count.first_end + _latest_ends(replay)
     while i < end and ends[i].time == time:
         free += ends[i].size
         i += 1

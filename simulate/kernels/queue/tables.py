@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..mapping.layout import FLOAT, INT, row_dtype
+from ..mapping.layout import FLOAT, INT, extended, row_dtype
 
 #: One row per job; `piece0`, `pieces`: first row and number of its resources in the table `pieces`.
 JOB = row_dtype("submit run wall start finish", "size rank piece0 pieces state")
@@ -50,19 +50,24 @@ WIDTH = 16
 #: Size of an empty leaf: larger than any job.
 NO_JOB = np.iinfo(np.int64).max
 
-# Cells of `count`. IN_TURN: 1 if ranks are in the order of submission; ORDER: 0, or the order by which the queue is
-# sorted in each pass; FILLS: 1 if the policy backfills; DECIDED: jobs that start when the pending decision is applied;
-# NEWS: 1 if something has happened since the last decision.
-NEXT, RUNNING, FIRST_END, FREE, HEAD, SPARE, RESERVED, PIECES, LOWEST, WAITING = range(10)
-MACHINE, INSTANTS, IN_TURN, ORDER, FILLS, DECIDED, NEWS, CELLS = range(10, 18)
-# Cells of conservative backfilling: first slice of the profile, and the row after its last; free rows of `sets`; the
-# allocation variant.
-FIRST_SLICE, SLICES, FREE_SETS, ALLOCATION, STRICT, ALL_CELLS = range(CELLS, CELLS + 6)
+#: `in_turn`: 1 if ranks are in the order of submission; `order`: 0, or the order by which the queue is sorted in each
+#: pass; `fills`: 1 if the policy backfills; `decided`: jobs that start when the pending decision is applied; `news`: 1
+#: if something has happened since the last decision.
+COUNT = row_dtype(
+    "",
+    "next running first_end free head spare reserved pieces waiting machine instants in_turn order fills decided news",
+)
+#: `began`: first submission; `takes`: seconds that a decision takes; `busy`: when the pending decision is applied, or
+#: infinite.
+CLOCK = row_dtype("now reservation began takes busy", "")
+#: Of conservative backfilling: first slice of the profile, and the row after its last; free rows of `sets`; the variant
+#: of the allocation. `due`: start of the next reservation; `freed`: latest end of the reservations vacated in the last
+#: pass.
+RESERVING_COUNT = extended(COUNT, ints=("first_slice", "slices", "free_sets", "allocation", "strict"))
+RESERVING_CLOCK = extended(CLOCK, ("due", "freed"))
 BASIC, CONTIGUOUS, LOCAL = range(3)
-# Cells of `clock`. DUE: start of the next reservation; FREED: latest end of the reservations vacated in the last pass;
-# BEGAN: first submission; TAKES: seconds that a decision takes; BUSY: when the pending decision is applied, or
-# infinite.
-NOW, RESERVATION, DUE, FREED, BEGAN, TAKES, BUSY, CLOCKS = range(8)
+#: Cells of `lowest`: the first word that may be non-empty of each set of resources.
+FREE, OFF, KEPT = range(3)
 
 #: A job with its reservation: its latest end, and the row and word range of `sets` that hold its resources. The rank is
 #: the sort key of the queue; ties are in the order of submission.
@@ -85,14 +90,15 @@ class Replay(Block):
         "free": (np.dtype("u8"), 1),  # one bit per resource
         "heap_time": (FLOAT, 1),  # heap of running jobs by their end
         "heap_job": (INT, 1),
-        "ends": (END, 1),  # running jobs by the end of their walltimes, ascending from `count[FIRST_END]` on
+        "ends": (END, 1),  # running jobs by the end of their walltimes, ascending from row `count.first_end` on
         "least": (LEAST, 1),  # the tree, level by level from the leaves (one per rank)
         "levels": (INT, 1),  # first cell of each level; the last cell is the end
         "decided": (INT, 1),  # jobs that start when the pending decision is applied
         "queue": (INT, 1),  # for orders that change with time: the waiting jobs, and their scores
         "scores": (FLOAT, 1),
-        "count": (INT, 1),
-        "clock": (FLOAT, 1),
+        "lowest": (INT, 1),
+        "count": (COUNT, 0),
+        "clock": (CLOCK, 0),
         "expected": (EXPECTED, 1),  # of each job; empty if walltimes are used. `wall` is nan until a job is predicted
         "ended": (INT, 1),  # jobs that have ended since the last prediction, from cell 1 on; cell 0 is their number
         **HELD,
@@ -121,8 +127,9 @@ class Reserving(Block):
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now
         "groups": (PIECE, 1),  # clusters of the machine
-        "count": (INT, 1),
-        "clock": (FLOAT, 1),
+        "lowest": (INT, 1),
+        "count": (RESERVING_COUNT, 0),
+        "clock": (RESERVING_CLOCK, 0),
         **HELD,
     }
 

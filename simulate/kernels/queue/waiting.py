@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..jit import inner
-from .tables import BEGAN, HEAD, MACHINE, NO_JOB, REJECTED, RESERVED, WAITING, WIDTH
+from .tables import NO_JOB, REJECTED, WIDTH
 
 
 @inner
@@ -115,7 +115,7 @@ def f1(replay, job):
     """Return the f1 key of a submitted job, if it is not known before the run; the smallest comes first."""
     row = replay.jobs[job]
     size_part = math.log10(max(row.wall, 1.0)) * row.size
-    return size_part + 870.0 * math.log10(max(row.submit - replay.clock[BEGAN], 1.0))
+    return size_part + 870.0 * math.log10(max(row.submit - replay.clock.began, 1.0))
 
 
 @inner
@@ -144,7 +144,7 @@ def _before(replay, a, b):
 @inner
 def sort_queue(replay, order, now):
     """Score and sort the waiting jobs. Shell sort: nearly linear, as they are nearly sorted."""
-    queue, count = replay.queue, replay.count[WAITING]
+    queue, count = replay.queue, replay.count.waiting
     for i in range(count):
         replay.scores[queue[i]] = score(replay, queue[i], order, now)
     gap = 1
@@ -164,11 +164,11 @@ def sort_queue(replay, order, now):
 def append_to_queue(replay, job):
     """Append a submitted job to the queue, or reject it. Return True if a pass is needed."""
     count = replay.count
-    if replay.jobs[job].size > count[MACHINE]:
+    if replay.jobs[job].size > count.machine:
         replay.jobs[job].state = REJECTED
         return False
-    replay.queue[count[WAITING]] = job
-    count[WAITING] += 1
+    replay.queue[count.waiting] = job
+    count.waiting += 1
     return True
 
 
@@ -177,12 +177,12 @@ def rank_queue(replay, order, now):
     """Sort the waiting jobs and build the tree over them for this pass."""
     count, jobs = replay.count, replay.jobs
     sort_queue(replay, order, now)
-    for rank in range(count[WAITING]):
+    for rank in range(count.waiting):
         job = replay.queue[rank]
         replay.ranked[rank] = job
         replay.least[rank].size, replay.least[rank].wall = jobs[job].size, jobs[job].wall
-    rebuild_tree(replay, count[WAITING])
-    count[HEAD] = count[RESERVED] = 0
+    rebuild_tree(replay, count.waiting)
+    count.head = count.reserved = 0
 
 
 @inner

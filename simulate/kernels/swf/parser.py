@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..compile import register
 from ..jit import inner
-from .tables import AT, DECIMALS, DIGITS, FIELDS, FIRST_INVALID, FOUND, INVALID, LINE, ROWS, Text
+from .tables import DECIMALS, DIGITS, FIELDS, Text
 
 _NEWLINE, _SPACE, _TAB, _RETURN, _COMMENT = 10, 32, 9, 13, 59
 _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _e = 43, 45, 46, 48, 57, 69, 101
@@ -75,14 +75,14 @@ def call(block):  # noqa: C901
             field += 1
         at += 1
         if bad or (field > 0 and field != FIELDS):
-            if count[INVALID] == 0:
-                count[FIRST_INVALID], count[FOUND] = line, -1 if bad else field
-            count[INVALID] += 1
+            if count.invalid == 0:
+                count.first_invalid, count.found = line, -1 if bad else field
+            count.invalid += 1
         elif field > 0:
             block.lines[row] = line
             block.unread[row] = begin if hard else -1
             row += 1
-    count[AT], count[LINE], count[ROWS] = at, line, row
+    count.at, count.line, count.rows = at, line, row
     return row
 
 

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..mapping.layout import FLOAT, INT
+from ..mapping.layout import FLOAT, INT, row_dtype
 
 FIELDS = 18
 #: Most digits of an exact integer, and most decimals by which it may then be divided.
 DIGITS, DECIMALS = 15, 22
-# Cells of `count`: bytes read, lines read, rows found; number of invalid lines, the first of them, and its number of
-# fields (-1: it contains something other than numbers).
-AT, LINE, ROWS, INVALID, FIRST_INVALID, FOUND, CELLS = range(7)
+#: Bytes read, lines read, rows found; number of invalid lines, the first of them, and its number of fields (-1: it
+#: contains something other than numbers).
+COUNT = row_dtype("", "at line rows invalid first_invalid found")
 
 
 class Text(Block):
@@ -26,5 +26,5 @@ class Text(Block):
         "lines": (INT, 1),  # [rows]: number of the line, from 1
         "unread": (INT, 1),  # [rows]: offset of a line that this kernel cannot read exactly, else -1
         "powers": (FLOAT, 1),  # 10 ** i
-        "count": (INT, 1),
+        "count": (COUNT, 0),
     }

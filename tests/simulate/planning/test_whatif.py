@@ -285,7 +285,7 @@ def ends_of(simulation: Simulation) -> dict[int, float]:
     """Return when each running job ends if nothing else starts, seconds from now."""
     twin = simulation.copy()
     running = np.flatnonzero(twin.world.jobs["state"] == layout.RUNNING)
-    now = float(twin.world.clock[0])
+    now = float(twin.world.clock["now"])
     while math.isfinite(twin.next_event):
         twin.advance(twin.next_event)
     return {int(job): float(twin.world.jobs[job]["finish"]) - now for job in running}

@@ -16,7 +16,7 @@ from ...jit import inner
 from ..dependencies import assign_rank, next_submitted, release_followers
 from ..running import has_dependencies
 from .placement import choose, give_back, place, push, remove
-from .tables import DONE, ENDED, IDLE_CORE, INSTANTS, NEXT, NOW, PAUSED, REJECTED, WAITING, Contended
+from .tables import DONE, ENDED, IDLE_CORE, PAUSED, REJECTED, Contended
 from .task_rates import account, rate
 from .winner_tree import first, play_all
 
@@ -66,7 +66,7 @@ def _submit(world, now):
 @inner
 def play_once(world):
     """Build the trees before the first instant."""
-    if world.count[INSTANTS] == 0:
+    if world.count.instants == 0:
         play_all(world.next_end, world.ends)
         play_all(world.best, world.scores)
 
@@ -74,8 +74,8 @@ def play_once(world):
 @inner
 def instant(world, now):
     """Process all ends at `now`, then all submissions."""
-    world.count[INSTANTS] += 1
-    world.clock[NOW] = now
+    world.count.instants += 1
+    world.clock.now = now
     while world.ends[first(world.next_end)] == now:
         _end_tasks(world, first(world.next_end), now)
     _submit(world, now)
@@ -84,7 +84,7 @@ def instant(world, now):
 @inner
 def start_jobs(world, now):
     """Start the rule's next job until one does not fit."""
-    while world.count[WAITING] > 0:
+    while world.count.waiting > 0:
         at = choose(world)
         if not place(world, world.ranked[world.queue[at]], now):
             return
@@ -98,12 +98,12 @@ def call(world, instants):
     play_once(world)
     while True:
         soonest = world.ends[first(world.next_end)]
-        if count[NEXT] >= len(jobs) and soonest == math.inf:
+        if count.next >= len(jobs) and soonest == math.inf:
             return DONE
         if instants == 0:
             return PAUSED
         instants -= 1
-        now = min(soonest, jobs[count[NEXT]].submit) if count[NEXT] < len(jobs) else soonest
+        now = min(soonest, jobs[count.next].submit) if count.next < len(jobs) else soonest
         instant(world, now)
         start_jobs(world, now)
 

@@ -14,17 +14,11 @@ from .tables import (
     BY_KEY,
     BY_RANK,
     DRAWN,
-    FREE,
     FREE_CORE,
     ORDERED_NODE,
-    PICKS,
     RANDOM,
     RANDOM_NODE,
-    RULE,
-    RUNNING,
     RUNS,
-    TASKS,
-    WAITING,
 )
 from .task_rates import account, rate, rescore
 from .winner_tree import draw, first
@@ -39,7 +33,7 @@ def _room(node, memory):
 @inner
 def _node(world, size, memory):
     """Return the node that the rule chooses for a whole job; -1 if it fits on none. O(nodes)."""
-    if world.count[RULE] == ORDERED_NODE:
+    if world.count.rule == ORDERED_NODE:
         for k in range(len(world.order)):
             if _room(world.nodes[world.order[k]], memory) >= size:
                 return world.order[k]
@@ -61,7 +55,7 @@ def _node(world, size, memory):
 @inner
 def _fits(world, size, memory):
     """Return whether a job fits on the machine now. O(1), with memory O(nodes)."""
-    if world.count[FREE] < size:
+    if world.count.free < size:
         return False
     if memory == 0:
         return True
@@ -91,7 +85,7 @@ def _core(world, memory):
     O(cores of a processor), O(processors) if memory is short.
     """
     processors, nodes = world.processors, world.nodes
-    if world.count[RULE] == RANDOM:
+    if world.count.rule == RANDOM:
         many = 0
         for p in range(len(processors)):
             many += processors[p].free if nodes[processors[p].node].memory >= memory else 0
@@ -115,7 +109,7 @@ def place(world, job, now):
     """Start a job if it fits by the rule. Return whether it was started."""
     row, count = world.jobs[job], world.count
     low, high = np.int64(0), np.int64(0)
-    if count[RULE] == ORDERED_NODE or count[RULE] == RANDOM_NODE:
+    if count.rule == ORDERED_NODE or count.rule == RANDOM_NODE:
         n = _node(world, row.size, row.memory)
         if n < 0:
             return False
@@ -123,11 +117,11 @@ def place(world, job, now):
         high = world.processors[world.nodes[n].last - 1].last
     elif not _fits(world, row.size, row.memory):
         return False
-    row.start, row.state, row.task0, row.left = now, RUNS, count[TASKS], row.size
+    row.start, row.state, row.task0, row.left = now, RUNS, count.tasks, row.size
     for _ in range(row.size):
         core = _free_core(world, low, high, 0) if high > 0 else _core(world, row.memory)
         _begin(world, core, job, now)
-    count[RUNNING] += 1
+    count.running += 1
     return True
 
 
@@ -135,10 +129,10 @@ def place(world, job, now):
 def place_again(world, job, now):
     """Start a job on the cores that the next rows of the table of tasks name."""
     row, count = world.jobs[job], world.count
-    row.start, row.state, row.task0, row.left = now, RUNS, count[TASKS], row.size
+    row.start, row.state, row.task0, row.left = now, RUNS, count.tasks, row.size
     for _ in range(row.size):
-        _begin(world, world.tasks[count[TASKS]].core, job, now)
-    count[RUNNING] += 1
+        _begin(world, world.tasks[count.tasks].core, job, now)
+    count.running += 1
 
 
 @inner
@@ -154,13 +148,13 @@ def _begin(world, i, job, now):
     processor.free -= 1
     node.free -= 1
     node.memory -= row.memory
-    count[FREE] -= 1
-    core.job, core.task = job, count[TASKS]
+    count.free -= 1
+    core.job, core.task = job, count.tasks
     core.left, core.rate, core.since, core.until = row.work, 0.0, now, now + row.wall
     core.demand = row.demand * processor.speed
     core.common = processor.share + node.share
     world.tasks[core.task].core = i
-    count[TASKS] += 1
+    count.tasks += 1
     rate(world, p, now)
 
 
@@ -176,17 +170,17 @@ def give_back(world, job):
         processor.free += 1
         node.free += 1
         node.memory += row.memory
-        world.count[FREE] += 1
+        world.count.free += 1
         rescore(world, core.processor)
-    world.count[RUNNING] -= 1
+    world.count.running -= 1
 
 
 @inner
 def push(world, rank):
     """Add a job to the queue. O(log n)."""
-    queue, i = world.queue, world.count[WAITING]
-    world.count[WAITING] = i + 1
-    if world.count[PICKS] == BY_RANK:
+    queue, i = world.queue, world.count.waiting
+    world.count.waiting = i + 1
+    if world.count.picks == BY_RANK:
         while i > 0 and rank < queue[(i - 1) >> 1]:
             queue[i] = queue[(i - 1) >> 1]
             i = (i - 1) >> 1
@@ -196,11 +190,11 @@ def push(world, rank):
 @inner
 def choose(world):
     """Return the position in the queue of the next job. O(1); O(waiting) by key."""
-    if world.count[PICKS] == DRAWN:
-        return draw(world.random, world.count[WAITING])
+    if world.count.picks == DRAWN:
+        return draw(world.random, world.count.waiting)
     at = np.int64(0)
-    if world.count[PICKS] == BY_KEY:
-        for i in range(1, world.count[WAITING]):
+    if world.count.picks == BY_KEY:
+        for i in range(1, world.count.waiting):
             mine, least = world.queue[i], world.queue[at]
             key, lowest = world.jobs[world.ranked[mine]].key, world.jobs[world.ranked[least]].key
             if key < lowest or (key == lowest and mine < least):
@@ -212,10 +206,10 @@ def choose(world):
 def remove(world, at):
     """Remove the job at a position of the queue; unless that is a heap, the last one takes its place."""
     queue = world.queue
-    world.count[WAITING] -= 1
-    size = world.count[WAITING]
+    world.count.waiting -= 1
+    size = world.count.waiting
     rank, i = queue[size], at
-    while world.count[PICKS] == BY_RANK:
+    while world.count.picks == BY_RANK:
         child = 2 * i + 1
         if child >= size:
             break

@@ -38,10 +38,10 @@ DONE, PAUSED = range(2)
 FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-# Cells of `count`; NEXT is the same in all replays. PICKS: how the next job is found; RULE: the resource rule.
-NEXT, RUNNING, FREE, WAITING, TASKS, INSTANTS, PICKS, RULE, CELLS = range(9)
+#: `picks`: how the next job is found; `rule`: the resource rule.
+COUNT = row_dtype("", "next running free waiting tasks instants picks rule")
+CLOCK = row_dtype("now", "")
 BY_RANK, DRAWN, BY_KEY = range(3)
-NOW, CLOCKS = range(2)
 # Operations of `pairs_steps`.
 STEP, DECIDE, START = range(3)
 
@@ -62,8 +62,8 @@ class Contended(Block):
         "next_end": (INT, 1),  # winner tree; the winning processor is in cell 1
         "scores": (FLOAT, 1),  # score of each processor, the smallest is chosen; infinite if it has no free core
         "best": (INT, 1),
-        "count": (INT, 1),
-        "clock": (FLOAT, 1),
+        "count": (COUNT, 0),
+        "clock": (CLOCK, 0),
         "random": (np.dtype("u8"), 1),
         **HELD,
     }

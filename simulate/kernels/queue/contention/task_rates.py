@@ -12,7 +12,7 @@ import math
 
 from ...jit import inner
 from ...mapping.layout import EQUAL_SHARE, MAX_MIN, PIECEWISE
-from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER, RULE
+from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER
 from .winner_tree import play
 
 
@@ -42,7 +42,7 @@ def _score(world, processor, rule):
 @inner
 def rescore(world, p):
     """Update the score of a changed processor. O(log processors); for each processor of its node if memory counts."""
-    rule = world.count[RULE]
+    rule = world.count.rule
     if rule < GFLOPS or rule > POWER:
         return
     low, high = p, p + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from .tables import EVEN, LAID, LATENCY, MATRIX, PLACES, STAGE, TOUCHED, WAIT
+from .tables import EVEN, MATRIX, STAGE, WAIT
 
 
 @inner
@@ -18,7 +18,7 @@ def lay_out(world, job, phase):
 
     O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
     """
-    world.cells[TOUCHED], world.lags[LATENCY] = 0, 0.0
+    world.solver.touched, world.lags.latency = 0, 0.0
     if phase.kind == WAIT:
         return phase.amount
     if phase.kind == STAGE:
@@ -37,10 +37,10 @@ def lay_out(world, job, phase):
 @inner
 def _find_hosts(world, job):
     """Find the hosts of a job, ascending, and their number at each place."""
-    row, cells, many = world.jobs[job], world.cells, 0
-    for i in range(cells[LAID]):
+    row, solver, many = world.jobs[job], world.solver, 0
+    for i in range(solver.laid):
         world.places[world.laid[i]].hosts = 0
-    cells[LAID] = 0
+    solver.laid = 0
     for i in range(row.piece0, row.piece0 + row.pieces):
         for host in range(world.pieces[i].first, world.pieces[i].last + 1):
             at = many
@@ -51,8 +51,8 @@ def _find_hosts(world, job):
             many += 1
             place = world.place_of[host]
             if world.places[place].hosts == 0:
-                world.laid[cells[LAID]] = place
-                cells[LAID] += 1
+                world.laid[solver.laid] = place
+                solver.laid += 1
             world.places[place].hosts += 1
 
 
@@ -61,13 +61,13 @@ def _send(world, source, target, amount):
     """Add bytes to the links of the route between two places."""
     if amount <= 0.0:
         return
-    links, cells, route = world.links, world.cells, source * world.cells[PLACES] + target
-    world.lags[LATENCY] = max(world.lags[LATENCY], world.latency[route])
+    links, solver, route = world.links, world.solver, source * len(world.places) + target
+    world.lags.latency = max(world.lags.latency, world.latency[route])
     for i in range(world.route0[route], world.route0[route + 1]):
         link = world.routes[i]
         if links[link].bytes == 0.0:
-            world.touched[cells[TOUCHED]] = link
-            cells[TOUCHED] += 1
+            world.touched[solver.touched] = link
+            solver.touched += 1
         links[link].bytes += amount
 
 
@@ -75,7 +75,7 @@ def _send(world, source, target, amount):
 def _links_alone(world):
     """Return the time of the slowest link if no other job uses the links."""
     work = 0.0
-    for i in range(world.cells[TOUCHED]):
+    for i in range(world.solver.touched):
         link = world.links[world.touched[i]]
         work = max(work, link.bytes / link.bandwidth)
     return work
@@ -97,7 +97,7 @@ def _even(world, size, phase):
         work = phase.amount / slowest
     if phase.bytes <= 0.0 or size < 2:
         return work
-    out, laid = (size - 1) * phase.bytes, world.cells[LAID]
+    out, laid = (size - 1) * phase.bytes, world.solver.laid
     for i in range(laid):
         source = world.laid[i]
         work = max(work, _port_alone(world, source, out, out))
@@ -135,7 +135,7 @@ def _matrix(world, size, phase):
 @inner
 def _stored(world, phase):
     work = 0.0
-    for i in range(world.cells[LAID]):
+    for i in range(world.solver.laid):
         place = world.laid[i]
         work = max(work, _port_alone(world, place, phase.bytes, phase.amount))
         _send(world, phase.at, place, world.places[place].hosts * phase.amount)

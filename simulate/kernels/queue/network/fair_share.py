@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import NOW
 from .progress_heap import rekey
-from .tables import DIRTY, FREE_USE, MET, NONE, SOLUTION, SOUGHT, TIME, TOUCHED
+from .tables import NONE
 
 #: Rounds over the links before levels are damped, and the largest number of rounds.
 PLAIN, MOST = 50, 1000
@@ -24,14 +23,14 @@ SAME = 1e-12
 @inner
 def join_links(world, job, work):
     """Add a job to the links that were touched."""
-    links, uses, course, cells = world.links, world.uses, world.courses[job], world.cells
-    for i in range(cells[TOUCHED]):
+    links, uses, course, solver = world.links, world.uses, world.courses[job], world.solver
+    for i in range(solver.touched):
         number = world.touched[i]
         link = links[number]
         if link.alone == 0:
-            at = cells[FREE_USE]
+            at = solver.free_use
             use = uses[at]
-            cells[FREE_USE] = use.next
+            solver.free_use = use.next
             use.job, use.link, use.demand = job, number, link.bytes / work
             use.next, course.first = course.first, at
             use.before, use.after, link.first = NONE, link.first, at
@@ -39,22 +38,22 @@ def join_links(world, job, work):
                 uses[use.after].before = at
             _changed(world, number)
         link.bytes = 0.0
-    cells[TOUCHED] = 0
+    solver.touched = 0
 
 
 @inner
 def clear_touched(world):
     """Clear the links that were touched."""
-    for i in range(world.cells[TOUCHED]):
+    for i in range(world.solver.touched):
         world.links[world.touched[i]].bytes = 0.0
-    world.cells[TOUCHED] = 0
+    world.solver.touched = 0
 
 
 @inner
 def has_shared_link(world):
     """Return whether one of the links that were touched is shared between jobs."""
     shared = False
-    for i in range(world.cells[TOUCHED]):
+    for i in range(world.solver.touched):
         shared = shared or world.links[world.touched[i]].alone == 0
     return shared
 
@@ -62,7 +61,7 @@ def has_shared_link(world):
 @inner
 def leave_links(world, job):
     """Remove a job from its links."""
-    uses, course, cells = world.uses, world.courses[job], world.cells
+    uses, course, solver = world.uses, world.courses[job], world.solver
     while course.first != NONE:
         at = course.first
         use = uses[at]
@@ -74,60 +73,60 @@ def leave_links(world, job):
         if use.after != NONE:
             uses[use.after].before = use.before
         _changed(world, use.link)
-        use.next, cells[FREE_USE] = cells[FREE_USE], at
+        use.next, solver.free_use = solver.free_use, at
 
 
 @inner
 def _changed(world, number):
     if world.links[number].changed == 0:
         world.links[number].changed = 1
-        world.dirty[world.cells[DIRTY]] = number
-        world.cells[DIRTY] += 1
+        world.dirty[world.solver.dirty] = number
+        world.solver.dirty += 1
 
 
 @inner
 def time_of(world):
     """Return the present time: of the policy's instant, or of the last phase change if that is later."""
-    return max(world.clock[NOW], world.lags[TIME])
+    return max(world.clock.now, world.lags.time)
 
 
 @inner
 def update_speeds(world):
     """Update the speeds of all jobs that the changes may affect. O((users + links) x rounds)."""
-    cells, now = world.cells, time_of(world)
-    if cells[DIRTY] == 0:
+    solver, now = world.solver, time_of(world)
+    if solver.dirty == 0:
         return
     _seek(world)
-    number, rounds = cells[SOUGHT], 0
+    number, rounds = solver.sought, 0
     while number > 0 and rounds < MOST and _fill_all(world, rounds >= PLAIN) and number > 1:
         rounds += 1
     for i in range(number):
         link = world.links[world.sought[i]]
         link.tight = 1 if link.level < math.inf else 0
-    for i in range(cells[MET]):
+    for i in range(solver.met):
         _set_speed(world, world.met[i], now)
 
 
 @inner
 def _seek(world):
     """Find the links whose levels may have changed, and the jobs whose speeds may change."""
-    cells, links, uses = world.cells, world.links, world.uses
-    cells[SOLUTION] += 1
-    cells[SOUGHT] = cells[MET] = 0
-    for i in range(cells[DIRTY]):
+    solver, links, uses = world.solver, world.links, world.uses
+    solver.solution += 1
+    solver.sought = solver.met = 0
+    for i in range(solver.dirty):
         links[world.dirty[i]].changed = 0
         _consider(world, world.dirty[i])
-    cells[DIRTY] = 0
+    solver.dirty = 0
     i = 0
-    while i < cells[SOUGHT]:
+    while i < solver.sought:
         at = links[world.sought[i]].first
         i += 1
         while at != NONE:
             course = world.courses[uses[at].job]
-            if course.met != cells[SOLUTION]:
-                course.met = cells[SOLUTION]
-                world.met[cells[MET]] = uses[at].job
-                cells[MET] += 1
+            if course.met != solver.solution:
+                course.met = solver.solution
+                world.met[solver.met] = uses[at].job
+                solver.met += 1
                 other = course.first
                 while other != NONE:
                     _consider(world, uses[other].link)
@@ -138,25 +137,25 @@ def _seek(world):
 @inner
 def _consider(world, number):
     """Add a link to the search if it was tight, or could be."""
-    link, cells, uses = world.links[number], world.cells, world.uses
-    if link.seen == cells[SOLUTION]:
+    link, solver, uses = world.links[number], world.solver, world.uses
+    if link.seen == solver.solution:
         return
-    link.seen = cells[SOLUTION]
+    link.seen = solver.solution
     wanted, at = 0.0, link.first
     while at != NONE:
         wanted += uses[at].demand
         at = uses[at].after
     if wanted > link.bandwidth or link.tight == 1:
         link.level = math.inf
-        world.sought[cells[SOUGHT]] = number
-        cells[SOUGHT] += 1
+        world.sought[solver.sought] = number
+        solver.sought += 1
 
 
 @inner
 def _fill_all(world, slowly):
     """Run one round over the links. Return True if a level has changed."""
     changed = False
-    for i in range(world.cells[SOUGHT]):
+    for i in range(world.solver.sought):
         number = world.sought[i]
         before = world.links[number].level
         level = _fill(world, number)

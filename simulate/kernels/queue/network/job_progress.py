@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import RUNNING
 from .demands import lay_out
 from .fair_share import clear_touched, has_shared_link, join_links, leave_links, time_of, update_speeds
 from .progress_heap import insert, rekey, remove_first
-from .tables import BOOTS, GOES_ON, LATENCY, LATENT, NONE, TIME
+from .tables import BOOTS, GOES_ON, LATENT, NONE
 
 
 @inner
@@ -41,7 +40,7 @@ def begin(world, job, finish):
 @inner
 def next_end(world, before):
     """Return the next end of a job, if not after `before`, else infinity. Process all phase changes until then."""
-    while world.count[RUNNING] > 0:
+    while world.count.running > 0:
         if world.heap_time[0] > time_of(world):
             update_speeds(world)
         now, job = world.heap_time[0], world.heap_job[0]
@@ -50,7 +49,7 @@ def next_end(world, before):
         course = world.courses[job]
         if course.over == 1 or course.program == NONE or course.end > course.until:
             return now
-        world.lags[TIME] = now
+        world.lags.time = now
         _go_on(world, job, now)
         rekey(world, job, now if course.over == 1 else min(course.end, course.until))
     return math.inf
@@ -108,7 +107,7 @@ def _enter(world, job, now):
                 course.over, course.end = 1, now
                 return
         work = lay_out(world, job, world.phases[course.phase])
-        latency = world.lags[LATENCY]
+        latency = world.lags.latency
         if work <= 0.0 or not has_shared_link(world):
             clear_touched(world)
             work += latency

@@ -6,22 +6,21 @@ Rule: the order of two jobs that change at the same time does not affect the res
 from __future__ import annotations
 
 from ...jit import inner
-from ..tables import RUNNING
 
 
 @inner
 def insert(world, job, time):
     """Add a job. O(log n)."""
-    at = world.count[RUNNING]
-    world.count[RUNNING] = at + 1
+    at = world.count.running
+    world.count.running = at + 1
     _up(world, at, job, time)
 
 
 @inner
 def remove_first(world):
     """Remove the first job. O(log n)."""
-    size = world.count[RUNNING] - 1
-    world.count[RUNNING] = size
+    size = world.count.running - 1
+    world.count.running = size
     if size > 0:
         _down(world, 0, world.heap_job[size], world.heap_time[size])
 
@@ -53,7 +52,7 @@ def _up(world, at, job, time):
 
 @inner
 def _down(world, at, job, time):
-    times, jobs, size = world.heap_time, world.heap_job, world.count[RUNNING]
+    times, jobs, size = world.heap_time, world.heap_job, world.count.running
     while True:
         child = 2 * at + 1
         if child >= size:

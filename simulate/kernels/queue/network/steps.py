@@ -9,25 +9,24 @@ from numba import types
 
 from ...compile import register
 from ...jit import inner
-from ..tables import NOW
 from .job_progress import begin, end_first, next_end
-from .tables import ANSWER, BEGIN, NEXT_END, NetworkProgress
+from .tables import BEGIN, NEXT_END, NetworkProgress
 
 NetworkProgressType = register(NetworkProgress, __name__)
 
 
 @inner
 def call(world, question, job, before):
-    """Do one step at `clock[NOW]`.
+    """Do one step at `clock.now`.
 
     BEGIN: start `job` on its pieces; without a program it ends at its `finish`. NEXT_END: store the next end of a job
-    in `lags[ANSWER]`, infinity if that is after `before`. END_FIRST: end the job that ends first, and return it.
+    in `lags.answer`, infinity if that is after `before`. END_FIRST: end the job that ends first, and return it.
     """
     if question == BEGIN:
-        world.jobs[job].start = world.clock[NOW]
+        world.jobs[job].start = world.clock.now
         begin(world, job, world.jobs[job].finish)
     elif question == NEXT_END:
-        world.lags[ANSWER] = next_end(world, before)
+        world.lags.answer = next_end(world, before)
     else:
         return end_first(world)
     return 0

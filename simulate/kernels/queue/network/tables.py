@@ -39,12 +39,11 @@ NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
 
-# Cells of `cells`. LAID: places of the job being laid out; TOUCHED: links of the phase being laid out; DIRTY: links
-# whose users changed; SOUGHT: links being solved; MET: jobs whose speeds are being updated; SOLUTION: number of the
-# solution.
-PLACES, LAID, TOUCHED, DIRTY, SOUGHT, MET, SOLUTION, FREE_USE, NET_CELLS = range(9)
-# Cells of `lags`. LATENCY: latency of the phase being laid out; TIME: of the last phase change; ANSWER: see `steps`.
-LATENCY, TIME, ANSWER, LAGS = range(4)
+#: `laid`: places of the job being laid out; `touched`: links of the phase being laid out; `dirty`: links whose users
+#: changed; `sought`: links being solved; `met`: jobs whose speeds are being updated; `solution`: its number.
+SOLVER = row_dtype("", "laid touched dirty sought met solution free_use")
+#: `latency`: latency of the phase being laid out; `time`: of the last phase change; `answer`: see `steps`.
+LAGS = row_dtype("latency time answer", "")
 #: Questions of `steps`.
 BEGIN, NEXT_END, END_FIRST = range(3)
 
@@ -68,8 +67,8 @@ _NETWORK = {
     "dirty": (INT, 1),
     "sought": (INT, 1),
     "met": (INT, 1),
-    "cells": (INT, 1),
-    "lags": (FLOAT, 1),
+    "solver": (SOLVER, 0),
+    "lags": (LAGS, 0),
 }
 
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from ..tables import FIRST_END, HEAD, MACHINE, NOW, RESERVATION, RUNNING, SPARE, WIDTH
+from ..tables import WIDTH
 from .machine_states import boot_time, booted, free_at, row_at, usable
-from .tables import BUDGET, Clock, Count
+from .tables import BOOTING, BUDGET
 
 
 @inner
 def lay_out(world, now):
     """Update the balance from now on if it is out of date. O(rows that end before the last changed one)."""
     count, clock, ends = world.count, world.clock, world.ends
-    if count[Count.AHEAD] >= 0:
+    if count.ahead >= 0:
         return
-    first, last = count[FIRST_END], count[FIRST_END] + count[RUNNING]
-    i, time, used, later = row_at(world, clock[Clock.WRONG]), clock[Clock.END], 0, 0.0
+    first, last = count.first_end, count.first_end + count.running
+    i, time, used, later = row_at(world, clock.wrong), clock.end, 0, 0.0
     if i < last:
         time, used, later = min(ends[i].time, time), ends[i].used, ends[i].later
     while i > first:
@@ -37,34 +37,34 @@ def lay_out(world, now):
         then = min(ends[i].time, time)
         later += used * (time - then)
         time = then
-        if ends[i].job < count[Count.TOTAL]:
+        if ends[i].job < count.total:
             used += ends[i].size
         ends[i].used, ends[i].later = used, later
-    clock[Clock.WRONG] = -math.inf
+    clock.wrong = -math.inf
     while i < last and ends[i].time <= now:
         i += 1
-    count[Count.AHEAD], clock[Clock.LAID], clock[Clock.GROUND] = i, now, 0.0
-    clock[Clock.GROUND] = clock[Clock.CREDIT] + clock[Clock.TIE] - balance_at(world, now, i)
+    count.ahead, clock.laid, clock.ground = i, now, 0.0
+    clock.ground = clock.credit + clock.tie - balance_at(world, now, i)
     while last > i and ends[last - 1].used == 0:
         last -= 1
-    clock[Clock.LASTS] = ends[last - 1].time if last > i else now
-    count[Count.EVEN], clock[Clock.EVEN] = _rises(world, 0.0)
+    clock.lasts = ends[last - 1].time if last > i else now
+    count.even, clock.even = _rises(world, 0.0)
 
 
 @inner
 def _rises(world, watts):
     """Return from which row and time on the slope of the balance is at least `watts`; infinite: never."""
     count, clock, ends = world.count, world.clock, world.ends
-    low, high = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
-    if clock[Clock.RATE] - clock[Clock.BASE] < watts:
+    low, high = count.ahead, count.first_end + count.running
+    if clock.rate - clock.base < watts:
         return high, math.inf
     while low < high:
         middle = (low + high) >> 1
-        if clock[Clock.RATE] - (clock[Clock.BASE] + clock[Clock.EXTRA] * ends[middle].used) >= watts:
+        if clock.rate - (clock.base + clock.extra * ends[middle].used) >= watts:
             high = middle
         else:
             low = middle + 1
-    return low, ends[low - 1].time if low > count[Count.AHEAD] else clock[Clock.LAID]
+    return low, ends[low - 1].time if low > count.ahead else clock.laid
 
 
 @inner
@@ -77,13 +77,13 @@ def balance_at(world, time, row):
         row: guess of the row of `ends` at that time.
     """
     count, clock, ends = world.count, world.clock, world.ends
-    first, last = count[Count.AHEAD], count[FIRST_END] + count[RUNNING]
+    first, last = count.ahead, count.first_end + count.running
     if (row > first and ends[row - 1].time > time) or (row < last and ends[row].time < time):
         row = row_at(world, time)
-    joules = clock[Clock.GROUND] + (clock[Clock.RATE] - clock[Clock.BASE]) * (time - clock[Clock.LAID])
+    joules = clock.ground + (clock.rate - clock.base) * (time - clock.laid)
     if row < last:
-        later = ends[row].later + ends[row].used * (min(ends[row].time, clock[Clock.END]) - time)
-        joules += clock[Clock.EXTRA] * later
+        later = ends[row].later + ends[row].used * (min(ends[row].time, clock.end) - time)
+        joules += clock.extra * later
     return joules
 
 
@@ -111,7 +111,7 @@ def least_at(world, low, end, watts, ends, others, until):
         if time < second:
             return min(max(low, time), end), row
         low = second
-    return min(max(low, world.clock[Clock.EVEN]), end), world.count[Count.EVEN]
+    return min(max(low, world.clock.even), end), world.count.even
 
 
 @inner
@@ -125,7 +125,7 @@ def affords(world, begins, size, ends):
         ends: latest end of the job, seconds.
     """
     clock = world.clock
-    end, watts = min(clock[Clock.END], max(clock[Clock.LASTS], ends)), clock[Clock.EXTRA] * size
+    end, watts = min(clock.end, max(clock.lasts, ends)), clock.extra * size
     if begins > end:
         return True
     time, row = least_at(world, begins, end, watts, ends, 0.0, ends)
@@ -136,63 +136,63 @@ def affords(world, begins, size, ends):
 def in_window(world, now):
     """Return whether energy is limited at that time."""
     clock = world.clock
-    return world.count[Count.LIMIT] >= BUDGET and clock[Clock.BEGIN] <= now < clock[Clock.END]
+    return world.count.limit >= BUDGET and clock.begin <= now < clock.end
 
 
 @inner
 def next_stage(world):
     """Return when energy is measured next."""
-    if world.count[Count.LIMIT] < BUDGET or world.clock[Clock.CREDITED] >= world.clock[Clock.END]:
+    if world.count.limit < BUDGET or world.clock.credited >= world.clock.end:
         return math.inf
-    return _stage(world, world.count[Count.STAGE])
+    return _stage(world, world.count.stage)
 
 
 @inner
 def _stage(world, number):
     """Return the time of a stage; the last is the end of the window."""
     clock = world.clock
-    return min(clock[Clock.BEGIN] + number * clock[Clock.STAGE_S], clock[Clock.END])
+    return min(clock.begin + number * clock.stage_s, clock.end)
 
 
 @inner
 def _consume(world, now):
     """Add the energy consumed until `now`, from the states of the machines."""
     count, clock = world.count, world.clock
-    others = count[Count.COMPUTING] + count[Count.BOOTING] + count[Count.ENDING] + count[Count.OFF] + count[Count.KEPT]
+    others = count.computing + count.booting + count.ending + count.off + count.kept
     watts = (
-        clock[Clock.WATTS_COMPUTING] * count[Count.COMPUTING]
-        + clock[Clock.WATTS_ON] * count[Count.BOOTING]
-        + clock[Clock.WATTS_ENDING] * count[Count.ENDING]
-        + clock[Clock.WATTS_OFF] * (count[Count.OFF] + count[Count.KEPT])
-        + clock[Clock.WATTS_IDLE] * (count[MACHINE] - others)
+        clock.watts_computing * count.computing
+        + clock.watts_on * count.booting
+        + clock.watts_ending * count.ending
+        + clock.watts_off * (count.off + count.kept)
+        + clock.watts_idle * (count.machine - others)
     )
-    since = max(clock[Clock.MEASURED], clock[Clock.BEGIN])
+    since = max(clock.measured, clock.begin)
     if now > since:
-        clock[Clock.ENERGY] += watts * (now - since)
-    clock[Clock.MEASURED] = now
+        clock.energy += watts * (now - since)
+    clock.measured = now
 
 
 @inner
 def account(world, now):
     """Update energy and credit to `now`. Return True at a stage, or at the beginning or end of the window."""
     count, clock = world.count, world.clock
-    limited = count[Count.LIMIT] >= BUDGET
-    while count[Count.FIRST_BOOT] >= 0 and world.jobs[count[Count.FIRST_BOOT]].start <= now:
+    limited = count.limit >= BUDGET
+    while world.lists[BOOTING].first >= 0 and world.jobs[world.lists[BOOTING].first].start <= now:
         if limited:
-            _consume(world, min(world.jobs[count[Count.FIRST_BOOT]].start, clock[Clock.END]))
+            _consume(world, min(world.jobs[world.lists[BOOTING].first].start, clock.end))
         booted(world)
-    if not limited or now < clock[Clock.BEGIN] or clock[Clock.CREDITED] >= clock[Clock.END]:
+    if not limited or now < clock.begin or clock.credited >= clock.end:
         return False
-    until = min(now, clock[Clock.END])
+    until = min(now, clock.end)
     _consume(world, until)
-    since = max(clock[Clock.CREDITED], clock[Clock.BEGIN])
-    estimate = clock[Clock.BASE] + clock[Clock.EXTRA] * count[Count.ALLOCATED]
-    clock[Clock.CREDIT] += (clock[Clock.RATE] - estimate) * (until - since)
-    clock[Clock.CREDITED] = until
-    if now < _stage(world, count[Count.STAGE]):
+    since = max(clock.credited, clock.begin)
+    estimate = clock.base + clock.extra * count.allocated
+    clock.credit += (clock.rate - estimate) * (until - since)
+    clock.credited = until
+    if now < _stage(world, count.stage):
         return False
-    clock[Clock.CREDIT] = clock[Clock.RATE] * (until - clock[Clock.BEGIN]) - clock[Clock.ENERGY]
-    count[Count.STAGE] += 1
+    clock.credit = clock.rate * (until - clock.begin) - clock.energy
+    count.stage += 1
     return True
 
 
@@ -219,11 +219,11 @@ def reserve_energy(world, now, size, wall, guess):
         guess: time near which the stage may be; the search starts there.
     """
     clock = world.clock
-    time = clock[RESERVATION]
+    time = clock.reservation
     lay_out(world, now)
-    if time < clock[Clock.END] and not affords(world, time, size, time + wall):
-        low = int((time - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
-        high = int((clock[Clock.END] - clock[Clock.BEGIN]) / clock[Clock.STAGE_S]) + 1
+    if time < clock.end and not affords(world, time, size, time + wall):
+        low = int((time - clock.begin) / clock.stage_s) + 1
+        high = int((clock.end - clock.begin) / clock.stage_s) + 1
         low, high = _near(world, size, wall, low, high, guess)
         while low < high:
             middle = (low + high) >> 1
@@ -231,9 +231,9 @@ def reserve_energy(world, now, size, wall, guess):
                 high = middle
             else:
                 low = middle + 1
-        time = clock[RESERVATION] = _stage(world, low)
-        world.count[SPARE] = free_at(world, time, size) - size
-    clock[Clock.HELD] = clock[Clock.EXTRA] * size * max(0.0, min(time + wall, clock[Clock.END]) - time)
+        time = clock.reservation = _stage(world, low)
+        world.count.spare = free_at(world, time, size) - size
+    clock.held = clock.extra * size * max(0.0, min(time + wall, clock.end) - time)
 
 
 @inner
@@ -241,7 +241,7 @@ def reservation_stands(world, now, size, wall):
     """Return whether the head's reservation stands, if balance and machines are unchanged."""
     if size > usable(world, size):
         return True
-    return world.clock[RESERVATION] > now and not affords(world, now, size, now + wall)
+    return world.clock.reservation > now and not affords(world, now, size, now + wall)
 
 
 @inner
@@ -253,7 +253,7 @@ def _at_stage(world, number, size, wall):
 @inner
 def _near(world, size, wall, low, high, guess):
     """Narrow the range of stages by galloping from the guess."""
-    number, step = int((guess - world.clock[Clock.BEGIN]) / world.clock[Clock.STAGE_S] + 0.5), 1
+    number, step = int((guess - world.clock.begin) / world.clock.stage_s + 0.5), 1
     if number < low or number >= high:
         return low, high
     if _at_stage(world, number, size, wall):
@@ -319,31 +319,31 @@ def rebuild_areas(world, count):
 @inner
 def _note_head(world, now):
     """Compute the energy that the head needs, and what it leaves of the balance."""
-    clock, head = world.clock, world.least[world.count[HEAD]]
-    starts, lasts = clock[RESERVATION], clock[Clock.LASTS]
-    if world.count[Count.LIMIT] == BUDGET:
-        clock[Clock.OTHERS], clock[Clock.SINCE] = clock[Clock.EXTRA] * head.size, starts
-        clock[Clock.UNTIL] = starts + head.wall
-        lasts = max(lasts, clock[Clock.UNTIL])
+    clock, head = world.clock, world.least[world.count.head]
+    starts, lasts = clock.reservation, clock.lasts
+    if world.count.limit == BUDGET:
+        clock.others, clock.since = clock.extra * head.size, starts
+        clock.until = starts + head.wall
+        lasts = max(lasts, clock.until)
     else:
-        clock[Clock.OTHERS] = clock[Clock.HELD] / (starts - now) if starts > now else 0.0
-        clock[Clock.SINCE], clock[Clock.UNTIL] = now, max(now, starts)
-    clock[Clock.LOOKED] = min(lasts, clock[Clock.END])
-    clock[Clock.LOW_BEFORE], row = _before(world, 0.0, now)
-    clock[Clock.LEFT_BEFORE] = _left(world, clock[Clock.LOW_BEFORE], row)
-    clock[Clock.LOW], row = _behind(world, 0.0, now)
-    clock[Clock.LEFT] = _left(world, clock[Clock.LOW], row)
-    clock[Clock.LEFT_LAST] = math.inf
-    if now < clock[Clock.LAST] <= clock[Clock.LOOKED]:
-        clock[Clock.LEFT_LAST] = _left(world, clock[Clock.LAST], row)
-    world.count[Count.LEFT] = 1
+        clock.others = clock.held / (starts - now) if starts > now else 0.0
+        clock.since, clock.until = now, max(now, starts)
+    clock.looked = min(lasts, clock.end)
+    clock.low_before, row = _before(world, 0.0, now)
+    clock.left_before = _left(world, clock.low_before, row)
+    clock.low, row = _behind(world, 0.0, now)
+    clock.left = _left(world, clock.low, row)
+    clock.left_last = math.inf
+    if now < clock.last <= clock.looked:
+        clock.left_last = _left(world, clock.last, row)
+    world.count.left = 1
 
 
 @inner
 def _before(world, watts, ends):
     """Return when the balance is least before the head starts, with a candidate; infinite if the head starts now."""
-    clock, now = world.clock, world.clock[NOW]
-    end = min(clock[Clock.END], clock[Clock.SINCE])
+    clock, now = world.clock, world.clock.now
+    end = min(clock.end, clock.since)
     if end <= now:
         return math.inf, 0
     return least_at(world, now, end, watts, ends, 0.0, ends)
@@ -352,11 +352,11 @@ def _before(world, watts, ends):
 @inner
 def _behind(world, watts, ends):
     """Return the same from the head's start until all jobs have ended; infinite if that is not in the window."""
-    clock, now = world.clock, world.clock[NOW]
-    low, end = max(now, clock[Clock.SINCE]), min(max(clock[Clock.LOOKED], ends), clock[Clock.END])
+    clock, now = world.clock, world.clock.now
+    low, end = max(now, clock.since), min(max(clock.looked, ends), clock.end)
     if end < low:
         return math.inf, 0
-    return least_at(world, low, end, watts, ends, clock[Clock.OTHERS], clock[Clock.UNTIL])
+    return least_at(world, low, end, watts, ends, clock.others, clock.until)
 
 
 @inner
@@ -365,26 +365,26 @@ def _left(world, time, row):
     clock = world.clock
     if time == math.inf:
         return math.inf
-    taken = clock[Clock.OTHERS] * max(0.0, min(time, clock[Clock.UNTIL]) - clock[Clock.SINCE])
+    taken = clock.others * max(0.0, min(time, clock.until) - clock.since)
     return balance_at(world, time, row) - taken
 
 
 @inner
 def cannot_afford(world, cell):
     """Return whether no job below a cell of the tree could be backfilled now, for lack of energy."""
-    clock, now = world.clock, world.clock[NOW]
-    if world.count[Count.LEFT] == 0:
+    clock, now = world.clock, world.clock.now
+    if world.count.left == 0:
         _note_head(world, now)
     size, area = world.least[cell].size, world.areas[cell]
-    if _exceeds(world, size, area, clock[Clock.LAST], clock[Clock.LEFT_LAST]):
+    if _exceeds(world, size, area, clock.last, clock.left_last):
         return True
-    if _exceeds(world, size, area, clock[Clock.LOW], clock[Clock.LEFT]):
+    if _exceeds(world, size, area, clock.low, clock.left):
         return True
-    if _exceeds(world, size, area, clock[Clock.LOW_BEFORE], clock[Clock.LEFT_BEFORE]):
+    if _exceeds(world, size, area, clock.low_before, clock.left_before):
         return True
-    watts, ends = clock[Clock.EXTRA] * size, now + boot_time(world, size) + world.least[cell].wall
-    behind = world.count[FIRST_END] + world.count[RUNNING]
-    if ends >= clock[Clock.LASTS] and _lacks(world, min(ends, clock[Clock.END]), behind, watts, ends):
+    watts, ends = clock.extra * size, now + boot_time(world, size) + world.least[cell].wall
+    behind = world.count.first_end + world.count.running
+    if ends >= clock.lasts and _lacks(world, min(ends, clock.end), behind, watts, ends):
         return True
     time, row = _before(world, watts, ends)
     if _lacks(world, time, row, watts, ends):
@@ -398,14 +398,14 @@ def _lacks(world, time, row, watts, ends):
     """Return whether too little energy is left at that time for a job of that power and end."""
     clock = world.clock
     left = _left(world, time, row)
-    if left - watts * (min(time, ends) - clock[NOW]) >= 0.0:
+    if left - watts * (min(time, ends) - clock.now) >= 0.0:
         return False
-    if time <= clock[Clock.LOOKED]:
-        clock[Clock.LAST], clock[Clock.LEFT_LAST] = time, left
+    if time <= clock.looked:
+        clock.last, clock.left_last = time, left
     return True
 
 
 @inner
 def _exceeds(world, size, area, time, left):
     """Return whether all jobs of at least that size and area consume more by then than is left."""
-    return world.clock[Clock.EXTRA] * min(area, size * (time - world.clock[NOW])) > left
+    return world.clock.extra * min(area, size * (time - world.clock.now)) > left

@@ -19,23 +19,9 @@ from ..network.tables import NetworkedPowered
 from ..running import has_dependencies, next_end, pop_running
 from ..tables import (
     DONE,
-    FILLS,
-    FREE,
     GROW,
-    HEAD,
-    IN_TURN,
-    INSTANTS,
-    MACHINE,
-    NEXT,
     NO_JOB,
-    NOW,
-    ORDER,
     PAUSED,
-    PIECES,
-    RESERVATION,
-    RESERVED,
-    SPARE,
-    WAITING,
 )
 from ..waiting import append_to_queue, never_refused, rank_queue, remove, restore_queue, search
 from .budget import (
@@ -53,7 +39,7 @@ from .budget import (
 )
 from .machine_states import at_first, begin, boot_time, finish, is_wide, usable, when_free
 from .shutdown import block_capped, decide, evaluate_horizon, integrate_horizon, next_period, switch_off_idle
-from .tables import BUDGET, CAP, NO_KEEPER, Clock, Count, Powered
+from .tables import BECAME_IDLE, BUDGET, CAP, NO_KEEPER, Powered
 
 #: Most rows that an instant may add: changes to off, to kept or to idle, a power cap, the first row.
 ROOM = 6
@@ -74,29 +60,29 @@ def _begin(world, rank, now):
     """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
-    if world.count[Count.LIMIT] >= BUDGET:
+    if world.count.limit >= BUDGET:
         remove_area(world, rank)
-    world.count[WAITING] -= 1
+    world.count.waiting -= 1
     area = _load(world, rank)
-    world.count[Count.LOADED] -= area > 0.0
-    left = world.clock[Clock.LOAD] - area
-    world.clock[Clock.LOAD] = left if world.count[Count.LOADED] > 0 else 0.0  # no rounding error is left behind
+    world.count.loaded -= area > 0.0
+    left = world.clock.load - area
+    world.clock.load = left if world.count.loaded > 0 else 0.0  # no rounding error is left behind
 
 
 @inner
 def _heads(world, now, limited):
     """Start head jobs while they fit."""
     count = world.count
-    while count[WAITING] > 0:
-        row = world.least[count[HEAD]]
+    while count.waiting > 0:
+        row = world.least[count.head]
         if row.size > usable(world, row.size):
             return
         if limited and not head_affordable(world, now, row.size, row.wall):
             return
-        _begin(world, count[HEAD], now)
-        count[RESERVED] = 0
-        if count[WAITING] > 0:
-            count[HEAD] = search(world, count[HEAD] + 1, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
+        _begin(world, count.head, now)
+        count.reserved = 0
+        if count.waiting > 0:
+            count.head = search(world, count.head + 1, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
 
 
 @inner
@@ -104,22 +90,22 @@ def _fill(world, rank, now, limited):
     """Backfill a job that fits, unless its boot makes it delay the head."""
     count, row = world.count, world.least[rank]
     size, wall, boot = row.size, row.wall, boot_time(world, row.size)
-    late = now + boot + wall > world.clock[RESERVATION]
-    if late and size > count[SPARE]:
+    late = now + boot + wall > world.clock.reservation
+    if late and size > count.spare:
         return
     _begin(world, rank, now)
     if late:
-        count[SPARE] -= size
+        count.spare -= size
     if limited:
         lay_out(world, now)
-        count[Count.LEFT] = count[Count.STANDS] = 0
+        count.left = count.stands = 0
 
 
 @inner
 def _stands(world):
     """Return whether the reservation still stands as far as machines were switched since."""
     count = world.count
-    return count[Count.STANDS] == 1 or (count[Count.KEEPER] == NO_KEEPER and count[Count.LIMIT] < BUDGET)
+    return count.stands == 1 or (count.keeper == NO_KEEPER and count.limit < BUDGET)
 
 
 @inner
@@ -129,37 +115,37 @@ def _head_is_wide(world):
     Spare machines that were switched off are back by its start, so each pass finds as many spare ones again.
     """
     count = world.count
-    kept = count[Count.KEPT] + count[Count.KEEPING] > 0
-    return kept and count[WAITING] > 0 and is_wide(world, world.least[count[HEAD]].size)
+    kept = count.kept + count.keeping > 0
+    return kept and count.waiting > 0 and is_wide(world, world.least[count.head].size)
 
 
 @inner
 def _pass(world, now):
     """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, limited = world.count, in_window(world, now)
-    stands = _stands(world) and (count[Count.AHEAD] >= 0 or not limited)
+    stands = _stands(world) and (count.ahead >= 0 or not limited)
     _heads(world, now, limited)
-    if count[WAITING] == 0:
+    if count.waiting == 0:
         return
-    head, wanted, guess = count[HEAD], world.least[count[HEAD]].size, world.clock[RESERVATION]
-    held = count[RESERVED] == 1 and stands and not _head_is_wide(world)
+    head, wanted, guess = count.head, world.least[count.head].size, world.clock.reservation
+    held = count.reserved == 1 and stands and not _head_is_wide(world)
     if not held or (limited and not reservation_stands(world, now, wanted, world.least[head].wall)):
         time, free = when_free(world, wanted, now)
-        world.clock[RESERVATION], count[SPARE], world.clock[Clock.HELD] = time, free - wanted, 0.0
+        world.clock.reservation, count.spare, world.clock.held = time, free - wanted, 0.0
         if limited:
             reserve_energy(world, now, wanted, world.least[head].wall, guess)
-    count[RESERVED] = count[Count.STANDS] = 1
-    if count[FILLS] == 0:
+    count.reserved = count.stands = 1
+    if count.fills == 0:
         return
     if limited:
-        count[Count.LEFT] = 0
+        count.left = 0
     rank = head
-    while count[FREE] > 0 and count[WAITING] > 1:
-        reservation = world.clock[RESERVATION]
+    while count.free > 0 and count.waiting > 1:
+        reservation = world.clock.reservation
         if limited:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, cannot_afford)
+            rank = search(world, rank + 1, count.free, count.spare, now, reservation, cannot_afford)
         else:
-            rank = search(world, rank + 1, count[FREE], count[SPARE], now, reservation, never_refused)
+            rank = search(world, rank + 1, count.free, count.spare, now, reservation, never_refused)
         if rank < 0:
             break
         _fill(world, rank, now, limited)
@@ -169,13 +155,13 @@ def _pass(world, now):
 def _pass_in_order(world, now):
     """Run a pass; for an order that changes with time, sort the queue first."""
     count = world.count
-    waiting = count[WAITING]
-    if count[ORDER] > 0:
-        rank_queue(world, count[ORDER], now)
-        if count[Count.LIMIT] >= BUDGET:
+    waiting = count.waiting
+    if count.order > 0:
+        rank_queue(world, count.order, now)
+        if count.limit >= BUDGET:
             rebuild_areas(world, waiting)
     _pass(world, now)
-    if count[ORDER] > 0:
+    if count.order > 0:
         restore_queue(world, waiting)
 
 
@@ -183,13 +169,13 @@ def _pass_in_order(world, now):
 def _submit(world, job, now, direct):
     """Submit a job. Return True if a pass is needed."""
     row, count = world.jobs[job], world.count
-    waiting = count[WAITING]
-    looked_at = append_to_queue(world, job) if count[ORDER] > 0 else submit(world, job, now, direct, begin, boot_time)
-    if count[WAITING] > waiting:
+    waiting = count.waiting
+    looked_at = append_to_queue(world, job) if count.order > 0 else submit(world, job, now, direct, begin, boot_time)
+    if count.waiting > waiting:
         area = row.size * row.wall
-        world.clock[Clock.LOAD] += area
-        count[Count.LOADED] += area > 0.0
-        if count[Count.LIMIT] >= BUDGET and count[ORDER] == 0:
+        world.clock.load += area
+        count.loaded += area > 0.0
+        if count.limit >= BUDGET and count.order == 0:
             insert_area(world, row.rank, area)
     return looked_at
 
@@ -197,76 +183,76 @@ def _submit(world, job, now, direct):
 @inner
 def _next_instant(world):
     count, jobs = world.count, world.jobs
-    now = jobs[count[NEXT]].submit if count[NEXT] < count[Count.TOTAL] else math.inf
+    now = jobs[count.next].submit if count.next < count.total else math.inf
     now = min(now, next_stage(world), next_period(world))
-    if count[Count.FIRST_IDLE] >= 0:
-        now = min(now, jobs[count[Count.FIRST_IDLE]].finish + world.clock[Clock.IDLE_FOR])
-    if count[Count.LIMIT] == CAP and world.clock[Clock.BEGIN] > world.clock[NOW]:
-        now = min(now, world.clock[Clock.BEGIN])
+    if world.lists[BECAME_IDLE].first >= 0:
+        now = min(now, jobs[world.lists[BECAME_IDLE].first].finish + world.clock.idle_for)
+    if count.limit == CAP and world.clock.begin > world.clock.now:
+        now = min(now, world.clock.begin)
     return min(now, next_end(world, now))
 
 
 @inner
 def _instant(world, now, some):
     """Process an instant; `some`: see `has_dependencies`."""
-    count, clock, total = world.count, world.clock, world.count[Count.TOTAL]
+    count, clock, total = world.count, world.clock, world.count.total
     integrate_horizon(world, now)
-    before = clock[NOW]
-    clock[NOW] = now
+    before = clock.now
+    clock.now = now
     unsettled = account(world, now)
     if unsettled:
-        count[RESERVED], count[Count.AHEAD] = 0, -1
-    if count[Count.LIMIT] == CAP and before < clock[Clock.BEGIN] <= now:
-        block_capped(world, now, clock[Clock.END])
+        count.reserved, count.ahead = 0, -1
+    if count.limit == CAP and before < clock.begin <= now:
+        block_capped(world, now, clock.end)
         unsettled = True
     while next_end(world, now) == now:
         job = pop_running(world)
         if finish(world, job) and some:
             release_followers(world, job)
-        count[RESERVED], unsettled = 0, True
+        count.reserved, unsettled = 0, True
     limited = in_window(world, now)
     decides = next_period(world) <= now
-    if decides and count[Count.PASSES] == 1:
+    if decides and count.passes == 1:
         unsettled = True
-    first = count[NEXT]
+    first = count.next
     job = next_submitted(world, total, now, some)
     while job >= 0:
         if some:
             assign_rank(world, job)
         alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = (count[IN_TURN] == 1 or alone) and not limited
-        direct = direct and (count[WAITING] == 0 or (_stands(world) and not _head_is_wide(world)))
+        direct = (count.in_turn == 1 or alone) and not limited
+        direct = direct and (count.waiting == 0 or (_stands(world) and not _head_is_wide(world)))
         if _submit(world, job, now, direct):
             unsettled = True
         job = next_submitted(world, total, now, some)
-    moved = limited or count[RESERVED] == 0 or not _stands(world) or count[ORDER] > 0  # or the order changes with time
-    unsettled = unsettled or (count[NEXT] > first and moved)
-    if unsettled and count[WAITING] > 0:
+    moved = limited or count.reserved == 0 or not _stands(world) or count.order > 0  # or the order changes with time
+    unsettled = unsettled or (count.next > first and moved)
+    if unsettled and count.waiting > 0:
         _pass_in_order(world, now)
-    free = count[FREE]
+    free = count.free
     decide(world, now, decides)
-    if count[Count.SHUTS] == 1:
+    if count.shuts == 1:
         switch_off_idle(world, now)
-    if count[FREE] != free:
-        count[Count.STANDS] = 0
+    if count.free != free:
+        count.stands = 0
     evaluate_horizon(world, now)
 
 
 @inner
 def call(world, instants):
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
-    count, capacity, some = world.count, len(world.pieces) - 4 * world.count[MACHINE], has_dependencies(world)
+    count, capacity, some = world.count, len(world.pieces) - 4 * world.count.machine, has_dependencies(world)
     while True:
-        if count[NEXT] >= count[Count.TOTAL] and count[Count.ACTIVE] == 0 and count[WAITING] == 0:
+        if count.next >= count.total and count.active == 0 and count.waiting == 0:
             return DONE
-        if count[PIECES] > capacity or count[Count.ROWS] + ROOM > len(world.jobs):
+        if count.pieces > capacity or count.rows + ROOM > len(world.jobs):
             return GROW
         if instants == 0:
             return PAUSED
         instants -= 1
-        count[INSTANTS] += 1
+        count.instants += 1
         now = _next_instant(world)
-        if count[Count.ROWS] == count[Count.TOTAL]:
+        if count.rows == count.total:
             at_first(world, now)
         _instant(world, now, some)
 

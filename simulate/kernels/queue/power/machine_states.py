@@ -12,15 +12,15 @@ import numpy as np
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, word_mask
 from ..running import add_running
-from ..tables import ENDED, FIRST_END, FREE, LOWEST, MACHINE, PIECES, RUNNING, RUNS
-from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF, Clock, Count
+from ..tables import ENDED, FREE, KEPT, OFF, RUNS
+from .tables import AT_FIRST, BECAME_IDLE, BLOCKED, BOOTING, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF
 
 
 @inner
 def row_at(world, time):
     """Return the first row that ends after `time`."""
-    low = world.count[FIRST_END]
-    high = low + world.count[RUNNING]
+    low = world.count.first_end
+    high = low + world.count.running
     while low < high:
         middle = (low + high) >> 1
         if world.ends[middle].time <= time:
@@ -41,36 +41,36 @@ def moved(world, until, rows, size):
         size: machines that become free for all jobs at its end.
     """
     count, clock = world.count, world.clock
-    if count[Count.LIMIT] >= BUDGET:
-        clock[Clock.WRONG] = max(clock[Clock.WRONG], until)
-        count[Count.AHEAD] = -1
-    if count[Count.KEEPER] == INERTIAL:
-        count[Count.FLOWS] = 1
-        if until <= clock[Clock.REACHED]:
-            clock[Clock.UNDONE] -= rows * size * (clock[Clock.REACHED] - until)
-            count[Count.FREE_THEN] += rows * size
+    if count.limit >= BUDGET:
+        clock.wrong = max(clock.wrong, until)
+        count.ahead = -1
+    if count.keeper == INERTIAL:
+        count.flows = 1
+        if until <= clock.reached:
+            clock.undone -= rows * size * (clock.reached - until)
+            count.free_then += rows * size
         else:
-            count[Count.BEHIND] += rows
+            count.behind += rows
 
 
 @inner
 def boot_time(world, size):
     """Return the boot delay of a job that gets `size` machines now, seconds."""
-    return world.clock[Clock.ON_S] if size > world.count[Count.IDLE] else 0.0
+    return world.clock.on_s if size > world.count.idle else 0.0
 
 
 @inner
 def is_wide(world, size):
     """Return whether a job of that size needs machines that are kept off."""
     count = world.count
-    return size > count[MACHINE] - count[Count.KEPT] - count[Count.KEEPING]
+    return size > count.machine - count.kept - count.keeping
 
 
 @inner
 def usable(world, size):
     """Return the number of machines that a job of that size can get now; may be negative under a power cap."""
     count = world.count
-    return count[FREE] + (count[Count.KEPT] if is_wide(world, size) else 0)
+    return count.free + (count.kept if is_wide(world, size) else 0)
 
 
 @inner
@@ -78,31 +78,31 @@ def begin(world, job, now):
     """Allocate machines to a job and start it."""
     row, count = world.jobs[job], world.count
     size = row.size
-    idle = min(size, count[Count.IDLE])
-    off = min(size - idle, count[Count.OFF])
-    row.taken, row.piece0 = now, count[PIECES]
+    idle = min(size, count.idle)
+    off = min(size - idle, count.off)
+    row.taken, row.piece0 = now, count.pieces
     if idle > 0:
-        take_from(world, world.free, LOWEST, idle)
+        take_from(world, world.free, FREE, idle)
         used_again(world, row.piece0)
-    row.booted = count[PIECES]
+    row.booted = count.pieces
     if off > 0:
-        take_from(world, world.off, Count.LOWEST_OFF, off)
+        take_from(world, world.off, OFF, off)
     if size > idle + off:
-        take_from(world, world.kept, Count.LOWEST_KEPT, size - idle - off)
-    row.pieces = count[PIECES] - row.piece0
-    row.start = now + (world.clock[Clock.ON_S] if size > idle else 0.0)
+        take_from(world, world.kept, KEPT, size - idle - off)
+    row.pieces = count.pieces - row.piece0
+    row.start = now + (world.clock.on_s if size > idle else 0.0)
     row.finish, row.state = row.start + row.run, RUNS
-    count[Count.IDLE] -= idle
-    count[Count.OFF] -= off
-    count[Count.KEPT] -= size - idle - off
-    count[FREE] -= idle + off
-    count[Count.ACTIVE] += 1
-    count[Count.ALLOCATED] += size
+    count.idle -= idle
+    count.off -= off
+    count.kept -= size - idle - off
+    count.free -= idle + off
+    count.active += 1
+    count.allocated += size
     if size > idle:
-        count[Count.BOOTING] += size - idle
-        _append(world, job, Count.FIRST_BOOT, Count.LAST_BOOT)
+        count.booting += size - idle
+        _append(world, job, BOOTING)
     else:
-        count[Count.COMPUTING] += size
+        count.computing += size
     add_running(world, job, row.finish, row.start + row.wall)
     moved(world, row.start + row.wall, 1, size)
 
@@ -110,37 +110,37 @@ def begin(world, job, now):
 @inner
 def used_again(world, piece):
     """Clear the marks of long idleness of the machines in the pieces from `piece` on. O(words)."""
-    if world.count[Count.TIRED] == 0:
+    if world.count.tired == 0:
         return
-    for i in range(piece, world.count[PIECES]):
+    for i in range(piece, world.count.pieces):
         first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
         for word in range(first // 64, last // 64 + 1):
             mask = word_mask(word, first, last)
-            world.count[Count.TIRED] -= popcount(world.tired[word] & mask)
+            world.count.tired -= popcount(world.tired[word] & mask)
             world.tired[word] &= ~mask
 
 
 @inner
-def _append(world, job, first, last):
+def _append(world, job, which):
     """Append a row to one of the two lists; a row is in at most one of them."""
-    count = world.count
-    if count[first] < 0:
-        count[first] = job
+    found = world.lists[which]
+    if found.first < 0:
+        found.first = job
     else:
-        world.jobs[count[last]].next = job
-    count[last], world.jobs[job].next = job, -1
+        world.jobs[found.last].next = job
+    found.last, world.jobs[job].next = job, -1
 
 
 @inner
 def booted(world):
     """Record that the next booting job has booted its machines and computes."""
     count = world.count
-    job = count[Count.FIRST_BOOT]
+    job = world.lists[BOOTING].first
     row = world.jobs[job]
     for i in range(row.booted, row.piece0 + row.pieces):
-        count[Count.BOOTING] -= world.pieces[i].last - world.pieces[i].first + 1
-    count[Count.COMPUTING] += row.size
-    count[Count.FIRST_BOOT] = row.next
+        count.booting -= world.pieces[i].last - world.pieces[i].first + 1
+    count.computing += row.size
+    world.lists[BOOTING].first = row.next
 
 
 @inner
@@ -149,13 +149,13 @@ def become_idle(world, job):
     count, row = world.count, world.jobs[job]
     for i in range(row.piece0, row.piece0 + row.pieces):
         first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
-        put_into(world, world.free, LOWEST, first, last)
-        if count[Count.SHUTS] == 1 and world.clock[Clock.IDLE_FOR] > 0.0:
+        put_into(world, world.free, FREE, first, last)
+        if count.shuts == 1 and world.clock.idle_for > 0.0:
             world.since[first : last + 1] = job
-    count[Count.IDLE] += row.size
-    count[FREE] += row.size
-    if count[Count.SHUTS] == 1:
-        _append(world, job, Count.FIRST_IDLE, Count.LAST_IDLE)
+    count.idle += row.size
+    count.free += row.size
+    if count.shuts == 1:
+        _append(world, job, BECAME_IDLE)
 
 
 @inner
@@ -164,32 +164,32 @@ def finish(world, job):
     count, row = world.count, world.jobs[job]
     moved(world, row.start + row.wall, -1, 0 if row.state == BLOCKED or row.state == TO_KEPT else row.size)
     if row.state == BLOCKED:
-        count[FREE] += row.size
+        count.free += row.size
         return False
     if row.state == TO_OFF or row.state == TO_KEPT:
         to_off = row.state == TO_OFF
         for i in range(row.piece0, row.piece0 + row.pieces):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
             if to_off:
-                put_into(world, world.off, Count.LOWEST_OFF, first, last)
+                put_into(world, world.off, OFF, first, last)
             else:
-                put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
-        count[Count.ENDING] -= row.size
+                put_into(world, world.kept, KEPT, first, last)
+        count.ending -= row.size
         if to_off:
-            count[Count.OFF] += row.size
-            count[FREE] += row.size
+            count.off += row.size
+            count.free += row.size
         else:
-            count[Count.KEPT] += row.size
-            count[Count.KEEPING] -= row.size
+            count.kept += row.size
+            count.keeping -= row.size
         return False
     if row.state == TO_IDLE:
-        count[Count.BOOTING] -= row.size
+        count.booting -= row.size
         become_idle(world, job)
         return False
     row.state = ENDED
-    count[Count.ACTIVE] -= 1
-    count[Count.ALLOCATED] -= row.size
-    count[Count.COMPUTING] -= row.size
+    count.active -= 1
+    count.allocated -= row.size
+    count.computing -= row.size
     become_idle(world, job)
     return True
 
@@ -198,16 +198,16 @@ def finish(world, job):
 def at_first(world, now):
     """Make all machines idle at the beginning."""
     count = world.count
-    job = count[Count.ROWS]
-    count[Count.ROWS] = job + 1
+    job = count.rows
+    count.rows = job + 1
     row = world.jobs[job]
     row.state, row.taken, row.start, row.finish, row.size = AT_FIRST, now, now, now, 0
-    row.piece0, row.pieces, row.booted = count[PIECES], 1, count[PIECES] + 1
-    world.pieces[count[PIECES]].first, world.pieces[count[PIECES]].last = 0, count[MACHINE] - 1
-    count[PIECES] += 1
+    row.piece0, row.pieces, row.booted = count.pieces, 1, count.pieces + 1
+    world.pieces[count.pieces].first, world.pieces[count.pieces].last = 0, count.machine - 1
+    count.pieces += 1
     world.since[:] = job
-    if count[Count.SHUTS] == 1:
-        _append(world, job, Count.FIRST_IDLE, Count.LAST_IDLE)
+    if count.shuts == 1:
+        _append(world, job, BECAME_IDLE)
 
 
 @inner
@@ -221,22 +221,22 @@ def _amount(world, i, skips):
 def _sums_valid(world):
     """Return whether only jobs run and the balance has the machines in use after each row."""
     count = world.count
-    return count[Count.AHEAD] >= 0 and count[Count.ACTIVE] == count[RUNNING] > 0
+    return count.ahead >= 0 and count.active == count.running > 0
 
 
 @inner
 def _back(world, i):
     """Return the machines that become free before the end of a row."""
-    ends, first = world.ends, world.count[FIRST_END]
-    behind = ends[i].used if i < first + world.count[RUNNING] else 0
+    ends, first = world.ends, world.count.first_end
+    behind = ends[i].used if i < first + world.count.running else 0
     return ends[first].used - behind
 
 
 @inner
 def when_free(world, wanted, now):
     """Return when a job of that size can start, and how many machines are free for it then. O(rows ending by then)."""
-    ends, i = world.ends, world.count[FIRST_END]
-    end, free = i + world.count[RUNNING], usable(world, wanted)
+    ends, i = world.ends, world.count.first_end
+    end, free = i + world.count.running, usable(world, wanted)
     if _sums_valid(world):
         high = end
         while i < high:
@@ -245,11 +245,11 @@ def when_free(world, wanted, now):
                 high = middle
             else:
                 i = middle + 1
-        time = ends[i - 1].time if i > world.count[FIRST_END] else now
+        time = ends[i - 1].time if i > world.count.first_end else now
         while i < end and ends[i].time <= time:
             i += 1
         return time, free + _back(world, i)
-    skips = world.count[Count.KEEPING] > 0 and not is_wide(world, wanted)
+    skips = world.count.keeping > 0 and not is_wide(world, wanted)
     time = now
     while free < wanted:
         time = ends[i].time
@@ -264,11 +264,11 @@ def when_free(world, wanted, now):
 @inner
 def free_at(world, time, wanted):
     """Return the number of machines free for a job of that size at a time. O(rows ending by then)."""
-    ends, i = world.ends, world.count[FIRST_END]
-    end, free = i + world.count[RUNNING], usable(world, wanted)
+    ends, i = world.ends, world.count.first_end
+    end, free = i + world.count.running, usable(world, wanted)
     if _sums_valid(world):
         return free + _back(world, row_at(world, time))
-    skips = world.count[Count.KEEPING] > 0 and not is_wide(world, wanted)
+    skips = world.count.keeping > 0 and not is_wide(world, wanted)
     while i < end and ends[i].time <= time:
         free += _amount(world, i, skips)
         i += 1

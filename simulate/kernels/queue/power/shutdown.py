@@ -18,9 +18,10 @@ from ...compile import leading_zeros
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, take_out, word_mask
 from ..running import add_running
-from ..tables import FIRST_END, FREE, MACHINE, PIECES, RESERVATION, RESERVED, RUNNING, SPARE, WAITING
+from ..tables import KEPT
 from .machine_states import moved, used_again
 from .tables import (
+    BECAME_IDLE,
     BLOCKED,
     INERTIAL,
     NO_KEEPER,
@@ -31,8 +32,6 @@ from .tables import (
     TO_IDLE,
     TO_KEPT,
     TO_OFF,
-    Clock,
-    Count,
 )
 
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
@@ -51,12 +50,12 @@ def change(world, kind, now, lasts, first_piece, size):
         size: number of machines.
     """
     count = world.count
-    job = count[Count.ROWS]
-    count[Count.ROWS] = job + 1
+    job = count.rows
+    count.rows = job + 1
     row = world.jobs[job]
     row.state, row.size, row.taken, row.start, row.run, row.wall = kind, size, now, now, lasts, lasts
-    row.finish, row.piece0, row.pieces = now + lasts, first_piece, count[PIECES] - first_piece
-    row.booted = count[PIECES]
+    row.finish, row.piece0, row.pieces = now + lasts, first_piece, count.pieces - first_piece
+    row.booted = count.pieces
     add_running(world, job, row.finish, now + lasts)
     moved(world, now + lasts, 1, 0 if kind == BLOCKED or kind == TO_KEPT else size)
 
@@ -74,7 +73,7 @@ def take_highest(world, free, size, word):
     Returns:
         The last word that may be non-empty afterwards.
     """
-    pieces, used, left, below = world.pieces, world.count[PIECES], size, np.int64(-2)
+    pieces, used, left, below = world.pieces, world.count.pieces, size, np.int64(-2)
     while left > 0:
         bits = free[word]
         while bits != _NONE and left > 0:
@@ -92,7 +91,7 @@ def take_highest(world, free, size, word):
             below = last - length
         free[word] = bits
         word -= 1
-    world.count[PIECES] = used
+    world.count.pieces = used
     return word + 1
 
 
@@ -102,9 +101,9 @@ def _mark_long_idle(world, now):
 
     With an idle time of 0, all idle machines of the row are marked.
     """
-    count, jobs, wait = world.count, world.jobs, world.clock[Clock.IDLE_FOR]
-    while count[Count.FIRST_IDLE] >= 0:
-        since = count[Count.FIRST_IDLE]
+    count, jobs, wait = world.count, world.jobs, world.clock.idle_for
+    while world.lists[BECAME_IDLE].first >= 0:
+        since = world.lists[BECAME_IDLE].first
         row = jobs[since]
         if row.finish + wait > now:
             break
@@ -115,9 +114,9 @@ def _mark_long_idle(world, now):
                 if bits != _NONE and wait > 0.0:
                     bits &= _since(world, max(first, 64 * word), min(last, 64 * word + 63), since)
                 world.tired[word] |= bits
-                count[Count.HIGHEST_TIRED] = max(count[Count.HIGHEST_TIRED], word)
-                count[Count.TIRED] += popcount(bits)
-        count[Count.FIRST_IDLE] = row.next
+                count.highest_tired = max(count.highest_tired, word)
+                count.tired += popcount(bits)
+        world.lists[BECAME_IDLE].first = row.next
 
 
 @inner
@@ -133,14 +132,14 @@ def _since(world, first, last, row):
 def _take_spare(world, size, late):
     """Return how many of `size` machines may be removed without delaying the head, and reduce its spare machines."""
     count = world.count
-    if count[WAITING] == 0:
+    if count.waiting == 0:
         return size
-    if count[RESERVED] == 0:
+    if count.reserved == 0:
         return 0
     if not late:
         return size
-    size = min(size, count[SPARE])
-    count[SPARE] -= size
+    size = min(size, count.spare)
+    count.spare -= size
     return size
 
 
@@ -149,80 +148,80 @@ def switch_off_idle(world, now):
     """Switch off machines that have been idle for long enough, the highest first, without delaying the head."""
     count, clock, pieces = world.count, world.clock, world.pieces
     _mark_long_idle(world, now)
-    size = _take_spare(world, count[Count.TIRED], now + clock[Clock.OFF_S] > clock[RESERVATION])
+    size = _take_spare(world, count.tired, now + clock.off_s > clock.reservation)
     if size == 0:
         return
-    begin_piece = count[PIECES]
-    count[Count.HIGHEST_TIRED] = take_highest(world, world.tired, size, count[Count.HIGHEST_TIRED])
-    for i in range(begin_piece, count[PIECES]):
+    begin_piece = count.pieces
+    count.highest_tired = take_highest(world, world.tired, size, count.highest_tired)
+    for i in range(begin_piece, count.pieces):
         take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
-    count[Count.TIRED] -= size
-    count[Count.IDLE] -= size
-    count[FREE] -= size
-    count[Count.ENDING] += size
-    change(world, TO_OFF, now, clock[Clock.OFF_S], begin_piece, size)
+    count.tired -= size
+    count.idle -= size
+    count.free -= size
+    count.ending += size
+    change(world, TO_OFF, now, clock.off_s, begin_piece, size)
 
 
 @inner
 def switch_off_kept(world, now):
     """Keep the due number of machines off: those already off, then the highest idle ones, without delaying the head."""
     count = world.count
-    size = _take_spare(world, min(count[Count.DUE], count[Count.OFF] + count[Count.IDLE]), True)
-    off = min(size, count[Count.OFF])
+    size = _take_spare(world, min(count.due, count.off + count.idle), True)
+    off = min(size, count.off)
     if off > 0:
-        begin_piece = count[PIECES]
+        begin_piece = count.pieces
         take_highest(world, world.off, off, len(world.off) - 1)
-        for i in range(begin_piece, count[PIECES]):
+        for i in range(begin_piece, count.pieces):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
-            put_into(world, world.kept, Count.LOWEST_KEPT, first, last)
-        count[PIECES] = begin_piece
-        count[Count.OFF] -= off
-        count[Count.KEPT] += off
+            put_into(world, world.kept, KEPT, first, last)
+        count.pieces = begin_piece
+        count.off -= off
+        count.kept += off
     if size > off:
-        begin_piece = count[PIECES]
+        begin_piece = count.pieces
         take_highest(world, world.free, size - off, len(world.free) - 1)
         used_again(world, begin_piece)
-        count[Count.IDLE] -= size - off
-        count[Count.ENDING] += size - off
-        count[Count.KEEPING] += size - off
-        change(world, TO_KEPT, now, world.clock[Clock.OFF_S], begin_piece, size - off)
-    count[FREE] -= size
-    count[Count.DUE] -= size
-    count[Count.SWITCHED] += size
+        count.idle -= size - off
+        count.ending += size - off
+        count.keeping += size - off
+        change(world, TO_KEPT, now, world.clock.off_s, begin_piece, size - off)
+    count.free -= size
+    count.due -= size
+    count.switched += size
 
 
 @inner
 def switch_on_kept(world, now):
     """Switch on the due number of machines that are kept off, the lowest first."""
     count = world.count
-    size = min(count[Count.DUE], count[Count.KEPT])
+    size = min(count.due, count.kept)
     if size > 0:
-        begin_piece = count[PIECES]
-        take_from(world, world.kept, Count.LOWEST_KEPT, size)
-        count[Count.KEPT] -= size
-        count[Count.BOOTING] += size
-        change(world, TO_IDLE, now, world.clock[Clock.ON_S], begin_piece, size)
-        count[RESERVED] = 0
-        count[Count.DUE] -= size
-        count[Count.SWITCHED] += size
+        begin_piece = count.pieces
+        take_from(world, world.kept, KEPT, size)
+        count.kept -= size
+        count.booting += size
+        change(world, TO_IDLE, now, world.clock.on_s, begin_piece, size)
+        count.reserved = 0
+        count.due -= size
+        count.switched += size
 
 
 @inner
 def block_capped(world, now, until):
     """Block the machines that a power cap leaves unused, until the end of its window."""
     count = world.count
-    size = count[MACHINE] - count[Count.ALLOWED]
+    size = count.machine - count.allowed
     if size > 0:
-        change(world, BLOCKED, now, until - now, count[PIECES], size)
-        count[FREE] -= size
-        count[RESERVED] = 0
+        change(world, BLOCKED, now, until - now, count.pieces, size)
+        count.free -= size
+        count.reserved = 0
 
 
 @inner
 def _amount(world, i):
     """Return the machines that become free for all jobs at the end of a row."""
     job = world.ends[i].job
-    if job >= world.count[Count.TOTAL] and (world.jobs[job].state == TO_KEPT or world.jobs[job].state == BLOCKED):
+    if job >= world.count.total and (world.jobs[job].state == TO_KEPT or world.jobs[job].state == BLOCKED):
         return 0
     return world.ends[i].size
 
@@ -231,19 +230,19 @@ def _amount(world, i):
 def liquid_load_horizon(world, now):
     """Return the liquid load horizon in seconds from now. O(rows passed since the last call)."""
     count, clock, ends = world.count, world.clock, world.ends
-    load, free, time = clock[Clock.LOAD], max(count[FREE], 0), clock[Clock.REACHED]
-    if count[WAITING] == 0 or load <= 0.0:
-        clock[Clock.REACHED] = -math.inf
+    load, free, time = clock.load, max(count.free, 0), clock.reached
+    if count.waiting == 0 or load <= 0.0:
+        clock.reached = -math.inf
         return 0.0
-    more, first = free - count[Count.FREE_BEFORE], count[FIRST_END]
-    if now == clock[Clock.LOOKED_AT] and more == 0 and load == clock[Clock.LOAD_BEFORE] and count[Count.FLOWS] == 0:
-        return clock[Clock.HORIZON]
-    behind = first + count[RUNNING]
-    left = clock[Clock.UNDONE] + count[Count.FREE_BEFORE] * (now - clock[Clock.LOOKED_AT])
-    left += load - clock[Clock.LOAD_BEFORE] - more * (time - now)
-    then, i = count[Count.FREE_THEN] + more, first
+    more, first = free - count.free_before, count.first_end
+    if now == clock.looked_at and more == 0 and load == clock.load_before and count.flows == 0:
+        return clock.horizon
+    behind = first + count.running
+    left = clock.undone + count.free_before * (now - clock.looked_at)
+    left += load - clock.load_before - more * (time - now)
+    then, i = count.free_then + more, first
     if time >= now:
-        i = behind - count[Count.BEHIND]
+        i = behind - count.behind
         while left <= 0.0 and i > first:
             back = ends[i - 1].time
             left += then * (time - back)
@@ -261,85 +260,85 @@ def liquid_load_horizon(world, now):
         time = ends[i].time
         then += _amount(world, i)
         i += 1
-    count[Count.FREE_BEFORE], count[Count.FREE_THEN] = free, then
-    clock[Clock.LOOKED_AT], clock[Clock.LOAD_BEFORE] = now, load
-    clock[Clock.REACHED], clock[Clock.UNDONE] = time, left
-    count[Count.BEHIND], count[Count.FLOWS] = behind - i, 0
+    count.free_before, count.free_then = free, then
+    clock.looked_at, clock.load_before = now, load
+    clock.reached, clock.undone = time, left
+    count.behind, count.flows = behind - i, 0
     return math.inf if then == 0 else time + left / then - now
 
 
 @inner
 def next_period(world):
     """Return the time of the next decision."""
-    if world.count[Count.KEEPER] == NO_KEEPER:
+    if world.count.keeper == NO_KEEPER:
         return math.inf
-    return world.clock[Clock.FIRST] + world.count[Count.PERIOD] * world.clock[Clock.PERIOD_S]
+    return world.clock.first + world.count.period * world.clock.period_s
 
 
 @inner
 def integrate_horizon(world, now):
     """Integrate the horizon until `now`, before an instant."""
     clock = world.clock
-    if world.count[Count.KEEPER] == INERTIAL and now > clock[Clock.SEEN]:
-        after, clock[Clock.HORIZON] = clock[Clock.HORIZON], liquid_load_horizon(world, now)
-        clock[Clock.SUMMED] += (after + clock[Clock.HORIZON]) * 0.5 * (now - clock[Clock.SEEN])
-        clock[Clock.SEEN] = now
+    if world.count.keeper == INERTIAL and now > clock.seen:
+        after, clock.horizon = clock.horizon, liquid_load_horizon(world, now)
+        clock.summed += (after + clock.horizon) * 0.5 * (now - clock.seen)
+        clock.seen = now
 
 
 @inner
 def evaluate_horizon(world, now):
     """Evaluate the horizon after an instant."""
-    if world.count[Count.KEEPER] == INERTIAL:
-        world.clock[Clock.HORIZON] = liquid_load_horizon(world, now)
+    if world.count.keeper == INERTIAL:
+        world.clock.horizon = liquid_load_horizon(world, now)
 
 
 @inner
 def _decide(world):
     """Decide the next step of inertial shutdown (algorithm 3)."""
     count, clock = world.count, world.clock
-    mean, before = clock[Clock.SUMMED] / clock[Clock.PERIOD_S], clock[Clock.MEAN]
-    if mean >= clock[Clock.BOUND] * (1.0 - ROSE):
-        if count[Count.KIND] == SWITCH_OFF:
-            count[Count.KIND], count[Count.SWITCHED] = SWITCH_ON, 0
+    mean, before = clock.summed / clock.period_s, clock.mean
+    if mean >= clock.bound * (1.0 - ROSE):
+        if count.kind == SWITCH_OFF:
+            count.kind, count.switched = SWITCH_ON, 0
         before = 0.0
-    on = count[Count.KIND] == SWITCH_ON
-    clock[Clock.MEAN], clock[Clock.SUMMED] = mean, 0.0
+    on = count.kind == SWITCH_ON
+    clock.mean, clock.summed = mean, 0.0
     if (mean > before * (1.0 + ROSE)) == on:
-        last = count[Count.SWITCHED]
+        last = count.switched
         most = _switchable(world, on)
-        count[Count.DUE] = min(max(2 * last if count[Count.DOUBLES] == 1 else last + 1, 1), most)
+        count.due = min(max(2 * last if count.doubles == 1 else last + 1, 1), most)
     else:
-        count[Count.KIND], count[Count.DUE] = SWITCH_OFF if on else SWITCH_ON, 0
-    count[Count.SWITCHED] = 0
+        count.kind, count.due = SWITCH_OFF if on else SWITCH_ON, 0
+    count.switched = 0
 
 
 @inner
 def _switchable(world, on):
     """Return the number of machines that could be switched now, or eventually if later switches are allowed."""
     count = world.count
-    if count[Count.LATER] == 0:
-        return count[Count.KEPT] if on else count[Count.OFF] + count[Count.IDLE]
-    kept = count[Count.KEPT] + count[Count.KEEPING]
-    return kept if on else count[MACHINE] - kept
+    if count.later == 0:
+        return count.kept if on else count.off + count.idle
+    kept = count.kept + count.keeping
+    return kept if on else count.machine - kept
 
 
 @inner
 def decide(world, now, decides):
     """Decide at the end of a period, and switch the machines that are due."""
     count = world.count
-    if count[Count.KEEPER] == NO_KEEPER:
+    if count.keeper == NO_KEEPER:
         return
     if decides:
-        count[Count.PERIOD] += 1
-        if count[Count.KEEPER] == PROPORTIONAL:
-            kept = count[Count.KEPT] + count[Count.KEEPING]
-            count[Count.DUE] = max(count[MACHINE] - count[Count.USABLE] - kept, 0)
+        count.period += 1
+        if count.keeper == PROPORTIONAL:
+            kept = count.kept + count.keeping
+            count.due = max(count.machine - count.usable - kept, 0)
         else:
             _decide(world)
-    if count[Count.DUE] > 0:
-        if count[Count.KIND] == SWITCH_OFF:
+    if count.due > 0:
+        if count.kind == SWITCH_OFF:
             switch_off_kept(world, now)
         else:
             switch_on_kept(world, now)
-        if count[Count.LATER] == 0:
-            count[Count.DUE] = 0
+        if count.later == 0:
+            count.due = 0
