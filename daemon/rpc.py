@@ -136,7 +136,11 @@ class Requests:
             "time": self._tracker.now,
             "blocked": self._tracker.blocked,
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
-            "guard": {"median_error": guard.median(worst), "bound": guard.bound, **worst._asdict()},
+            "guard": {
+                "median_factor": None if (median := guard.median(worst)) is None else 1.0 + median,
+                "bound": 1.0 + guard.bound,
+                **worst._asdict(),
+            },
             **shown,
         }
 

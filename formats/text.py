@@ -165,8 +165,8 @@ def percent(ratio: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Format a ratio with two digits: `3.1x`, `25x`."""
-    return f"{ratio:,.{1 if ratio < 9.95 else 0}f}x"
+    """Format a ratio with two or three digits: `1.06x`, `3.1x`, `25x`."""
+    return f"{ratio:,.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}x"
 
 
 def count(number: int, noun: str) -> str:

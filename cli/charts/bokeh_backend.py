@@ -89,6 +89,7 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
         height=high, width=None if bars else _WIDE, frame_width=_BARS if bars else None, toolbar_location="right",
         sizing_mode=None if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
         output_backend="webgl" if boxes and len(boxes[0]) > rectangles.FEW else "canvas", x_axis_type=kind,
+        y_axis_type="log" if panel.y.log else "linear",
         x_range=first.x_range if first else models.Range1d(*panel.x_range), y_range=models.Range1d(*panel.y_range),
     )  # fmt: skip
     made.min_border_left = round(names * _CHAR)
@@ -103,6 +104,8 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
         made.title.text = models.PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
     if panel.x.marks or (panel.x.time and panel.x.time.breaks):
         _named_ticks(made.xaxis, panel.x_ticks(12))
+    if panel.y.marks:
+        _named_ticks(made.yaxis, panel.y_ticks(6))
     if panel.rows:
         _rows(made, panel)
     made.xaxis.axis_label, made.yaxis.axis_label = x_label, panel.y.label

@@ -121,7 +121,7 @@ class Axis:
         low, high: range of the data; high None = as the series need.
         time: the axis shows time by this scale.
         log: logarithmic. whole: ticks at whole numbers only.
-        marks: positions with labels on an x axis, where round numbers do not suit.
+        marks: positions with labels, where round numbers do not suit.
     """
 
     label: str = ""
@@ -194,7 +194,7 @@ class Panel:
 
     def y_ticks(self, most: int) -> Ticks:
         """Return the ticks of the y axis; rows and bars have their names there instead."""
-        return number_ticks(*self.y_range, most, whole=self.y.whole)
+        return list(self.y.marks) or number_ticks(*self.y_range, most, whole=self.y.whole)
 
 
 def bars_panel(bars: Bars, title: str, height: float, empty: str = "") -> Panel:

@@ -163,7 +163,10 @@ def _frame(axes: Axes, panel: Panel, wide: float, high: float) -> None:
         axes.spines[side].set_visible(False)
     if panel.x.log:
         axes.set_xscale("log")
+    if panel.y.log:
+        axes.set_yscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_locator(NullLocator())
     if panel.title:
         axes.set_title(panel.title, loc="left", fontsize=_SMALL, weight="bold", pad=3)
     if panel.of(Bars):

@@ -145,8 +145,7 @@ def _panel(panel: Panel, cells: int, glyphs: Glyphs, signs: dict[str, str]) -> l
 
 def _y_labels(panel: Panel, lines: int) -> dict[int, str]:
     """Labels of the y axis by their line from the top."""
-    low, high = panel.y_range
-    places = ((round((high - at) / (high - low) * lines - 0.5), label) for at, label in panel.y_ticks(lines // 3))
+    places = ((round(_down(panel, at) * lines - 0.5), label) for at, label in panel.y_ticks(lines // 3))
     return {min(max(line, 0), lines - 1): label for line, label in places}
 
 
@@ -166,7 +165,7 @@ def _plot(panel: Panel, plot: int, glyphs: Glyphs, signs: dict[str, str]) -> lis
     low, high = panel.y_range
 
     def line_of(value: float) -> int:
-        return min(max(int((high - value) / (high - low) * _HIGH), 0), _HIGH - 1) if math.isfinite(value) else -1
+        return min(max(int(_down(panel, value) * _HIGH), 0), _HIGH - 1) if math.isfinite(value) else -1
 
     for series in sorted(panel.series, key=lambda series: _ORDER.get(type(series), 0)):
         style = Style(color=getattr(series, "colour", INK))
@@ -189,6 +188,14 @@ def _plot(panel: Panel, plot: int, glyphs: Glyphs, signs: dict[str, str]) -> lis
                 if column >= 0 and low <= value <= high:
                     canvases[line_of(value)].put(column, signs[series.label], style)
     return canvases
+
+
+def _down(panel: Panel, value: float) -> float:
+    """Return a place on the y axis as a share of its length from the top."""
+    low, high = panel.y_range
+    if panel.y.log:
+        low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+    return (high - value) / (high - low)
 
 
 def _across(panel: Panel, places: Any, plot: int) -> Array:

@@ -1,6 +1,6 @@
 """Output of the clients: workflows and jobs with their forecasts, the log of a job, the accuracy of forecasts.
 
-Rule: urgent rows come first; a shortened list says what it leaves out; errors of a factor of two or more are factors.
+Rule: urgent rows come first; a shortened list says what it leaves out; errors are factors.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ...daemon.report.accuracy import (
     TurnaroundGain,
     accuracy,
     by,
+    error_ratio,
     inside,
     known,
-    relative_error,
     turnaround_gain,
 )  # fmt: skip
 from ...daemon.state.queue import ending, mark
@@ -32,7 +32,7 @@ from ...formats.hostlist import fold
 from ...formats.text import count, percent, seconds, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
-from .tables import failure, known_to, magnitude, signed
+from .tables import failure, known_to, off
 from .text import Column, Screen, class_lines, hanging, numbers
 
 _COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
@@ -85,9 +85,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')} in the daemon", style="dim"))
 
 
-def _why_fallback(median_error: float, bound: float, model: str, source: str = "") -> str:
-    missed = f"{Forecaster(model, source)} missed by {magnitude(median_error)}"
-    return f"fallback: {missed}; the bound is {percent(bound)}"
+def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:
+    return f"fallback: {Forecaster(model, source)} is off by {times(median_factor)}; the bound is {times(bound)}"
 
 
 def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
@@ -143,7 +142,7 @@ def _error(job: dict[str, Any], actual: float | None) -> str:
     """Return the error of the forecast of a completed job; jobs that were ended early have none."""
     if job["state"] != "completed" or actual is None or job["forecast_run_time"] is None:
         return ""
-    return signed(relative_error(job["forecast_run_time"], actual))
+    return off(error_ratio(job["forecast_run_time"], actual))
 
 
 def _run_time(job: dict[str, Any], now: float) -> float | None:
@@ -245,22 +244,21 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
 
 def _show_gain(screen: Screen, gain: TurnaroundGain) -> None:
     own, less = "in the resource manager's own order", gain.turnaround_s / max(gain.plain_turnaround_s, 1e-3) - 1.0
-    times = f"mean turnaround {seconds(gain.turnaround_s)}, {own} {seconds(gain.plain_turnaround_s)} as simulated"
-    screen.put(f"{count(gain.jobs, 'placed job')}: {times} ({100 * less:+.0f} %);")
+    mean = f"mean turnaround {seconds(gain.turnaround_s)}, {own} {seconds(gain.plain_turnaround_s)} as simulated"
+    screen.put(f"{count(gain.jobs, 'placed job')}: {mean} ({100 * less:+.0f} %);")
     screen.put(f"mean bounded slowdown {gain.slowdown:.2f} and {gain.plain_slowdown:.2f}. The simulated turnarounds of")
-    screen.put(f"placed jobs were off by {magnitude(gain.error)} (median; bias {signed(gain.bias)}).")
+    screen.put(f"placed jobs were off by {times(gain.factor)} (median; bias {off(gain.bias)}).")
 
 
 def _accuracy_row(group: Accuracy) -> tuple[str, ...]:
-    trend = "" if group.trend is None else f"{100 * group.trend:+.1f} points"
     inside = "" if group.inside is None else percent(group.inside)
     return (
         group.name,
         f"{group.jobs:,}",
-        magnitude(group.median),
-        magnitude(group.high),
-        signed(group.bias),
-        trend,
+        times(group.median_factor),
+        times(group.high_factor),
+        off(group.bias),
+        "" if group.trend is None else off(group.trend, "worse", "better"),
         inside,
         "" if group.width is None else times(group.width),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.table import Table
 
-from ...daemon.report.accuracy import JobOutcome, RunOutcome
+from ...daemon.report.accuracy import JobOutcome, RunOutcome, factor
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
@@ -238,9 +238,9 @@ def comparison_notes(plans: Sequence[Plan], score: Sequence[float], cluster: Clu
     ]
 
 
-#: Relative error of the makespan, and share of CPU time used by others, from which one is attributed to the other; in
-#: shorter runs (seconds) the start of the keepers would count as others.
-_MISSED, _BUSY, _LEAST_S = 0.1, 0.1, 3.0
+#: Factor by which the makespan is off, and share of CPU time used by others, from which one is attributed to the other;
+#: in shorter runs (seconds) the start of the keepers would count as others.
+_MISSED, _BUSY, _LEAST_S = 1.1, 0.1, 3.0
 
 
 def outcome_table(
@@ -258,36 +258,33 @@ def outcome_table(
             for value in (job.run_time, job.forecast_run_time, job.finish_time, job.planned.finish_time)
         )
         run_forecast += guess_mark(job.planned.id, guessed)
-        error = "-" if job.error is None else signed(job.error)
+        error = "-" if job.error is None else off(job.error)
         result = "ok" if job.state is JobState.COMPLETED else mark(job.state, job.exit_code, job.signal)
         return (job.planned.id, fold(job.nodes) or "-", run, run_forecast, error, end, end_forecast, result)
 
     return grid(columns, with_gap(jobs, row, everything), screen)
 
 
-def signed(error: float) -> str:
-    """Return an error, (actual - forecast) / actual, in words: `+3.2 %`, or `3.1x longer` from a factor of two."""
-    if error >= 0.5:
-        return f"{times(1 / max(1e-9, 1 - error))} longer"
-    if error <= -1:
-        return f"{times(1 - error)} shorter"
-    return ("+" if error > 0 else "") + percent(error)
+def off(ratio: float, above: str = "longer", below: str = "shorter") -> str:
+    """Return an error in words: `1.03x longer`, `5.0x shorter`, or `1.00x`.
 
-
-def magnitude(error: float) -> str:
-    """Return the size of an error, >= 0, in words: `3.2 %`, or a factor, `3.1x`, from 100 %."""
-    return percent(error) if error < 1 else times(1 + error)
+    Args:
+        ratio: actual over forecast, > 0.
+        above: word for a ratio above 1.
+        below: word for a ratio below 1.
+    """
+    size = times(factor(ratio))
+    return size if size == times(1.0) else f"{size} {above if ratio > 1.0 else below}"
 
 
 def outcome_summary(outcome: RunOutcome) -> list[str]:
     """Return the lines under the table: makespan, errors of run times, jobs that did not complete."""
-    error, worst, median = outcome.makespan_error, outcome.worst, outcome.median_error
-    missed = "" if error is None else f", {'error ' if -1 < error < 0.5 else ''}{signed(error)}"
+    error, worst, median = outcome.makespan_error, outcome.worst, outcome.median_factor
+    missed = "" if error is None else f", {off(error)}"
     lines = [f"makespan  {seconds(outcome.makespan)}, forecast {seconds(outcome.plan.makespan)}{missed}"]
     if median is not None and worst is not None and worst.error is not None:
-        at_worst = f"{signed(worst.error)} ({fit(clean(worst.planned.id), 24)})"
-        how = "error" if median < 1 else "off"
-        lines.append(f"run time  {how} {magnitude(median)} in the median, at worst {at_worst}")
+        at_worst = f"{off(worst.error)} ({fit(clean(worst.planned.id), 24)})"
+        lines.append(f"run time  off by {times(median)} in the median, at worst {at_worst}")
     states = Counter(job.state for job in outcome.jobs)
     done = states.pop(JobState.COMPLETED, 0)
     rest = "".join(f", {states[state]} {state}" for state in JobState if states[state])
@@ -296,7 +293,7 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
 
 def busy_hint(outcome: RunOutcome, others: float) -> str:
     """Return why forecasts missed if other processes used the share `others` of the CPUs' time, else ""."""
-    if abs(outcome.makespan_error or 0.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
+    if factor(outcome.makespan_error or 1.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
     return f"other processes used {percent(others)} of these CPUs' time: forecasts count on what they left at the start"
 

@@ -20,7 +20,7 @@ MOST_PROFILES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
-    """A profile that passed the bound: its last job and the median of its latest errors, a ratio."""
+    """A profile that passed the bound: its last job and the median of its latest errors."""
 
     job: Job
     median: float
@@ -30,7 +30,7 @@ class ProfileDrift:
     """Watches the errors of profiles; `drifted` collects those to learn again, by name.
 
     Args:
-        bound: median of |forecast - actual| / actual that a profile may have, > 0.
+        bound: median error that a profile may have, > 0; an error is a factor less one, 0.5 for 1.5 times.
         window: jobs needed and considered, >= 1.
         enabled: False reports no profile.
     """
@@ -50,7 +50,7 @@ class ProfileDrift:
         Args:
             profile: name of the profile.
             job: that was forecast with it.
-            error: |forecast - actual| / actual of its run time.
+            error: of its run time.
         """
         errors = self._errors.pop(profile, None) or deque(maxlen=self.window)
         errors.append(error)

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ...formats.text import count, percent, times
+from ...formats.text import count, times
 from ...profiles.estimate import LATEST
 from ...profiles.identity import COMMAND, KIND, name_apart
 from ...profiles.interference.scores import added
@@ -213,7 +213,8 @@ class LearnedProfiles(GivenProfiles):
         """
         found = {}
         for name, what in drifted.items():
-            error = f"profile {name} missed by {_error(what.median)} in the median of its last {count(latest, 'job')}"
+            size = times(1 + what.median)
+            error = f"profile {name} was off by {size} in the median of its last {count(latest, 'job')}"
             if not learnable(what.job):
                 log.warning("%s; it was not measured, so it stays; `pilotfish profile run` measures one", error)
             elif profile := self._try(partial(self._relearn, name, what.job, latest), None):
@@ -295,7 +296,3 @@ def _teaches(job: Job) -> bool:
     from ...profiles.identity import signature
 
     return has_default_profile(job) or job.profile.name == signature(job)
-
-
-def _error(ratio: float) -> str:
-    return percent(ratio) if ratio < 1 else times(1 + ratio)

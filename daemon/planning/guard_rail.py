@@ -30,7 +30,7 @@ class Guard:
     """Watches forecast errors and names the policy to use.
 
     Args:
-        bound: median of |forecast - actual| / actual that is still trusted, > 0.
+        bound: median error that is still trusted, > 0; an error is a factor less one, 0.5 for 1.5 times.
         window: errors of a forecaster that are considered, and needed before the guard may trip, >= 1.
         fallback: the policy used while tripped.
         enabled: False watches, but never overrules a policy.
@@ -75,7 +75,7 @@ class Guard:
         return statistics.median(self._errors[forecaster]) if forecaster in self._errors else None
 
     def add(self, error: float, forecaster: Forecaster = Forecaster()) -> bool:
-        """Add an error, a ratio. Return whether a forecaster came to be distrusted or trusted by it."""
+        """Add an error, >= 0. Return whether a forecaster came to be distrusted or trusted by it."""
         before = forecaster in self._distrusted
         errors = self._errors.setdefault(forecaster, deque(maxlen=self.window))
         errors.append(error)

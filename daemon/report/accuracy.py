@@ -1,8 +1,8 @@
 """Forecast errors of finished runs, and of past jobs by contention model, source, policy, class and profile.
 
-Rule: an error is (actual - forecast) / actual, negative if the job was faster than forecast; spans under 1 ms count as
-1 ms. Only jobs that completed have one. Jobs with the default profile are counted separately, as profile `default`:
-they say nothing about a model or a policy.
+Rule: an error is a ratio, actual / forecast, above 1 if the job took longer than forecast; its size is a factor, the
+same for twice and for half as long. Spans under 1 ms count as 1 ms. Only jobs that completed have an error. Jobs with
+the default profile are counted separately, as profile `default`: they say nothing about a model or a policy.
 """
 
 from __future__ import annotations
@@ -25,9 +25,14 @@ from ..learning.job_profiles import has_default_profile
 from ..state.queue import Entry, Submission
 
 
-def relative_error(forecast: float, actual: float) -> float:
-    """Return (actual - forecast) / actual of two spans in seconds; spans under 1 ms count as 1 ms."""
-    return (actual - forecast) / max(actual, 1e-3)
+def error_ratio(forecast: float, actual: float) -> float:
+    """Return actual / forecast of two spans in seconds; spans under 1 ms count as 1 ms."""
+    return max(actual, 1e-3) / max(forecast, 1e-3)
+
+
+def factor(ratio: float) -> float:
+    """Return the size of an error, >= 1: the ratio, > 0, or its inverse, whichever is larger."""
+    return max(ratio, 1.0 / ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,10 @@ class JobOutcome:
 
     @property
     def error(self) -> float | None:
-        """Error of the run time; None unless the job completed."""
+        """Error of the run time, a ratio; None unless the job completed."""
         if self.state is not JobState.COMPLETED or self.run_time is None:
             return None
-        return relative_error(self.forecast_run_time, self.run_time)
+        return error_ratio(self.forecast_run_time, self.run_time)
 
 
 @dataclass(frozen=True)
@@ -84,20 +89,20 @@ class RunOutcome:
 
     @property
     def makespan_error(self) -> float | None:
-        """Error of the makespan; None unless every job completed."""
-        return relative_error(self.plan.makespan, self.makespan) if self.exit_code == 0 else None
+        """Error of the makespan, a ratio; None unless every job completed."""
+        return error_ratio(self.plan.makespan, self.makespan) if self.exit_code == 0 else None
 
     @cached_property
-    def median_error(self) -> float | None:
-        """Median of the absolute run-time errors."""
-        errors = [abs(job.error) for job in self.jobs if job.error is not None]
-        return statistics.median(errors) if errors else None
+    def median_factor(self) -> float | None:
+        """Median of the factors by which run times were off."""
+        factors = [factor(job.error) for job in self.jobs if job.error is not None]
+        return statistics.median(factors) if factors else None
 
     @cached_property
     def worst(self) -> JobOutcome | None:
         """The completed job whose run time is off by the largest factor, longer or shorter."""
         known = [job for job in self.jobs if job.error is not None]
-        return max(known, key=lambda job: abs(math.log(max(1e-9, 1.0 - (job.error or 0.0)))), default=None)
+        return max(known, key=lambda job: factor(job.error or 1.0), default=None)
 
 
 def outcome_of(submission: Submission, plan: Plan) -> RunOutcome:
@@ -137,9 +142,9 @@ def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]])
         "state": str(outcome.state),
         "exit_code": outcome.exit_code,
         "makespan": outcome.makespan,
-        "makespan_error": outcome.makespan_error,
-        "median_run_time_error": outcome.median_error,
-        "worst_run_time_error": worst.error if worst else None,
+        "makespan_ratio": outcome.makespan_error,
+        "median_run_time_factor": outcome.median_factor,
+        "worst_run_time_ratio": worst.error if worst else None,
         "worst_job": worst.planned.id if worst else None,
         "jobs": [
             {
@@ -147,7 +152,7 @@ def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]])
                 "state": str(job.state),
                 "nodes": list(job.nodes),
                 **{name: getattr(job, name) for name in ("start_time", "finish_time", "run_time", "forecast_run_time")},
-                "run_time_error": job.error,
+                "run_time_ratio": job.error,
                 **{name: getattr(job, name) for name in ("exit_code", "signal", "reason")},
                 **dict(zip(("stdout", "stderr"), outputs.get(job.planned.id, (None, None)), strict=True)),
             }
@@ -167,10 +172,10 @@ TREND = 8
 NOT_RECORDED = "not recorded"
 #: Columns of the CSV, and the attributes of a job behind those that are named otherwise.
 _COLUMNS = (
-    "job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "error", "shortest_s",
+    "job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "ratio", "shortest_s",
     "longest_s", "inside", "turnaround_s", "forecast_turnaround_s", "plain_turnaround_s",
 )  # fmt: skip
-_ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time"}
+_ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time", "ratio": "error"}
 KINDS = ("model", "source", "policy", "class", "profile")
 #: Sources of profiles, default profiles excepted: the errors of guesses must not count against a model.
 SOURCES = ("measured", "predicted", "given")
@@ -214,19 +219,19 @@ class ForecastOutcome:
 
     @property
     def error(self) -> float:
-        """(actual - forecast) / actual."""
-        return relative_error(self.forecast_s, self.actual_s)
+        """Error of the run time, a ratio."""
+        return error_ratio(self.forecast_s, self.actual_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The forecast errors of a group of jobs, ratios.
+    """The forecast errors of a group of jobs.
 
     Args:
         jobs: their number.
-        median: of the absolute errors; high: their 90 % quantile.
-        bias: median of the errors, above 0 if jobs take longer than forecast.
-        trend: median absolute error of the later half of the jobs less that of the earlier half; None under TREND jobs.
+        median_factor: median of the factors by which run times were off; high_factor: their 90 % quantile.
+        bias: median of the ratios, above 1 if jobs take longer than forecast.
+        trend: median factor of the later half of the jobs over that of the earlier half; None under TREND jobs.
         intervals: number of jobs with a prediction interval.
         inside: share of these whose run time was inside it; None without any.
         width: median of their widths, longest over shortest run time; None without any.
@@ -234,8 +239,8 @@ class Accuracy:
 
     name: str
     jobs: int
-    median: float
-    high: float
+    median_factor: float
+    high_factor: float
     bias: float
     trend: float | None
     intervals: int = 0
@@ -268,10 +273,10 @@ def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
 def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
     """Return the accuracy of a group of jobs, at least one, the oldest first."""
     errors = [job.error for job in jobs]
-    sizes = [abs(error) for error in errors]
+    sizes = [factor(error) for error in errors]
     half, trend = len(sizes) // 2, None
     if len(sizes) >= TREND:
-        trend = statistics.median(sizes[half:]) - statistics.median(sizes[:half])
+        trend = statistics.median(sizes[half:]) / statistics.median(sizes[:half])
     known_inside = [job.inside for job in jobs if job.inside is not None]
     widths = [job.longest_s / max(job.shortest_s, 1e-3) for job in jobs if job.longest_s and job.shortest_s is not None]
     return Accuracy(
@@ -313,13 +318,14 @@ def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundGain:
-    """What placing gave the users of jobs that were handed over, means over jobs; ratios of errors as in `Accuracy`.
+    """What placing gave the users of jobs that were handed over, means over jobs.
 
     Args:
         jobs: their number.
         turnaround_s: as it was; plain_turnaround_s: in the resource manager's own order, as simulated.
         slowdown: bounded, as it was; plain_slowdown: as simulated.
-        error: median of the absolute errors of the simulated turnarounds of the placed jobs; bias: of the errors.
+        factor: median of the factors by which the simulated turnarounds of the placed jobs were off; bias: of the
+            ratios, above 1 if the jobs took longer.
     """
 
     jobs: int
@@ -327,7 +333,7 @@ class TurnaroundGain:
     plain_turnaround_s: float
     slowdown: float
     plain_slowdown: float
-    error: float
+    factor: float
     bias: float
 
 
@@ -341,11 +347,11 @@ def turnaround_gain(jobs: Iterable[ForecastOutcome]) -> TurnaroundGain | None:
     if not rows:
         return None
     ours, plain, forecast, runs = (list(column) for column in zip(*rows, strict=True))
-    errors = [relative_error(said, actual) for said, actual in zip(forecast, ours, strict=True)]
+    errors = [error_ratio(said, actual) for said, actual in zip(forecast, ours, strict=True)]
     slowdown, plain_slowdown = (
         statistics.mean(max(1.0, time / run) for time, run in zip(times, runs, strict=True)) for times in (ours, plain)
     )
-    size, bias = statistics.median(map(abs, errors)), statistics.median(errors)
+    size, bias = statistics.median(map(factor, errors)), statistics.median(errors)
     return TurnaroundGain(
         len(rows), statistics.mean(ours), statistics.mean(plain), slowdown, plain_slowdown, size, bias
     )
@@ -376,5 +382,5 @@ def to_dict(jobs: Sequence[ForecastOutcome]) -> dict[str, Any]:
         **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
         "level": LEVEL,
         "turnaround": asdict(gain) if (gain := turnaround_gain(jobs)) else None,
-        "jobs": [asdict(job) | {"error": job.error, "inside": job.inside} for job in jobs],
+        "jobs": [asdict(job) | {"ratio": job.error, "inside": job.inside} for job in jobs],
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ...formats.text import percent
+from ...formats.text import times
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ..learning.interval_correction import IntervalCorrection
@@ -18,7 +18,7 @@ from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Forecaster, Guard
 from ..state.journal import Unsaved
 from ..state.queue import Entry
-from .accuracy import inside, model_of, relative_error, source_of
+from .accuracy import error_ratio, factor, inside, model_of, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")
@@ -61,8 +61,8 @@ class ForecastErrors:
         if run_time < 0.0:  # a clock was set back: the run time is unknown
             return
         if entry.forecast:
-            error = abs(relative_error(entry.forecast.run_time, run_time))
-            self._metrics.forecast_error.labels("run_time").observe(error)
+            error = error_ratio(entry.forecast.run_time, run_time)
+            self._metrics.errors.observe_kind("run_time", error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not has_default_profile(entry.job):
                 self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
@@ -71,18 +71,20 @@ class ForecastErrors:
                 self.intervals.learn(profile_of(entry.job), entry.forecast.run_time, run_time)
         if entry.promised is not None:
             submitted = submit_time if entry.since is None else entry.since
-            error = abs(relative_error(entry.promised - submitted, entry.finish_time - submitted))
-            self._metrics.forecast_error.labels("finish_time").observe(error)
+            error = error_ratio(entry.promised - submitted, entry.finish_time - submitted)
+            self._metrics.errors.observe_kind("finish_time", error)
 
     def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:
+        """Let the guard, the drift of profiles and the metrics see an error, a ratio."""
         profile, learned_as = profile_of(entry.job), self._learned_as(entry.job)
         self._metrics.errors.observe(forecaster, profile, error)
-        self._drift.add(learned_as, entry.job, error)
+        excess = factor(error) - 1.0
+        self._drift.add(learned_as, entry.job, excess)
         if learned_as != profile:  # another user's profile, of whatever the job really ran: no fault of the model
             return
-        self._unsaved.errors.append((forecaster, error))
+        self._unsaved.errors.append((forecaster, excess))
         before = self.guard.distrusted
-        if self.guard.add(error, forecaster):
+        if self.guard.add(excess, forecaster):
             self._log_guard(before)
 
     def _log_guard(self, before: frozenset[Forecaster]) -> None:
@@ -90,10 +92,10 @@ class ForecastErrors:
         guard = self.guard
         for forecaster in sorted(guard.distrusted - before) if guard.enabled else ():
             log.warning(
-                "the median forecast error of model %s is %s, over the bound of %s: policy %s decides for now",
+                "forecasts of model %s are off by %s in the median, over the bound of %s: policy %s decides for now",
                 forecaster,
-                percent(guard.median(forecaster) or 0.0),
-                percent(guard.bound),
+                times(1.0 + (guard.median(forecaster) or 0.0)),
+                times(1.0 + guard.bound),
                 guard.fallback,
             )
         for forecaster in sorted(before - guard.distrusted):

@@ -8,6 +8,7 @@ named has its name, if it is a plain one, every other profile a number.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections import Counter as Counts
@@ -22,7 +23,7 @@ from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..planning.guard_rail import Forecaster
-from .accuracy import NOT_RECORDED, SOURCES
+from .accuracy import NOT_RECORDED, SOURCES, factor
 
 MOST_PROFILES = 50
 OTHERS = "others"
@@ -31,18 +32,28 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
 
 class ErrorMetrics:
-    """Metrics of forecast errors, by contention model and by profile; `make` makes a metric, see `Metrics`."""
+    """Metrics of forecast errors: all, by contention model, by profile; `make` makes a metric, see `Metrics`."""
 
     def __init__(self, make: Any) -> None:
         from prometheus_client import Counter, Histogram, Summary
 
-        text = "|forecast - actual| / actual of run times, by {}."
+        text = "Actual over forecast or its inverse, the larger one, {}; direction: it took longer or shorter."
+        self._all = make(
+            Histogram,
+            "forecast_error_factor",
+            text.format("of run times, and of finish times counted from submission"),
+            ("kind", "direction"),
+            buckets=_FACTORS,
+        )
+        for kind in ("run_time", "finish_time"):
+            for direction in ("longer", "shorter"):
+                self._all.labels(kind, direction)
         self._by_model = make(
             Histogram,
-            "model_forecast_error_ratio",
-            text.format("contention model and source of the profile"),
-            ("model", "source"),
-            buckets=_RATIOS,
+            "model_forecast_error_factor",
+            text.format("of run times, by contention model and source of the profile"),
+            ("model", "source", "direction"),
+            buckets=_FACTORS,
         )
         self._intervals = make(
             Counter,
@@ -53,15 +64,25 @@ class ErrorMetrics:
         for source in SOURCES:
             for result in ("inside", "outside"):
                 self._intervals.labels(source, result)
-        self._by_profile = make(Summary, "profile_forecast_error_ratio", text.format("profile"), ("profile",))
+        self._by_profile = make(
+            Summary,
+            "profile_forecast_error_log",
+            "|ln(actual / forecast)| of run times, by profile: exp(sum / count) is the mean factor.",
+            ("profile",),
+        )
         self.relearned = make(Counter, "profiles_relearned_total", "Profiles learned again because they had drifted.")
         self._labels: dict[str, str] = {}
         self._numbered: Counts[str] = Counts()
 
+    def observe_kind(self, kind: str, error: float) -> None:
+        """Count an error, a ratio (see `accuracy`), of a kind: run_time or finish_time."""
+        self._all.labels(kind, _direction(error)).observe(factor(error))
+
     def observe(self, forecaster: Forecaster, profile: str, error: float) -> None:
-        """Count an error, a ratio, under its forecaster and its profile's name."""
-        self._by_model.labels(*(label or NOT_RECORDED for label in forecaster)).observe(error)
-        self._by_profile.labels(self._label(profile)).observe(error)
+        """Count the error of a run time, a ratio, under its forecaster and its profile's name."""
+        labels = (*(label or NOT_RECORDED for label in forecaster), _direction(error))
+        self._by_model.labels(*labels).observe(factor(error))
+        self._by_profile.labels(self._label(profile)).observe(math.log(factor(error)))
 
     def count_interval(self, source: str, *, inside: bool) -> None:
         """Count a completed job with a prediction interval, by the source of its profile."""
@@ -76,6 +97,10 @@ class ErrorMetrics:
         kind = next((kind for kind in (COMMAND, KIND) if profile.startswith(kind)), "profile: ")
         self._numbered[kind] += 1
         return f"{kind}#{self._numbered[kind]}"
+
+
+def _direction(error: float) -> str:
+    return "longer" if error >= 1.0 else "shorter"
 
 
 class LoadMetrics:
@@ -155,7 +180,7 @@ class LoadMetrics:
         yield from (requests, seconds, breakers, budget, unreadable, delays, unknown, closed)
 
 
-_RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_FACTORS = (1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 _LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -195,13 +220,6 @@ class Metrics:
             buckets=_LATENCIES,
         )
         self.evaluations = make(Counter, "whatif_evaluations_total", "Simulated placements.")
-        self.forecast_error = make(
-            Histogram,
-            "forecast_error_ratio",
-            "|forecast - actual| / actual: of run times, and of finish times counted from submission.",
-            ("kind",),
-            buckets=_RATIOS,
-        )
         self.slowdown = make(
             Histogram,
             "contention_slowdown_ratio",
@@ -221,8 +239,6 @@ class Metrics:
         self.usage_lookups = make(
             Counter, "accounting_jobs_total", "Ended jobs by outcome of their lookup in accounting.", ("outcome",)
         )
-        for kind in ("run_time", "finish_time"):
-            self.forecast_error.labels(kind)
         self.errors = ErrorMetrics(make)
         self._last: Snapshot | None = None
         self._watts: float | None = None

@@ -91,7 +91,7 @@ class Unsaved:
     Args:
         records: (key, time, cycle, kind, text, data) of jobs, for `explain`.
         outcomes: outcome of each intent, by row.
-        errors: (forecaster, forecast error of a run time), for the guard after a restart.
+        errors: (forecaster, error of a run time, a factor less one), for the guard after a restart.
         pending: jobs to look up in the accounting.
     """
 

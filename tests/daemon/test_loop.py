@@ -209,8 +209,8 @@ def test_bad_forecasts_trip_the_guard_and_good_ones_reset_it(bench, kit):
     assert next(report.policy for report in reports if report.plan) == "slf"
     assert set(bench.states(workflow).values()) == {"completed"}
     assert bench.cycle.mode == "live"
-    assert bench.value("forecast_error_ratio_count", kind="run_time") == 6
-    assert bench.value("forecast_error_ratio_count", kind="finish_time") == 6
+    assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 6
+    assert bench.value("forecast_error_factor_count", kind="finish_time", direction="longer") == 6
 
 
 def test_bad_predictions_do_not_affect_measured_profiles(bench, kit):

@@ -6,7 +6,7 @@ import statistics
 
 from pilotfish.cli.charts.figure import Bars, Figure, Line, Points
 from pilotfish.cli.charts.forecast_figure import forecast_accuracy
-from pilotfish.daemon.report.accuracy import ForecastOutcome
+from pilotfish.daemon.report.accuracy import ForecastOutcome, factor
 from tests.cli.charts.samples import forecasts
 
 
@@ -21,20 +21,24 @@ def job(actual: float, profile: str, at: float) -> ForecastOutcome:
 
 
 def test_the_picture_has_every_profile_and_counts_errors_above_its_top():
-    jobs = [job(10.0 + i % 3, f"p{i % 4}\x1b", 60.0 * i) for i in range(50)] + [job(0.1, "p0\x1b", 3000.0)]
+    jobs = [job(110.0 if i == 7 else 10.0 + i % 3, f"p{i % 4}\x1b", 60.0 * i) for i in range(50)] + [
+        job(0.1, "p0\x1b", 3000.0)
+    ]
     figure = forecast_accuracy(jobs)
-    assert "1 job beyond 200 %" in figure.notes
+    assert "1 job beyond 100x" in figure.notes
     text = picture(figure).decode()
     assert all(f"p{i}\\x1b" in text for i in range(4)) and "\x1b" not in text
 
 
-def test_errors_are_in_percent_over_dates_with_their_running_median():
+def test_errors_are_factors_over_dates_with_their_running_median():
     jobs = forecasts(200)
     above, below = forecast_accuracy(jobs).panels()
     points, lines, (bars,) = above.of(Points), above.of(Line), below.of(Bars)
     assert sum(len(each.x) for each in points) == 200 and len(lines) == len(points) == 2
-    assert max(each.y.max() for each in points) <= 200 and above.x.label == "date (UTC, 2026)"
-    mine = [100 * abs(one.error) for one in jobs if one.model == "max-min"]
+    assert (
+        max(each.y.max() for each in points) <= above.y_range[1] and above.y.log and above.x.label == "date (UTC, 2026)"
+    )
+    mine = [factor(one.error) for one in jobs if one.model == "max-min"]
     line = next(each for each in lines if each.label.startswith("max-min"))
     assert line.y[0] == mine[0] and line.y[-1] == statistics.median(mine[-20:])
     assert len(bars.names) == 5 and all("jobs" in words for words in bars.words)

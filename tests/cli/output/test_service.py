@@ -99,10 +99,10 @@ def test_a_long_list_is_cut_and_says_so(shown):
 WHOSE = {"model": "max-min", "source": "measured"}
 
 
-@pytest.mark.parametrize(("error", "missed"), [(0.6, "60 %"), (97.0, "98x")])
+@pytest.mark.parametrize(("error", "missed"), [(1.6, "1.60x"), (98.0, "98x")])
 def test_a_fallback_says_why(shown, error, missed):
-    lines = shown(status() | {"mode": "fallback", "guard": {"median_error": error, "bound": 0.5, **WHOSE}})
-    assert lines[1] == f"fallback: max-min on measured profiles missed by {missed}; the bound is 50 %"
+    lines = shown(status() | {"mode": "fallback", "guard": {"median_factor": error, "bound": 1.5, **WHOSE}})
+    assert lines[1] == f"fallback: max-min on measured profiles is off by {missed}; the bound is 1.50x"
 
 
 def test_nothing_to_show_is_one_line(shown):
@@ -123,7 +123,7 @@ def test_a_job_log_fits_80_cells_and_ends_with_the_output_files(monkeypatch, cap
     assert [line.split() for line in lines[-5:-2]] == [
         ["+1.0", "s", "cancelled", "by", "a", "user"],
         ["+2.0", "s", "ended", "completed"],
-        ["forecast", "1.900", "s,", "took", "2.000", "s", "(+5.0", "%)"],
+        ["forecast", "1.900", "s,", "took", "2.000", "s", "(1.05x", "longer)"],
     ]
     assert [line.split() for line in lines[-2:]] == [["stdout", files["stdout"]], ["stderr", "/s/err"]]
 

@@ -17,15 +17,15 @@ from pilotfish.cli.output.tables import (
     header,
     known_to,
     left_out,
+    off,
     outcome_summary,
     outcome_table,
     plan_table,
     sharing_note,
-    signed,
     summary,
 )
 from pilotfish.cli.output.text import Column, Screen, grid
-from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, relative_error
+from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, error_ratio
 from pilotfish.formats.text import width
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
@@ -173,23 +173,22 @@ def outcome(*changes: dict) -> RunOutcome:
 def test_a_run_that_took_longer_has_positive_errors(shown):
     went = outcome({}, {"start_time": 1.0, "finish_time": 6.0})
     assert went.exit_code == 0 and went.makespan == 12.5
-    assert went.jobs[0].error == pytest.approx(0.2) and went.jobs[1].error == pytest.approx(-0.8)
-    assert went.median_error == pytest.approx(0.5) and went.worst is went.jobs[1]
-    assert went.makespan_error == pytest.approx(0.2)
+    assert went.jobs[0].error == pytest.approx(1.25) and went.jobs[1].error == pytest.approx(5 / 9)
+    assert went.median_factor == pytest.approx((1.25 + 9 / 5) / 2) and went.worst is went.jobs[1]
+    assert went.makespan_error == pytest.approx(1.25)
     lines = shown(outcome_table(went, screen()), *outcome_summary(went))
-    assert "+20 %" in lines[1] and "-80 %" in lines[2] and lines[1].endswith("ok")
-    assert lines[3] == "makespan  12.50 s, forecast 10.00 s, error +20 %"
+    assert "1.25x longer" in lines[1] and "1.80x shorter" in lines[2] and lines[1].endswith("ok")
+    assert lines[3] == "makespan  12.50 s, forecast 10.00 s, 1.25x longer"
     assert lines[-1] == "jobs      2 of 2 completed"
     assert max(map(width, lines)) <= 80
 
 
 @pytest.mark.parametrize(
     ("actual", "shown"),
-    [(12.5, "+20 %"), (6.0, "-67 %"), (20.0, "2.0x longer"), (5.0, "2.0x shorter"), (0.1, "100x shorter")],
+    [(12.5, "1.25x longer"), (8.0, "1.25x shorter"), (50.0, "5.0x longer"), (0.1, "100x shorter"), (10.01, "1.00x")],
 )
-def test_errors_of_any_size_are_readable(actual, shown):
-    error = relative_error(10.0, actual)
-    assert signed(error) == shown and signed(-1e300).endswith("x shorter") and signed(1.0).endswith("x longer")
+def test_errors_are_factors_with_their_direction(actual, shown):
+    assert off(error_ratio(10.0, actual)) == shown
 
 
 def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
@@ -203,11 +202,11 @@ def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
 
 def test_a_median_error_of_thousands_of_percent_is_a_factor():
     said = outcome_summary(outcome({"finish_time": 0.01}))[1]
-    assert said.startswith("run time  off 1,000x in the median, at worst 1,000x shorter")
+    assert said.startswith("run time  off by 1,000x in the median, at worst 1,000x shorter")
 
 
 def test_the_worst_run_time_is_off_by_the_largest_factor():
-    went = outcome({"finish_time": 60.0}, {"finish_time": 4.0})  # 6x longer (+83 %), 2.5x shorter (-150 %)
+    went = outcome({"finish_time": 60.0}, {"finish_time": 4.0})  # 6x longer, 2.5x shorter
     assert went.worst is went.jobs[0] and "at worst 6.0x longer" in outcome_summary(went)[1]
 
 

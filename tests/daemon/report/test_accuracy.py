@@ -22,9 +22,10 @@ from pilotfish.daemon.report.accuracy import (
     ForecastOutcome,
     accuracy,
     by,
+    error_ratio,
+    factor,
     known,
     quantile,
-    relative_error,
     to_csv,
     to_dict,
     turnaround_gain,
@@ -43,21 +44,27 @@ def job(
 
 
 @pytest.mark.parametrize(
-    ("forecast", "actual", "size"), [(10, 10, 0), (15, 10, 0.5), (5, 10, 0.5), (0, 0, 0), (0.001, 0, 1.0)]
+    ("forecast", "actual", "size"), [(10, 10, 1), (15, 10, 1.5), (10, 50, 5), (0, 0, 1), (0.002, 0, 2)]
 )
-def test_an_error_is_relative_to_what_happened(forecast, actual, size):
-    assert abs(relative_error(forecast, actual)) == pytest.approx(size)
+def test_the_size_of_an_error_is_a_factor(forecast, actual, size):
+    assert factor(error_ratio(forecast, actual)) == pytest.approx(size)
+
+
+@given(SPANS, SPANS)
+def test_too_long_and_too_short_are_errors_of_the_same_size(forecast, actual):
+    there, back = error_ratio(forecast, actual), error_ratio(actual, forecast)
+    assert there * back == pytest.approx(1.0) and factor(there) == pytest.approx(factor(back)) and factor(there) >= 1.0
 
 
 def test_the_figures_of_a_group():
     found = accuracy("x", [job(10.0), job(12.5), job(8.0), job(20.0)])
-    assert (found.jobs, found.median, found.high) == (4, pytest.approx(0.225), 0.5)
-    assert found.bias == pytest.approx(0.1) and found.trend is None
+    assert (found.jobs, found.median_factor, found.high_factor) == (4, pytest.approx(1.25), 2.0)
+    assert found.bias == pytest.approx(1.125) and found.trend is None
 
 
-def test_the_trend_is_negative_if_forecasts_improve():
+def test_the_trend_is_below_one_if_forecasts_improve():
     worse, better = [job(20.0)] * 5, [job(10.0)] * 5
-    assert accuracy("x", worse + better).trend == -0.5 and accuracy("x", better + worse).trend == 0.5
+    assert accuracy("x", worse + better).trend == 0.5 and accuracy("x", better + worse).trend == 2.0
 
 
 @given(st.lists(SPANS, min_size=1, max_size=60), st.sampled_from([0.5, 0.9, 1.0]))
@@ -73,13 +80,13 @@ def test_every_job_is_in_one_group_of_each_kind(jobs):
     assert sum(group.jobs for group in by("profile", jobs)) == len(jobs)
     for kind in ("model", "policy"):
         assert sum(group.jobs for group in by(kind, jobs)) == len(known(jobs))
-    assert all(group.median <= group.high for group in by("profile", jobs))
+    assert all(group.median_factor <= group.high_factor for group in by("profile", jobs))
     json.dumps(to_dict(jobs), allow_nan=False)
 
 
 def test_default_profiles_do_not_count_against_a_model():
     jobs = [job(10.0), job(99.0, profile=DEFAULT_PROFILE.name), job(10.0, model=None)]
-    assert [(group.name, group.median) for group in by("model", jobs)] == [("max-min", 0.0), (NOT_RECORDED, 0.0)]
+    assert [(group.name, group.median_factor) for group in by("model", jobs)] == [("max-min", 1.0), (NOT_RECORDED, 1.0)]
 
 
 def test_the_name_of_a_jobs_profile():
@@ -107,7 +114,7 @@ def test_turnaround_is_compared_with_the_queues_own_order():
     gain = turnaround_gain([*jobs, guessed])
     assert (gain.jobs, gain.turnaround_s, gain.plain_turnaround_s) == (2, 40.0, 40.0)
     assert (gain.slowdown, gain.plain_slowdown) == (3.0, 2.5)  # over 20 s, and over the least of 10 s
-    assert (gain.error, gain.bias) == (0.25, 0.25)
+    assert (gain.factor, gain.bias) == (pytest.approx(4 / 3), pytest.approx(4 / 3))
     assert turnaround_gain([job(5.0, 5.0)]) is None
 
 
@@ -116,7 +123,7 @@ def test_the_csv_has_every_job_and_no_control_characters():
     first, second = csv.DictReader(to_csv(jobs).splitlines())
     assert (first["job"], first["source"], first["inside"], float(first["actual_s"])) == ("w/0", "measured", "true", 10)
     assert first["profile"] == 'a "b",\\x0a\\x1b\\udc80'
-    assert (second["inside"], second["shortest_s"], float(second["error"])) == ("", "", -1.0)
+    assert (second["inside"], second["shortest_s"], float(second["ratio"])) == ("", "", 0.5)
 
 
 def with_intervals(planner):
@@ -178,7 +185,7 @@ def test_the_journal_returns_every_completed_job(ran, kit):
     assert {one.key.partition("/")[2] for one in found} == {*(f"j{i}" for i in range(6)), "late"}
     assert [one.time for one in found] == sorted(one.time for one in found)
     assert {(one.profile, one.model, one.policy) for one in found} == {("cmd: true (given)", "max-min", "mom")}
-    assert max(found, key=lambda one: one.error).error == pytest.approx(0.5)
+    assert max(found, key=lambda one: one.error).error == pytest.approx(2.0)
     assert ran.journal.forecasts(2) == found[-2:]
 
 
@@ -191,7 +198,7 @@ def test_it_reads_a_journal_in_use_by_a_daemon(ran, capsys, monkeypatch):
     assert main(["accuracy", "--journal", str(ran.path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "pilotfish/accuracy/v1" and len(document["jobs"]) == 7
-    assert document["all"]["jobs"] == 7 and document["profile"][0]["high"] == pytest.approx(0.5)
+    assert document["all"]["jobs"] == 7 and document["profile"][0]["high_factor"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("data", ["{", "[1]", '{"run_within": [1, "b"]}', '{"run_within": [1]}', '{"model": {}}'])
@@ -241,7 +248,7 @@ def test_a_job_that_ended_before_it_began_has_no_error(bench, kit):
     found = bench.journal.find("w.2").entries["back"]
     assert found.state is JobState.COMPLETED and found.finish_time < found.start_time
     assert [one.key for one in bench.journal.forecasts(9)] == [f"{workflow}/fine"]
-    assert bench.value("forecast_error_ratio_count", kind="run_time") == 1
+    assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 1
 
 
 def test_the_daemon_gives_the_same_answer(ran, kit):

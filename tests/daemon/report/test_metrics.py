@@ -31,7 +31,7 @@ NAMES = [
     "decisions_total",
     "decision_duration_seconds",
     "whatif_evaluations_total",
-    "forecast_error_ratio",
+    "forecast_error_factor",
     "contention_slowdown_ratio",
     "node_load_ratio",
     "node_power_watts",
