@@ -50,6 +50,7 @@ class Pilotfish(LazyGroup):
             "daemon": Lazy(".service", "daemon", "Start the service that maps and watches submitted jobs."),
             "submit": Lazy(".service", "submit", "Submit a workflow."),
             "status": Lazy(".service", "status", "Show workflows and jobs, with forecasts."),
+            "nodes": Lazy(".service", "nodes", "Show nodes: state, load, bandwidth, power, jobs."),
             "cancel": Lazy(".service", "cancel", "Cancel a workflow or a job."),
             "explain": Lazy(".service", "explain", "Explain a job: candidates, forecasts, choice, outcome."),
             "accuracy": Lazy(".accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),

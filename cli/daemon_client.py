@@ -6,12 +6,15 @@ import os
 import pwd
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import client_files, runtime_socket
 from ..simulate.errors import PilotfishError
 from .inputs import Profiles, refuse_trace, with_input_sizes, working_directory
 from .streams import warn
+
+if TYPE_CHECKING:
+    from ..daemon.report.selection import Chosen
 
 
 class UnreachableError(PilotfishError):
@@ -60,6 +63,11 @@ def settings_files() -> list[Path]:
     return [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
 
 
+def _fields(chosen: Chosen) -> dict[str, Any]:
+    """Return what is chosen as fields of a request."""
+    return {"of_user": chosen.user, "of_state": chosen.state, "of_workflow": chosen.workflow}
+
+
 @dataclass(frozen=True)
 class DaemonClient:
     """What `submit`, `status`, `cancel` and `explain` need, from the daemon at `socket` (None = the default one).
@@ -95,9 +103,18 @@ class DaemonClient:
         warn(*reply.get("warnings", ()))  # of the service, which knows profiles that its user's own store does not
         return str(reply["id"])
 
-    def status(self, workflow: str | None) -> dict[str, Any]:
-        """Return the workflows, or one of them, with their jobs."""
-        return ask_daemon(self.socket, "status", workflow=workflow)
+    def status(self, workflow: str | None, chosen: Chosen) -> dict[str, Any]:
+        """Return the workflows, or one of them, with their jobs.
+
+        Args:
+            workflow: id or name of the one; None = all that are chosen.
+            chosen: which workflows and jobs of all.
+        """
+        return ask_daemon(self.socket, "status", workflow=workflow, **_fields(chosen))
+
+    def nodes(self, chosen: Chosen) -> dict[str, Any]:
+        """Return the nodes, those in the chosen state or with a job of the chosen user or workflow."""
+        return ask_daemon(self.socket, "nodes", **_fields(chosen))
 
     def explain(self, job: str) -> dict[str, Any]:
         """Return what happened to a job."""

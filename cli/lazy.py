@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, TypeVar
@@ -31,8 +31,26 @@ def help_rows(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
     return rows
 
 
+#: Seconds of an option `[SECONDS]` that stands alone.
+SECONDS = "2"
+_NUMBER = re.compile(r"[-+]?[\d.]+(e[-+]?\d+)?", re.IGNORECASE)
+
+
+def _with_values(args: list[str], names: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """Yield each word, with SECONDS after each of the names that no number follows; `--` ends the options."""
+    options = args[: args.index("--")] if "--" in args else args
+    for i, word in enumerate(args):
+        alone = i < len(options) and word in names and not any(map(_NUMBER.fullmatch, args[i + 1 : i + 2]))
+        yield (word, SECONDS) if alone else (word,)
+
+
 class Command(TyperCommand):
     """A command whose help shows metavars, and neither Python's types nor brackets around defaults in words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; an option that may stand without its value, `--watch [SECONDS]`, gets its default."""
+        names = {name for param in self.params if str(param.metavar).startswith("[S") for name in param.opts}
+        return list(super().parse_args(ctx, [word for pair in _with_values(args, names) for word in pair]))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: optional arguments in brackets, `...` after repeatable ones."""

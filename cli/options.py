@@ -59,6 +59,24 @@ def job_names() -> list[str]:
     return [f"{flow['id']}/{job['id']}" for flow in _workflows() for job in flow["jobs"]]
 
 
+def job_states() -> list[str]:
+    """Return the states of jobs."""
+    from ..simulate.model.snapshot import JobState
+
+    return list(map(str, JobState))
+
+
+def node_states() -> list[str]:
+    """Return the states of nodes."""
+    from ..simulate.model.snapshot import NodeState
+
+    return list(map(str, NodeState))
+
+
+def _users() -> list[str]:
+    return sorted({flow["owner"] for flow in _workflows() if flow["owner"]})
+
+
 #: Words that an option takes, or a function that reads them.
 Words = Callable[[], Iterable[str]] | Iterable[str] | None
 
@@ -172,6 +190,24 @@ ShowCommands = Annotated[
     bool, flag("--show-commands", "Print the commands that would be run, for a queue or a dry run.")
 ]
 Socket = Annotated[str | None, option("PATH", "Socket of the service.", default="in the runtime directory")]
+OfUser = Annotated[
+    str | None, option("NAME", "Show only what belongs to this user.", "--user", words=_users, default="all")
+]
+OfWorkflow = Annotated[
+    str | None,
+    option("ID", "Show only workflows of this id or name.", "--workflow", words=workflow_ids, default="all"),
+]
+Watch = Annotated[
+    float | None,
+    option(
+        "[SECONDS]",
+        "Redraw every so many seconds, by default 2, until Ctrl-C.",
+        "--watch",
+        min=0.2,
+        max=86400,
+        default="once",
+    ),
+]
 SkipInvalid = Annotated[
     bool, flag("--skip-invalid", "Leave out and count jobs that are invalid or cannot be replayed.")
 ]

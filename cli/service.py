@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..simulate.errors import ConfigError, did_you_mean
 from . import options
@@ -102,6 +103,12 @@ def status(
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
+    user: options.OfUser = None,
+    state: Annotated[
+        str | None, option("STATE", "Show only what is in this state.", words=options.job_states, default="all")
+    ] = None,
+    of_workflow: options.OfWorkflow = None,
+    watch: options.Watch = None,
 ) -> None:
     """Show workflows and jobs, with forecasts and actual times.
 
@@ -111,15 +118,75 @@ def status(
     Examples:
       pilotfish status
       pilotfish status dag-1.k3x9a2
+      pilotfish status --state failed --user alice
+      pilotfish status --watch 5
       pilotfish status --json
     """
-    reply = _client(adapter, socket).status(workflow)
-    if as_json:
-        print_json("status", reply)
-    else:
+    from ..daemon.report.selection import Chosen
+
+    if state is not None and state not in options.job_states():
+        raise not_among("--state", state, "a state of jobs", options.job_states())
+    client, chosen = _client(adapter, socket), Chosen(user, state, of_workflow)
+    whole = everything or workflow is not None or state is not None
+
+    def show(reply: dict[str, Any]) -> None:
         from .output.status import show_status
 
-        show_status(reply, everything=everything or workflow is not None)
+        show_status(reply, everything=whole)
+
+    _print("status", lambda: client.status(workflow, chosen), show, watch, as_json=as_json)
+
+
+def nodes(
+    as_json: options.Json = False,
+    socket: options.Socket = None,
+    user: options.OfUser = None,
+    state: Annotated[
+        str | None, option("STATE", "Show only what is in this state.", words=options.node_states, default="all")
+    ] = None,
+    of_workflow: options.OfWorkflow = None,
+    watch: options.Watch = None,
+) -> None:
+    """Show the nodes of the service: their state and load, and the jobs that run there.
+
+    LOAD is threads over cores, BANDWIDTH the memory traffic that the jobs would have alone, of what the node has, and
+    POWER what the power model gives for so many busy cores. `-` is unknown.
+
+    \b
+    Examples:
+      pilotfish nodes
+      pilotfish nodes --state drained
+      pilotfish nodes --workflow dag-1 --watch
+      pilotfish nodes --json
+    """
+    from ..daemon.report.selection import Chosen
+    from .output.status import show_nodes
+
+    if state is not None and state not in options.node_states():
+        raise not_among("--state", state, "a state of nodes", options.node_states())
+    chosen = Chosen(user, state, of_workflow)
+    _print("nodes", lambda: DaemonClient(socket).nodes(chosen), show_nodes, watch, as_json=as_json)
+
+
+def _print(
+    kind: str,
+    ask: Callable[[], dict[str, Any]],
+    show: Callable[[dict[str, Any]], None],
+    watch: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Ask and show the reply, again and again with `watch` seconds between; or print it as a document of a kind."""
+    if as_json and watch is not None:
+        raise bad("--watch", "not with --json, which is one document")
+    if as_json:
+        print_json(kind, ask())
+    elif watch is None:
+        show(ask())
+    else:
+        from .redraw import redraw
+
+        redraw(ask, show, watch)
 
 
 def cancel(

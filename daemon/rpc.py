@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, cancel, explain, accuracy.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 from ..formats.text import clean, count
@@ -25,7 +26,8 @@ from .ipc import Peer, refusal, user_name
 from .learning.job_profiles import GivenProfiles
 from .loop import Cycle
 from .report.accuracy import LATEST
-from .report.status_documents import Documents
+from .report.selection import Chosen
+from .report.status_documents import Documents, nodes
 from .state.journal import Journal, JournalError
 from .state.queue import Entry, Submission, shape_of
 
@@ -53,6 +55,7 @@ class Requests:
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
             "submit": self._submit,
             "status": self._status,
+            "nodes": self._nodes,
             "cancel": self._cancel,
             "explain": self._explain,
             "accuracy": self._accuracy,
@@ -112,19 +115,20 @@ class Requests:
 
     def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         if request.get("workflow") is not None:
-            asked = self._documents.workflow(self._find(_text(request, "workflow"), peer))
+            asked = self._documents.workflow(self._find(_text(request, "workflow"), peer), state=_chosen(request).state)
             shown: dict[str, Any] = {"workflows": [asked], "workflows_left_out": 0}
         else:
-            active = self._tracker.queue.submissions
+            active, chosen = self._tracker.queue.submissions, _chosen(request)
+
+            def shows(id: str, owner: int | None) -> bool:
+                name = None if owner is None else user_name(owner)
+                return self._access.sees(peer, owner) and chosen.named(id) and chosen.owned(name)
+
             recent = self._journal.recent(RECENT).items()
-            ended = [id for id, owner in recent if id not in active and self._access.sees(peer, owner)]
-            shown = self._documents.overview(
-                sorted(  # one's own first, because their number is bounded
-                    (each for each in active.values() if self._access.sees(peer, each.owner)),
-                    key=lambda each: each.owner != peer.uid,
-                ),
-                ended,
-            )
+            ended = [id for id, owner in recent if id not in active and shows(id, owner)]
+            present = [each for each in active.values() if shows(each.id, each.owner)]
+            present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
+            shown = self._documents.overview(present, ended, chosen.state)
         for workflow in shown["workflows"]:
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
         guard = self._tracker.forecasts.guard
@@ -143,6 +147,13 @@ class Requests:
             },
             **shown,
         }
+
+    def _nodes(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        snapshot, chosen = self._tracker.snapshot, _chosen(request)
+        if snapshot is None:
+            raise PilotfishError("the daemon has not read the nodes yet; try again in a few seconds")
+        shown = nodes(snapshot, self._tracker.queue, chosen, partial(self._access.sees, peer))
+        return {"cluster": snapshot.cluster.name, "time": snapshot.time, "nodes": shown}
 
     def _cancel(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         target = _text(request, "target")
@@ -222,6 +233,12 @@ def _without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _chosen(request: dict[str, Any]) -> Chosen:
+    """Return what a request asks to see."""
+    given = {name: _text(request, f"of_{name}") for name in ("user", "state", "workflow") if request.get(f"of_{name}")}
+    return Chosen(**given)
 
 
 def _text(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:

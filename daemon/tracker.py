@@ -90,6 +90,8 @@ class JobTracker:
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
         self.isolation = Isolation(self.queue)
+        #: The last snapshot; None before the first.
+        self.snapshot: Snapshot | None = None
 
     @property
     def now(self) -> float:
@@ -150,6 +152,7 @@ class JobTracker:
             snapshot: the cluster and its jobs at this moment.
             cycle: its number, for the job log.
         """
+        self.snapshot = snapshot
         self.log.cycle, self.log.now = cycle, snapshot.time
         records = self._ended_jobs.look_up(self.queue.missing(snapshot))
         if take_in(self.queue, snapshot, self._profiles.with_profile, records):

@@ -29,6 +29,7 @@ from ...daemon.report.accuracy import (
 )  # fmt: skip
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
+from ...formats.quantities import format_size
 from ...formats.text import count, percent, seconds, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
@@ -83,6 +84,34 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
     if more := int(reply.get("workflows_left_out", 0)):
         screen.put(Text(f"{count(more, 'more workflow')} in the daemon", style="dim"))
+
+
+_NODE_COLUMNS = (Column("NODE"), Column("STATE", most=10),
+                 *numbers("THREADS", "CORES", "LOAD", "BANDWIDTH", "OF", "POWER", "JOBS"), Column(""))  # fmt: skip
+
+
+def show_nodes(reply: dict[str, Any]) -> None:
+    """Print the reply to `nodes`: a line on each node; `-` is unknown."""
+    screen, found = Screen(), reply["nodes"]
+    screen.put(Text(f"{reply['cluster']}: {count(len(found), 'node')}"))
+    if found:
+        screen.table(_NODE_COLUMNS, [_node_row(node) for node in found])
+
+
+def _node_row(node: dict[str, Any]) -> tuple[str, ...]:
+    rate, power = node["bandwidth"], node["power_watts"]
+    return (
+        node["name"],
+        node["state"],
+        f"{node['threads']:,}",
+        f"{node['cores']:,}",
+        f"{node['load']:.2f}",
+        "-" if rate is None else format_size(rate, rate=True),
+        format_size(node["memory_bandwidth"], rate=True),
+        "-" if power is None else f"{power:,.0f} W",
+        f"{node['jobs']:,}",
+        ", ".join(node["job_names"]),
+    )
 
 
 def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:

@@ -5,6 +5,7 @@ Rule: it needs no daemon and asks the resource manager as the user.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ...adapters import registry
 from ...adapters.base import AdapterError
 from ...adapters.user_jobs import Story, UserJobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
+from ...daemon.ipc import user_name
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
 from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean
@@ -33,6 +35,7 @@ from .submit import Submitter, guessed, holds
 from .watch import Watched, job_reply, log_reply, read_workflows, workflow_reply
 
 if TYPE_CHECKING:
+    from ...daemon.report.selection import Chosen
     from .settings import Settings
 
 #: Ended workflows that `status` shows, and records of workflows that are kept.
@@ -78,15 +81,16 @@ class UserClient:
             submitter.submit()
         return id
 
-    def status(self, workflow: str | None) -> dict[str, Any]:
+    def status(self, workflow: str | None, chosen: Chosen) -> dict[str, Any]:
         """See DaemonClient."""
         found = read_workflows(self.own, records.known(state_dir(), warn))
-        chosen = [_find(found, workflow)] if workflow is not None else found
-        replies = [workflow_reply(watched) for watched in chosen]
+        shown = [_find(found, workflow)] if workflow is not None else found
+        replies = [workflow_reply(watched) for watched in shown]
+        replies = chosen.documents(replies, user_name(os.getuid()))
         if workflow is None:
             old = [reply["id"] for reply in replies if reply["finish_time"] is not None][:-RECENT]
             replies = [reply for reply in replies if reply["id"] not in old]
-        for record in (watched.record for watched in chosen):
+        for record in (watched.record for watched in shown):
             if record and record.stage == BEGUN:
                 there = f"{len(record.ids)} of {len(record.workflow.jobs)} jobs"
                 warn(

@@ -1,4 +1,4 @@
-"""What `status` shows of workflows: bounded documents, made without reading a large workflow again.
+"""What `status` and `nodes` show: bounded documents, made without reading a large workflow again.
 
 Rule: the number of jobs and workflows in a reply is bounded, whatever the queue holds; the reply says how many are left
 out, and counts all jobs by state. Of a workflow with more jobs, the most urgent are shown.
@@ -7,18 +7,21 @@ out, and counts all jobs by state. Of a workflow with more jobs, the most urgent
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
 from typing import Any
 
 from ...adapters.base import Adapter
 from ...profiles.classes import class_fields, classify_on
-from ...simulate.model.cluster import Cluster
-from ...simulate.model.snapshot import JobState
+from ...simulate.model.cluster import Cluster, Node
+from ...simulate.model.job import Job
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..ipc import user_name
-from ..learning.job_profiles import profile_of
+from ..learning.job_profiles import has_default_profile, profile_of
 from ..state.journal import Journal
-from ..state.queue import Entry, Submission
+from ..state.queue import Entry, Queue, Submission
+from .metrics import node_watts
+from .selection import Chosen
 
 MOST_JOBS, MOST_WORKFLOWS = 1000, 500
 #: Ended workflows that are kept in memory, by their jobs.
@@ -51,32 +54,45 @@ class Documents:
                 self._kept.popitem(last=False)
         return found
 
-    def overview(self, present: Sequence[Submission], past: Iterable[str]) -> dict[str, Any]:
+    def overview(self, present: Sequence[Submission], past: Iterable[str], state: str | None = None) -> dict[str, Any]:
         """Return documents of many workflows.
 
         Args:
             present: workflows that have not ended.
             past: ids of ended workflows; those with more than MOST_JOBS jobs are only counted.
+            state: jobs in this state only, and the workflows that have one; None = all.
         """
+        if state is not None:
+            present = [each for each in present if any(entry.state == state for entry in each.entries.values())]
         documents, left = [], MOST_JOBS
         for workflow in past:
             if self._journal.size(workflow) > MOST_JOBS:
                 documents.append(self._journal.summary(workflow) | {"jobs": []})
             elif found := self.ended(workflow):
-                documents.append(self.workflow(found, most=left))
+                documents.append(self.workflow(found, most=left, state=state))
                 left -= len(documents[-1]["jobs"])
         left = max(left, MOST_JOBS // 2)
         for submission in present[:MOST_WORKFLOWS]:
-            documents.append(self.workflow(submission, most=left))
+            documents.append(self.workflow(submission, most=left, state=state))
             left -= len(documents[-1]["jobs"])
+        if state is not None:
+            documents = [each for each in documents if each["job_counts"].get(state)]
         return {"workflows": documents, "workflows_left_out": max(0, len(present) - MOST_WORKFLOWS)}
 
-    def workflow(self, submission: Submission, *, most: int = MOST_JOBS) -> dict[str, Any]:
-        """Return the document of a workflow, with `most` of its jobs at most."""
+    def workflow(self, submission: Submission, *, most: int = MOST_JOBS, state: str | None = None) -> dict[str, Any]:
+        """Return the document of a workflow.
+
+        Args:
+            submission: of the workflow.
+            most: jobs in it, the most urgent ones.
+            state: of the jobs in it; None = all.
+        """
         entries = list(submission.entries.values())
-        counts, state, finish = Counter(entry.state for entry in entries), submission.state, None
-        if state.ended:
+        counts, whole, finish = Counter(entry.state for entry in entries), submission.state, None
+        if whole.ended:
             finish = max((entry.finish_time or 0.0) for entry in entries)
+        if state is not None:
+            entries = [entry for entry in entries if entry.state == state]
         if len(entries) > most:
             urgent = nsmallest(most, range(len(entries)), key=lambda i: (_URGENCY.get(entries[i].state, 3), i))
             entries = [entries[i] for i in sorted(urgent)]
@@ -84,7 +100,7 @@ class Documents:
             "id": submission.id,
             "name": submission.workflow.name,
             "owner": None if submission.owner is None else user_name(submission.owner),
-            "state": str(state),
+            "state": str(whole),
             "submit_time": submission.submit_time,
             "finish_time": finish,
             "exit_code": submission.exit_code,
@@ -114,3 +130,69 @@ class Documents:
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }
+
+
+#: Names of jobs in a reply of `nodes`.
+MOST_NAMES = 10_000
+
+
+def nodes(snapshot: Snapshot, queue: Queue, chosen: Chosen, sees: Callable[[int | None], bool]) -> list[dict[str, Any]]:
+    """Return documents of the nodes: what is placed there, and what that needs as far as it is known.
+
+    Args:
+        snapshot: the nodes and their jobs.
+        queue: has what is known of our jobs.
+        chosen: the state of nodes; nodes with a job of this user or workflow.
+        sees: whether the user may see jobs of an owner.
+    """
+    there: dict[str, list[tuple[JobView, Job]]] = {node.name: [] for node in snapshot.cluster.nodes}
+    for key, view in snapshot.jobs.holding.items():
+        entry = queue.find(key)
+        for name in view.nodes:
+            if name in there:
+                there[name].append((view, entry.job if entry else view.job))
+    threads = snapshot.jobs.occupancy(snapshot.cluster).threads
+    found, left = [], MOST_NAMES
+    for node, state, placed in zip(snapshot.cluster.nodes, snapshot.node_states, threads, strict=True):
+        if chosen.state not in (None, str(state)):
+            continue
+        owners = [(view.key, _owner(view, queue)) for view, _ in there[node.name]]
+        shown = [key for key, owner in owners if sees(owner) and _wanted(key, owner, chosen)]
+        if (chosen.user or chosen.workflow) and not shown:
+            continue
+        jobs = [job for _, job in there[node.name]]
+        found.append(_node(node, placed, jobs) | {"state": str(state), "jobs": len(jobs), "job_names": shown[:left]})
+        left -= len(found[-1]["job_names"])
+    return found
+
+
+def _owner(view: JobView, queue: Queue) -> int | None:
+    submission = queue.submissions.get(view.key.partition("/")[0])
+    return view.job.owner if submission is None or submission.owner is None else submission.owner
+
+
+def _wanted(key: str, owner: int | None, chosen: Chosen) -> bool:
+    return chosen.owned(None if owner is None else user_name(owner)) and chosen.named(key.partition("/")[0])
+
+
+def _node(node: Node, threads: int, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Return what is known of a node with so many threads placed, and these jobs."""
+    rates = [_bandwidth(job) for job in jobs]
+    known = [rate for rate in rates if rate is not None]
+    return {
+        "name": node.name,
+        "type": node.type.name,
+        "cores": node.type.cores,
+        "threads": threads,
+        "load": threads / node.type.cores,
+        "bandwidth": sum(known) if len(known) == len(rates) else None,
+        "memory_bandwidth": node.type.memory_bandwidth,
+        "power_watts": node_watts(node, threads),
+    }
+
+
+def _bandwidth(job: Job) -> float | None:
+    """Return the memory traffic of a job alone on each of its nodes, bytes/s; None if it is not known."""
+    groups = job.profile.groups
+    rate = sum(group.count * group.mean_utilisation * group.mean_bandwidth for group in groups)
+    return rate if rate > 0.0 and not has_default_profile(job) else None

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
-from pilotfish.simulate.model.job import Workflow
+from pilotfish.daemon.config import AccessConfig
+from pilotfish.daemon.ipc import user_name
+from pilotfish.simulate.model.job import Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.snapshot import NodeState
+
+#: A user who is neither root nor the tests' own.
+OTHER = 4242
 
 
 @pytest.fixture
@@ -167,6 +173,55 @@ def test_status_of_a_large_workflow_is_bounded_and_counts_everything(asked, kit,
     assert shown["job_counts"] == {"cancelled": 2500}
     (shown,) = ask("status", workflow=large)["workflows"]
     assert len(shown["jobs"]) == 1000 and shown["job_counts"] == {"cancelled": 2500}
+
+
+def test_status_shows_what_is_chosen(asked, kit):
+    bench, ask = asked
+    mine = submit(ask, kit.job("a"), kit.job("b", "a"), name="mine")["id"]
+    other = submit(ask, kit.job("c"), uid=OTHER, name="other")["id"]
+    bench.run(2)
+
+    def shown(**chosen):
+        return {each["id"]: [job["id"] for job in each["jobs"]] for each in ask("status", **chosen)["workflows"]}
+
+    assert shown(of_user=user_name(OTHER)) == {other: ["c"]}
+    assert shown(of_workflow="mine") == shown(of_workflow=mine) == {mine: ["a", "b"]}
+    assert shown(of_state="pending") == shown(workflow=mine, of_state="pending") == {mine: ["b"]}
+    assert shown(of_state="running") == {mine: ["a"], other: ["c"]}
+    assert shown(of_user="nobody here") == shown(of_state="failed") == {}
+    bench.run(40)
+    assert shown(of_state="completed", of_workflow=mine) == {mine: ["a", "b"]} and shown(of_state="pending") == {}
+
+
+def test_nodes_have_their_state_load_and_jobs(asked, kit):
+    bench, ask = asked
+    assert "not read the nodes yet" in ask("nodes")["error"]
+    flow = submit(ask, kit.job("a", threads=2), name="mine")["id"]
+    streams = Profile((ThreadGroup(1, 10.0, utilisation=0.5, bandwidth=4e9),))
+    submit(ask, dataclasses.replace(kit.job("s"), profile=streams), uid=OTHER, name="other")
+    bench.manager.states[1] = NodeState.DRAINED
+    bench.run(1)
+    bench.manager.states[1] = NodeState.UP
+    bench.run(2)
+    bench.manager.states[1] = NodeState.DRAINED
+    bench.run(1)
+    first, second = ask("nodes")["nodes"]
+    assert (first["name"], first["state"], first["load"], first["jobs"]) == ("n1", "up", 1.0, 1)
+    assert first["bandwidth"] is None and first["power_watts"] == 20.0, "the bandwidth of the job is not known"
+    assert (second["state"], second["threads"], second["bandwidth"]) == ("drained", 1, 2e9)
+    assert [node["job_names"] for node in (first, second)] == [[f"{flow}/a"], second["job_names"]]
+    assert [node["name"] for node in ask("nodes", of_state="drained")["nodes"]] == ["n2"]
+    assert [node["name"] for node in ask("nodes", of_user=user_name(OTHER))["nodes"]] == ["n2"]
+    assert [node["name"] for node in ask("nodes", of_workflow="mine")["nodes"]] == ["n1"]
+
+
+def test_nodes_name_no_job_that_a_user_may_not_see(bench, kit):
+    ask = kit.requests(bench, AccessConfig(see="own"))
+    submit(ask, kit.job("a"), name="mine")
+    bench.run(2)
+    (busy,) = [node for node in ask("nodes", uid=4242)["nodes"] if node["jobs"]]
+    assert busy["threads"] == 1 and busy["job_names"] == []
+    assert ask("nodes", uid=4242, of_workflow="mine")["nodes"] == []
 
 
 def test_many_workflows_are_bounded_in_one_reply(asked, kit):

@@ -287,6 +287,8 @@ def test_the_commands_submit_show_explain_and_cancel(daemon, capsys):
     code, out, _ = pilotfish("status", workflow)
     assert code == 0 and "failed (exit 3)" in out and "completed" in out
     assert json.loads(pilotfish("status", "--json")[1])["workflows"][0]["id"] == workflow
+    assert [node["name"] for node in json.loads(pilotfish("nodes", "--json")[1])["nodes"]] == ["a"]
+    assert "bad" not in pilotfish("status", "--state", "completed")[1]
     code, out, _ = pilotfish("explain", "bad")
     assert code == 0 and "chose a" in out and "failed: exit code 3\n" in out and "runner-up" in out
     assert f"stderr           {daemon.folder}/state/local/jobs/{workflow}%2Fbad/stderr" in out
