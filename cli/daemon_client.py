@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ class DaemonClient:
     poll_s = (0.2, 2.0)
     _answer_s = 10.0
 
-    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
+    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool, export: str | None = None) -> str:
         """Submit a workflow and return its id.
 
         Args:
@@ -88,6 +88,7 @@ class DaemonClient:
             store: file of the profile store; None = the user's own.
             key: the same workflow is submitted only once under a key; None = no key.
             hold: jobs wait for pilotfish; has no meaning here.
+            export: which variables its jobs have, see `exported`; None = ALL.
 
         Raises:
             PilotfishError: it was refused.
@@ -95,11 +96,15 @@ class DaemonClient:
         """
         from ..daemon.codec import encode
         from ..formats.workflow import read_workflow
+        from .exported import exported
 
         refuse_trace(path)
-        flow = with_input_sizes(read_workflow(path, Profiles(store)))
+        environment = tuple(sorted(exported("ALL" if export is None else export).items()))
+        flow = replace(with_input_sizes(read_workflow(path, Profiles(store))), base_environment=environment)
         text, directory = encode(flow), str(working_directory())
         reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        if export is not None and not reply.get("exported", True):
+            warn("--export: the resource manager of this service sets the environment of jobs")
         warn(*reply.get("warnings", ()))  # of the service, which knows profiles that its user's own store does not
         return str(reply["id"])
 

@@ -66,15 +66,26 @@ def submit(
     as_json: options.Json = False,
     adapter: Adapter = None,
     socket: options.Socket = None,
+    export: Annotated[
+        str | None,
+        option(
+            "NAMES",
+            "Your variables that the jobs have: ALL, NONE, or names such as A,B=1; ALL,B=1 adds one.",
+            words=("ALL", "NONE"),
+            default="ALL",
+        ),
+    ] = None,
 ) -> int:
     """Submit a workflow to the service, or to Slurm or OAR itself, whole or not at all; print its id.
 
     --wait exits with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. It continues
-    when the daemon is restarted.
+    when the daemon is restarted. On one machine its jobs have your environment, as with sbatch; a variable of the
+    workflow file takes precedence.
 
     \b
     Examples:
       pilotfish submit dag.yaml
+      pilotfish submit dag.yaml --export NONE,OMP_NUM_THREADS=4
       pilotfish submit dag.yaml --wait
       pilotfish submit dag.yaml --key nightly-2026-02-03
       pilotfish submit dag.yaml --adapter slurm
@@ -82,8 +93,10 @@ def submit(
     client = _client(adapter, socket)
     if no_hold and (isinstance(client, DaemonClient) or not client.own.begins):
         raise bad("--no-hold", "only with --adapter slurm")
+    if export is not None and not isinstance(client, DaemonClient):
+        raise bad("--export", f"only with the service: {client.own.manager} sets the environment of its jobs")
     try:
-        id = client.submit(workflow, store, key, hold=not no_hold)
+        id = client.submit(workflow, store, key, hold=not no_hold, export=export)
     except EndUnknownError as error:
         note(f"error: {error}")
         return END_UNKNOWN

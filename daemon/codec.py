@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter
 from pathlib import PurePosixPath
@@ -99,9 +99,31 @@ def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     if problem := name_problem(workflow.name):
         raise InvalidJobError(f"workflow: the name {problem}")
     for job in workflow.jobs:
-        if job.allowed is not None or job.apart or job.known_as:
-            raise InvalidJobError(f"{workflow.name}: job {job.id!r}: allowed, apart and known_as cannot be submitted")
+        if job.allowed is not None or job.apart or job.known_as or job.base_environment is not None:
+            names = "allowed, apart, known_as and base_environment"
+            raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {names} cannot be submitted")
+    _check_environment(workflow.base_environment or ())
     return check_workflow(workflow)
+
+
+#: Bytes of an environment that is submitted, and of one variable in it (MAX_ARG_STRLEN of Linux).
+LARGEST_ENVIRONMENT, LARGEST_VARIABLE = 2**18, 2**17 - 1
+
+
+def _check_environment(variables: Iterable[tuple[str, str]]) -> None:
+    """Check the variables of a submitter. Raises InvalidJobError, which names a variable and never a value."""
+    total = 0
+    for name, value in variables:
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidJobError(f"environment: {name[:60]!r} is no variable (allowed: text without NUL)")
+        size = len(f"{name}={value}".encode(errors="surrogatepass"))
+        if size > LARGEST_VARIABLE:
+            problem = f"environment: {name[:60]!r} has {size:,} bytes (allowed: {LARGEST_VARIABLE:,})"
+            raise InvalidJobError(f"{problem}; --export NONE or a list of names leaves it out")
+        total += size + 1
+    if total > LARGEST_ENVIRONMENT:
+        problem = f"environment: found {total:,} bytes (allowed: {LARGEST_ENVIRONMENT:,})"
+        raise InvalidJobError(f"{problem}; --export NONE or a list of names makes it smaller")
 
 
 def decode_stored(text: str | bytes, directory: str | None = None) -> Workflow:

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
@@ -93,6 +93,8 @@ class Requests:
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
         self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes)
+        if not self._adapter.capabilities.here:  # the resource manager sets it
+            workflow = replace(workflow, base_environment=None)
         workflow = self._profiles.with_profiles(workflow)
         obstacles: dict[object, str | None] = {}
         for job in workflow.jobs:
@@ -111,6 +113,7 @@ class Requests:
         log.info("accepted %s with %s from %s", submission.id, count(len(workflow.jobs), "job"), peer)
         return {
             "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
+            "exported": workflow.base_environment is not None,
         }  # fmt: skip
 
     def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -209,11 +210,11 @@ class LocalAdapter(Adapter):
         unique = f"job-{sha256(os.fsencode(f'{directory}:{made}')).hexdigest()[:24]}"
         return Spec(
             key=start.key,
-            job=job,
+            job=replace(job, base_environment=None),  # it is in `environment`
             nodes=start.nodes,
             cpus=cpus,
             submit_time=time.time(),
-            environment=(*job.environment, *ours.items()),
+            environment=(*(job.base_environment or ()), *job.environment, *ours.items()),
             directory=os.path.abspath(job.directory or "."),
             stdout=str(stdout),
             stderr=str(stderr),
@@ -221,6 +222,7 @@ class LocalAdapter(Adapter):
             cgroups=self._groups.make(unique, cpus, job.memory * len(start.nodes)),
             cores=cores,
             files=tuple((f"{INPUT}{place}", word) for place, word in named_files(job.command or ()).items()),
+            whole=job.base_environment is not None,
         )
 
     def _spawn(self, directory: str, fd: int) -> None:

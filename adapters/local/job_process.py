@@ -48,7 +48,8 @@ def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
         doing = f"cannot enter its directory {spec['directory']}"
         os.chdir(spec["directory"])
         doing, code = f"cannot run {command[0]}", 127
-        os.execvpe(command[0], command, os.environ | dict(spec["environment"]))
+        own = {} if spec.get("whole") else dict(os.environ)
+        os.execvpe(command[0], command, own | dict(spec["environment"]))
     except OSError as error:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             code = 126

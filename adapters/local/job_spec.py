@@ -28,13 +28,14 @@ class Spec:
     """What to run (spec.json), written before anything else happens; the keeper needs nothing more.
 
     Args:
-        environment: Additions to the environment, ours included.
+        environment: Additions to the environment, ours included; with `whole` all of it.
         directory: Absolute working directory.
         stdout: Absolute file, as is stderr.
         grace_s: Seconds between SIGTERM and SIGKILL.
         cgroups: Directories of the control groups made for this job.
         cores: CPUs of each node; () in the records of versions that did not write them.
         files: names of usage (see `JobView`), and the words of its command that may name these files.
+        whole: Nothing of the keeper's own environment is added.
     """
 
     key: str
@@ -50,6 +51,7 @@ class Spec:
     cgroups: tuple[str, ...] = ()
     cores: tuple[tuple[int, ...], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

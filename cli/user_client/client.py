@@ -54,8 +54,8 @@ class UserClient:
         """The user's jobs."""
         return registry.user_jobs(self.settings.adapter, self.settings.timeout_seconds)
 
-    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool) -> str:
-        """See DaemonClient; without `hold` the jobs may start at once."""
+    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool, export: str | None = None) -> str:
+        """See DaemonClient; without `hold` the jobs may start at once. `export` has no meaning here."""
         directory = working_directory()
         flow = at_home(Profiles(store).read_workflow(path), str(directory))
         state = state_dir()

@@ -179,10 +179,9 @@ class Event:
 
 @dataclass(slots=True)
 class Submission:
-    """A workflow that was submitted to us under `id`; `offered`: its jobs stay in the resource manager's own queue.
+    """A workflow that was submitted to us under `id` by the user with the uid `owner`; None = not known.
 
-    `owner` is the uid of the user who submitted it; None = not known.
-    """
+    `offered`: its jobs stay in the resource manager's own queue."""
 
     offered: ClassVar[bool] = False
     id: str
@@ -193,7 +192,9 @@ class Submission:
     owner: int | None = None
 
     def __post_init__(self) -> None:
-        for position, job in enumerate(self.workflow.jobs):
+        base = self.workflow.base_environment
+        for position, each in enumerate(self.workflow.jobs):
+            job = each if base is None else dataclasses.replace(each, base_environment=base)
             self.entries.setdefault(job.id, Entry(self.id, job, position, self.offered))
             for before in job.after:
                 self.successors.setdefault(before, []).append(job.id)

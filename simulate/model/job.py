@@ -179,6 +179,7 @@ class Job:
             unknown.
         owner: uid of its user in the resource manager; None = whoever runs us.
         inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
+        base_environment: variables that it has before `environment` is added; None = those that its starter has.
     """
 
     id: str
@@ -196,11 +197,15 @@ class Job:
     known_as: str = ""
     owner: int | None = None
     inputs: tuple[tuple[str, float], ...] = ()
+    base_environment: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
 class Workflow:
     """Jobs in file order with their dependencies.
+
+    Args:
+        base_environment: of who submitted it, for all its jobs; see `Job`.
 
     Raises:
         InvalidJobError: on use of `index` or `dag`: a duplicate job, an unknown dependency or a cycle.
@@ -210,6 +215,7 @@ class Workflow:
     jobs: tuple[Job, ...]
     source: str = ""
     warnings: tuple[str, ...] = ()
+    base_environment: tuple[tuple[str, str], ...] | None = None
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -25,6 +25,7 @@ DIFFERENT = {
     "--compare",
     "--load",
     "--user",
+    "--export",
 }
 
 

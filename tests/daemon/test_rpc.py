@@ -23,8 +23,8 @@ def asked(bench, kit):
     return bench, kit.requests(bench)
 
 
-def submit(ask, *jobs, name="dag 1", **more):
-    text = encode(Workflow(name, jobs))
+def submit(ask, *jobs, name="dag 1", environment=None, **more):
+    text = encode(Workflow(name, jobs, base_environment=environment))
     return ask("submit", workflow=text, directory="/home/me", **more)
 
 
@@ -52,6 +52,40 @@ def test_submit_run_and_status(asked, kit):
     (workflow,) = ask("status", workflow=reply["id"])["workflows"]
     assert (workflow["state"], workflow["exit_code"]) == ("completed", 0)
     assert workflow["finish_time"] == max(job["finish_time"] for job in workflow["jobs"])
+
+
+def test_jobs_have_the_environment_of_their_submitter_also_after_a_restart(bench, kit, caplog):
+    bench.manager.capabilities = dataclasses.replace(bench.manager.capabilities, here=True)
+    ask = kit.requests(bench)
+    reply = submit(ask, kit.job("a"), kit.job("b", "a"), environment=(("A", "1"), ("TOKEN", "s3cret")))
+    assert reply["exported"]
+    bench.run(2)
+    bench.restart()
+    bench.run(20)
+    started = [view.job.base_environment for view in bench.manager.views.values()]
+    assert started == [(("A", "1"), ("TOKEN", "s3cret"))] * 2 and "s3cret" not in caplog.text
+    assert "s3cret" not in str(kit.requests(bench)("status")) + str(kit.requests(bench)("explain", job="a"))
+
+
+def test_a_resource_manager_of_its_own_sets_the_environment(asked, kit):
+    bench, ask = asked
+    assert not submit(ask, kit.job("a"), environment=(("A", "1"),))["exported"]
+    bench.run(2)
+    assert [view.job.base_environment for view in bench.manager.views.values()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ((("A=B", "s3cret"),), "'A=B' is no variable"),
+        ((("A", "s3cret\0"),), "'A' is no variable"),
+        ((("A", "s3cret" * 30_000),), "'A' has 180,002 bytes"),
+        (tuple((f"A{i}", "s3cret" * 10_000) for i in range(5)), "(allowed: 262,144)"),
+    ],
+)
+def test_a_wrong_environment_is_refused_without_its_values(asked, kit, environment, says):
+    reply = submit(asked[1], kit.job("a"), environment=environment)
+    assert not reply["ok"] and says in reply["error"] and "s3cret" not in reply["error"]
 
 
 def test_the_same_key_is_accepted_once(asked, kit):

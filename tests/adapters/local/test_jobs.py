@@ -68,6 +68,23 @@ def test_environment_and_directory_are_as_asked(world: LocalWorld, monkeypatch: 
     assert "ours-alone" not in out
 
 
+def test_a_job_has_its_submitters_environment_and_not_the_daemons(
+    world: LocalWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_DAEMON", "1")
+    tool = world.path / "tool"
+    tool.write_text("#!/bin/sh\n/usr/bin/env\n")
+    tool.chmod(0o755)
+    base = (("OF_THE_USER", "2"), ("X", "user"), ("PATH", str(world.path)))
+    job = Job(
+        "j", Profile((ThreadGroup(1, 1.0),)), command=("tool",), environment=(("X", "file"),), base_environment=base
+    )
+    world.finish(job, "a")
+    out = said(world, "j")
+    assert "OF_THE_USER=2\n" in out and "X=file\n" in out and "PILOTFISH_KEY=j\n" in out
+    assert "OF_THE_DAEMON" not in out
+
+
 def test_exit_codes_are_kept(world: LocalWorld) -> None:
     codes = (0, 1, 2, 126, 127, 128, 137, 254, 255)
     for code in codes:
