@@ -179,11 +179,9 @@ class Event:
 
 @dataclass(slots=True)
 class Submission:
-    """A workflow that was submitted to us under `id` by the user with the uid `owner`; None = not known.
+    """A workflow that was submitted to us under `id`, by the user with the uid `owner` (None = not known)."""
 
-    `offered`: its jobs stay in the resource manager's own queue."""
-
-    offered: ClassVar[bool] = False
+    offered: ClassVar[bool] = False  # whether its jobs stay in the resource manager's own queue
     id: str
     workflow: Workflow
     submit_time: float
