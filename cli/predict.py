@@ -119,8 +119,7 @@ def command(
     asked = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
     found = keep.expected(asked)
     if found is None:
-        hint = "as a job or by `profile run` without --name (a job gets a named profile by its name)"
-        raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded, {hint}")
+        raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded")
     if as_json:
         from ..profiles.profiles_file import dump_entry
 

@@ -61,8 +61,9 @@ def run(
 ) -> int:
     """Run COMMAND, measure what it needs, and keep that as a profile.
 
-    Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. The exit code is
-    the command's. With --json its standard output goes to standard error.
+    Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. With --name it
+    is also kept for jobs with this command and no profile. The exit code is the command's. With --json its standard
+    output goes to standard error.
 
     \b
     Examples:
@@ -90,6 +91,8 @@ def run(
             measured = replace(measured, bandwidth=rate, sources=sources)
         runs.append(replace(measured, inputs=inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))))
         profile = keep.record(chosen, runs[-1])
+        if (own := profile_name(command, None)) != chosen:
+            keep.record(own, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")
             break

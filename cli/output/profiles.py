@@ -129,7 +129,7 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
         owner = [owner_name(own[name]) if name in own else ""] if others else []
         rows.append([name, demand, utilisation, rate, memory, classed.name, origin, *owner])
     heads = [Column("PROFILE"), *numbers("DEMAND", "USED", "BANDWIDTH", "MEMORY"), Column("CLASS"), Column("FROM")]
-    Screen().table([*heads, Column("OWNER")][: len(heads) + others], rows)
+    Screen().named_table([*heads, Column("OWNER")][: len(heads) + others], rows)
 
 
 def owner_name(uid: int | None) -> str:

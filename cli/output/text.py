@@ -66,10 +66,13 @@ class Screen:
     def put(self, *lines: str | Text | Table) -> None:
         """Print each text and table (see `grid`) on its own lines."""
         for line in lines:
-            with self._console.capture() as capture:
-                self._console.print(line if isinstance(line, Table) else _cleaned(line), width=self.cells)
-            for printed in capture.get().split("\n")[:-1]:
-                print(printed.rstrip())
+            for printed in self._printed(line):
+                print(printed)
+
+    def _printed(self, line: str | Text | Table) -> list[str]:
+        with self._console.capture() as capture:
+            self._console.print(line if isinstance(line, Table) else _cleaned(line), width=self.cells)
+        return [printed.rstrip() for printed in capture.get().split("\n")[:-1]]
 
     def title(self, text: str) -> None:
         """Print a heading and an empty line."""
@@ -78,6 +81,16 @@ class Screen:
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Print a table, see `grid`."""
         self.put(grid(columns, rows, self))
+
+    def named_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        """Print a table whose first column are names; one that has no room there stands on a line above its row."""
+        room = self.cells - needed(columns, [["", *row[1:]] for row in rows]) + width(columns[0].heading)
+        above = [row[0] if width(clean(row[0])) > max(room, _LEAST_NAME) else "" for row in rows]
+        beside = [["" if head else row[0], *row[1:]] for head, row in zip(above, rows, strict=True)]
+        for head, line in zip(["", *above], self._printed(grid(columns, beside, self)), strict=True):
+            if head:
+                self.put(*hanging("", head, self.cells))
+            print(line)
 
 
 def _cleaned(line: str | Text) -> Text:

@@ -66,9 +66,6 @@ def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
     assert "no run of a command like '/bin/echo' is recorded" in capfd.readouterr().err
-    assert main(["profile", "run", "--name", "say", "/bin/echo", "3"]) == 0
-    assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
-    assert "by `profile run` without --name" in capfd.readouterr().err
     assert main(["profile", "run", "/bin/echo", "1"]) == 0
     capfd.readouterr()
     assert main(["predict", "command", "/bin/echo", "3"]) == 0
@@ -94,3 +91,11 @@ def test_a_trace_that_does_not_tell_is_named_by_its_path(trace, capfd):
     trace.write_text("".join(" ".join([*line[:6], "-1", *line[7:]]) + "\n" for line in lines))
     assert main(["predict", "evaluate", "-w", str(trace), "--need", "memory"]) == 1
     assert f"error: {trace}: used_memory: no job's memory is recorded" in capfd.readouterr().err
+
+
+def test_a_command_that_was_measured_under_a_name_is_found(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
+    assert main(["profile", "run", "--name", "say", "/bin/echo", "3"]) == 0
+    capfd.readouterr()
+    assert main(["predict", "command", "--", "/bin/echo", "3"]) == 0
+    assert "source: measured" in capfd.readouterr().out

@@ -7,7 +7,9 @@ import pwd
 import pytest
 
 from pilotfish.cli.__main__ import main
+from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.model.job import ThreadGroup
 
 
 @pytest.fixture
@@ -179,3 +181,15 @@ def test_a_profile_shows_whose_it_is(tmp_path, monkeypatch, capfd):
     assert main(["profile", "list", "--json"]) == 0
     owners = json.loads(capfd.readouterr().out)["owners"]
     assert (owners["align"], owners["align of uid 1234567"], owners["cg.C"]) == (os.geteuid(), 1234567, None)
+
+
+def test_names_of_commands_that_differ_in_the_middle_are_told_apart(store, capfd):
+    words = "generate --with-a-long-option=foo --another-long-option={} --and-one-more-long-option=bar --output *.txt"
+    names = [f"cmd: {words.format(i)}" for i in range(6)]
+    for name in (*names, "align"):
+        store.record(name, Measurement((ThreadGroup(1, 2.5),), 2.5, 2.5, 2.5, method="rusage"))
+    assert main(["profile", "list"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert all(name in " ".join(lines) for name in names)
+    assert lines[1].split()[:4] == ["align", "1", "x", "2.5"] and sum("1 x 2.5" in line for line in lines) == 7
