@@ -86,8 +86,8 @@ class Screen:
         """Print a table whose first column are names; one that has no room there stands on a line above its row."""
         room = self.cells - needed(columns, [["", *row[1:]] for row in rows]) + width(columns[0].heading)
         above = [row[0] if width(clean(row[0])) > max(room, _LEAST_NAME) else "" for row in rows]
-        beside = [["" if head else row[0], *row[1:]] for head, row in zip(above, rows, strict=True)]
-        for head, line in zip(["", *above], self._printed(grid(columns, beside, self)), strict=True):
+        below = [["" if head else row[0], *row[1:]] for head, row in zip(above, rows, strict=True)]
+        for head, line in zip(["", *above], self._printed(grid(columns, below, self)), strict=True):
             if head:
                 self.put(*hanging("", head, self.cells))
             print(line)
