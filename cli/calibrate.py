@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..profiles.calibration.result import Calibration
 
 #: Options about a measurement on this node, and about another node.
-_OF_THIS_NODE = ("other", "seconds", "grid", "record")
+_OF_THIS_NODE = ("other", "seconds", "grid", "record", "force")
 _OF_SWITCHING = (
     "off_command", "on_command", "up_command", "down_command", "power_command", "repeat", "switch_limit", "settle",
     "yes",
@@ -76,10 +76,12 @@ def calibrate(
         float, option("SECONDS", "Wait this long, then read its power for as long.", min=0.1, max=3600)
     ] = 10.0,
     yes: Annotated[bool, flag("--yes", "Confirm that the node may be switched off.")] = False,
+    force: Annotated[bool, flag("--force", "Write the files also if the node was not idle.")] = False,
 ) -> None:
     """Measure this node: memory bandwidth, cores, contention, power; write it as a node type.
 
-    It loads every CPU that it may use: run it on an idle node, or in a job that has the node to itself.
+    It loads every CPU that it may use: run it on an idle node, or in a job that has the node to itself. If others used
+    its cores, the results are printed, but no file is written, and the exit code is 1.
     With --switching, measure how long another node takes to go off and come back, by commands of the site.
 
     \b
@@ -126,7 +128,7 @@ def calibrate(
     if record is not None:
         _make(record)
     references = {} if compare is None else {str(compare): _known(compare, name)}
-    _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json)
+    _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json, force)
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
@@ -183,9 +185,12 @@ def _recorded(folder: Path, found: Calibration, name: str) -> dict[str, dict[str
 
 def _measure(
     name: str, seconds: float, grid: bool, out: Path | None, picture: Path | None, record: Path | None,
-    references: dict[str, dict[str, KnownValue]], bound: float, as_json: bool,
+    references: dict[str, dict[str, KnownValue]], bound: float, as_json: bool, force: bool,
 ) -> None:  # fmt: skip
-    """Measure this node, write and print the result, and report its differences from the references."""
+    """Measure this node, write and print the result, and report its differences from the references.
+
+    Raises PilotfishError: the node was not idle, so that no file was written.
+    """
     from ..profiles.calibration.calibration_records import calibrated_values, changes, to_document
     from ..profiles.calibration.report import cluster_text
     from ..profiles.calibration.session import calibrate
@@ -195,6 +200,9 @@ def _measure(
         found = calibrate(seconds, with_grid=grid, progress=note if sys.stderr.isatty() else lambda text: None)
     except MemoryError:
         raise PilotfishError("there is not enough free memory for the arrays") from None
+    unwritten = [file for file in (out, picture, record) if file is not None and not (found.idle or force)]
+    if unwritten:
+        out = picture = record = None
     if out is not None:
         write_whole(out, cluster_text(found, name))
         note(f"the node type is in {out}")
@@ -211,10 +219,12 @@ def _measure(
         if changed:
             data["changes"] = [{"since": key, **asdict(change)} for key, each in changed.items() for change in each]
         print_json("calibration", data)
-        return
-    show_calibration(found)
-    for source, each in changed.items():
-        show_changes(each, "it", source, bound)
+    else:
+        show_calibration(found)
+        for source, each in changed.items():
+            show_changes(each, "it", source, bound)
+    if unwritten:
+        raise PilotfishError(f"the node was not idle: {', '.join(map(str, unwritten))} not written (--force writes)")
 
 
 def _check_switching(node: str, commands: Commands, given: set[str]) -> None:

@@ -66,7 +66,7 @@ class Calibrations:
         self._stop.set()
 
     def read(self) -> None:
-        """Read the two newest records of each node; known ones come from memory."""
+        """Read the two newest records of each idle node; known ones come from memory."""
         self._refused = set()
         try:
             by_node = record_files(self._folder)
@@ -81,7 +81,7 @@ class Calibrations:
             if node is None:
                 continue
             records = newest(paths, 2, lambda error: self._refuse(error.source, str(error)), self._record)
-            kept |= {path: self._records[path] for path in paths[:2] if path in self._records}
+            kept |= {path: self._records[path] for path in paths if path in self._records}
             if records:
                 found[node] = self._compare(records)
         self._records, self._found = kept, found
@@ -91,7 +91,9 @@ class Calibrations:
         from prometheus_client.core import GaugeMetricFamily
 
         age = GaugeMetricFamily(
-            "pilotfish_calibration_age_seconds", "Time since a node was calibrated last.", labels=("node",)
+            "pilotfish_calibration_age_seconds",
+            "Time since a node was calibrated last, while it was idle.",
+            labels=("node",),
         )
         changed = GaugeMetricFamily(
             "pilotfish_calibration_changed_constants",

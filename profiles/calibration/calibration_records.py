@@ -204,7 +204,7 @@ def read_record(path: Path) -> Record:
 def newest(
     paths: Iterable[Path], most: int, refused: Callable[[ConfigError], None], read: Read = read_record
 ) -> list[Record]:
-    """Return the first `most` records of some files.
+    """Return the first `most` records of some files; those of a node that was not idle are left out.
 
     Args:
         paths: newest first.
@@ -217,7 +217,11 @@ def newest(
         if len(found) == most or bad == _PATIENCE:
             break
         try:
-            found.append(read(path))
+            one = read(path)
+            if one.found.idle:
+                found.append(one)
+            else:
+                bad += 1
         except ConfigError as error:
             bad += 1
             refused(error)

@@ -15,6 +15,8 @@ from .fits import NAMES, Choice, PiecewiseFit
 from .power_line import PowerFit
 from .statistics import Figure, half_width
 
+#: Begins the note on a node that was not idle.
+NOT_IDLE = "the node was not idle"
 #: A penalty under contention with a wider margin is replaced by that of one thread.
 _SURE = 0.25
 
@@ -67,6 +69,11 @@ class Calibration:
     choice: Choice | None = None
     waiting: WaitFit | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def idle(self) -> bool:
+        """Whether the node was idle, so that the results are its own."""
+        return not any(note.startswith(NOT_IDLE) for note in self.notes)
 
 
 def node_type(found: Calibration, name: str) -> NodeType:

@@ -21,7 +21,7 @@ from .fits import choose, fit_piecewise, samples
 from .load_generators import BYTES
 from .node_hardware import NodeHardware, read_hardware
 from .power_line import fit_power, joules, package_energy
-from .result import Calibration, Point
+from .result import NOT_IDLE, Calibration, Point
 from .statistics import Figure, figure
 
 #: Runs of each number; most thread counts of a curve.
@@ -261,6 +261,6 @@ def _note_limits(bench: _Bench, found: Calibration) -> None:
     disturbed = [run.on_core for run in bench.runs if run.on_core < load_generators.ALONE]
     if len(disturbed) > len(bench.runs) / 10:
         bench.notes.append(
-            f"the node was not idle: in {len(disturbed)} of {len(bench.runs)} runs other programs used the cores, for "
+            f"{NOT_IDLE}: in {len(disturbed)} of {len(bench.runs)} runs other programs used the cores, for "
             f"up to {percent(1 - min(disturbed))} of the time; calibrate again when it is idle"
         )

@@ -13,7 +13,7 @@ from pilotfish.cli.__main__ import main
 from pilotfish.cli.charts.calibration_figure import calibration
 from pilotfish.cli.charts.picture_files import save
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.profiles.calibration import cpu_sharing, session
+from pilotfish.profiles.calibration import cpu_sharing, load_generators, session
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.statistics import Figure
 from tests.profiles.calibration.calibrations import BARE, FULL
@@ -36,7 +36,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> None:
     Path("old.yaml").write_text(OTHER)
-    argv = ["calibrate", "--seconds", "0.5", "--name", "fast", "--out", "fast.yaml", "--plot", "fast.svg"]
+    argv = ["calibrate", "--seconds", "0.5", "--name", "fast", "--out", "fast.yaml", "--plot", "fast.svg", "--force"]
     assert main(argv) == 0
     said = capsys.readouterr()
     assert "memory_bandwidth" in said.out and "speed" in said.out and max(map(len, said.out.splitlines())) <= 80
@@ -61,7 +61,9 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
     Path("kept").mkdir()
     save_record(Path("kept"), replace(BARE, speed=Figure(1.0, 0.0, 5)), "n1")
-    assert main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001"]) == 0
+    assert (
+        main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001", "--force"]) == 0
+    )
     said = capsys.readouterr()
     assert "recorded in kept/n1@" in said.err and f"it differs from the calibration of {BARE.date}" in said.out
     old, new = sorted(map(str, Path("kept").iterdir()))
@@ -71,8 +73,20 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
     assert max(map(len, out.splitlines())) <= 80
     assert main(["calibrate", "--compare", new, new, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": "pilotfish/calibration-changes/v1", "changes": []}
-    assert main(["calibrate", "--seconds", "0.1", "--name", "n2", "--record", "kept"]) == 0
+    assert main(["calibrate", "--seconds", "0.1", "--name", "n2", "--record", "kept", "--force"]) == 0
     assert "it is the first record of n2 there" in capsys.readouterr().err
+
+
+def test_a_node_that_is_not_idle_writes_no_file(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_generators, "ALONE", 2.0)  # no run has its core for so long
+    argv = ["calibrate", "--seconds", "0.1", "--name", "n1", "--out", "n.yaml", "--record", "kept", "--plot", "n.svg"]
+    assert main(argv) == 1
+    said = capsys.readouterr()
+    assert "memory_bandwidth" in said.out and not Path("n.yaml").exists() and not Path("n.svg").exists()
+    assert "the node was not idle: n.yaml, n.svg, kept not written (--force writes)" in said.err
+    assert not list(Path("kept").iterdir())
+    assert main(["calibrate", "--seconds", "0.1"]) == 0, "nothing was to be written"
+    assert main([*argv, "--force"]) == 0 and Path("n.yaml").exists()
 
 
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ DIFFERENT = {
     "--load",
     "--user",
     "--export",
+    "--force",
 }
 
 

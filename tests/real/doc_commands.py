@@ -42,7 +42,7 @@ class Rule:
 
 
 ANY_PORT = (r"--metrics-port \d+", "--metrics-port 0")
-BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 0.1")
+BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 0.1 --force")
 GRID = (BRIEFLY[0], r"taskset -c 0 \1\2\3 --seconds 0.1")
 QUICKLY = ("$", " --settle 0.1")
 #: In order: the first that matches counts.
@@ -253,7 +253,7 @@ FILES = {
 MADE = (
     "pilotfish generate lublin --jobs 3000 --procs 256 --load 0.8 -o trace.swf.gz",
     "pilotfish generate thesis --jobs 200 -o thesis.swf",
-    "pilotfish calibrate --seconds 0.1 --out node.yaml --record calibrations",
+    "pilotfish calibrate --seconds 0.1 --force --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",
     "cp monday.json friday.json",
     "pilotfish simulate -w trace.swf.gz --out run",

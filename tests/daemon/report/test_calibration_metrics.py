@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.profiles.calibration.calibration_records import save_record
+from pilotfish.profiles.calibration.result import NOT_IDLE
 from pilotfish.profiles.calibration.statistics import Figure
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.profiles.calibration.calibrations import BARE
@@ -48,6 +49,14 @@ def test_age_and_change_of_each_node_that_is_in_the_cluster(tmp_path: Path, watc
     save_record(tmp_path, slower, "n1.site.org")
     watched.read()
     assert 'changed_constants{node="n1"} 0.0' in shown(watched)
+
+
+def test_calibrations_of_a_busy_node_do_not_count(tmp_path: Path, watched: Calibrations) -> None:
+    busy = replace(BARE, speed=Figure(4e8, 1e6, 20), notes=(f"{NOT_IDLE}: in 3 of 9 runs",))
+    for found in (BARE, busy, BARE, busy, busy):
+        save_record(tmp_path, found, "n1")
+    watched.read()
+    assert shown(watched)[:2] == ['age_seconds{node="n1"} 3600.0', 'changed_constants{node="n1"} 0.0']
 
 
 def test_a_thread_reads_until_it_is_closed(tmp_path: Path, watched: Calibrations) -> None:
