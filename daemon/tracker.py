@@ -16,6 +16,7 @@ from ..adapters.base import Adapter
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
+from .learning.external_load import taken_by_others
 from .learning.job_profiles import GivenProfiles, has_default_profile, profile_of
 from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
@@ -166,7 +167,10 @@ class JobTracker:
         for event in events:
             if event.entry.state is JobState.COMPLETED:
                 submit_time = self.queue.submissions[event.entry.workflow].submit_time
-                self.forecasts.measure(event.entry, submit_time, snapshot.cluster)
+                view = snapshot.jobs.by_key.get(event.entry.key)
+                taken = taken_by_others(view, snapshot.jobs) if view is not None else None
+                self.log.add_taken(event.entry, taken)
+                self.forecasts.measure(event.entry, submit_time, snapshot.cluster, taken)
         if events:
             self._follow(snapshot, events)
         return events

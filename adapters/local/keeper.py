@@ -38,7 +38,7 @@ from .job_files import (
     write_record,
 )  # fmt: skip
 from .job_process import become_job, outcome, unknown_outcome, write_end
-from .processes import age_s, boot_id, descendants, is_alive, marked, start_ticks
+from .processes import age_s, boot_id, busy_seconds, descendants, is_alive, marked, start_ticks
 from .sampler import Pace, Sampler
 
 TYPE_CHECKING = False
@@ -80,6 +80,7 @@ class Keeper:
         self.finished: float | None = None
         self.usage = dict.fromkeys(("cpu_seconds", "read_bytes", "written_bytes"), 0.0)
         self.memory_bytes = 0.0
+        self.busy_before: float | None = None  # seconds for which its CPUs were busy before it began
         self.sampler = Sampler(Pace(os.path.join(directory, "..", "..", PACE)))
         self.launch_error = b""  # written by the job's process before its first instruction
         self.poller = select.poll()
@@ -130,6 +131,8 @@ class Keeper:
         keeper = {"keeper_pid": me, "keeper_ticks": start_ticks(me) or 0, "sizes": [*map(list, sizes.items())]}
         self.begun = job | keeper
         write_record(self.directory, BEGIN, self.begun, once=True)
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            self.busy_before = busy_seconds(self.spec["cpus"])
         self.start_time, self.started = time.time(), time.monotonic()
         os.write(opener, b"!")
         os.close(opener)
@@ -303,6 +306,9 @@ class Keeper:
         usage = seen if self.adopted else self.usage | seen
         if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            if self.busy_before is not None:
+                usage["busy_seconds"] = busy_seconds(self.spec["cpus"]) - self.busy_before
         usage |= self._input_sizes()
         finish_time = self.start_time + (self.finished or time.monotonic()) - self.started
         for _ in range(TRIES):

@@ -10,8 +10,27 @@ import contextlib
 import functools
 import os
 import time
+from collections.abc import Collection
 
 MARK = "PILOTFISH_JOB_DIR"  #: in each job's environment; identifies the processes of an orphaned job
+
+
+def busy_seconds(cpus: Collection[int]) -> float:
+    """Return for how many seconds some CPUs have run anything since boot, together (/proc/stat).
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    ticks = 0
+    with open("/proc/stat") as file:
+        for line in file:
+            name, *fields = line.split()
+            if not name.startswith("cpu"):
+                break
+            if name != "cpu" and int(name[3:]) in cpus:
+                user, nice, system, _, _, irq, softirq = map(int, fields[:7])
+                ticks += user + nice + system + irq + softirq
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @functools.cache

@@ -238,8 +238,8 @@ def comparison_notes(plans: Sequence[Plan], score: Sequence[float], cluster: Clu
     ]
 
 
-#: Factor by which the makespan is off, and share of CPU time used by others, from which one is attributed to the other;
-#: in shorter runs (seconds) the start of the keepers would count as others.
+#: Factor by which the makespan or the run times are off, and share of CPU time used by others, from which one is
+#: attributed to the other; in shorter runs (seconds) the start of the keepers would count as others.
 _MISSED, _BUSY, _LEAST_S = 1.1, 0.1, 3.0
 
 
@@ -293,7 +293,8 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
 
 def busy_hint(outcome: RunOutcome, others: float) -> str:
     """Return why forecasts missed if other processes used the share `others` of the CPUs' time, else ""."""
-    if factor(outcome.makespan_error or 1.0) < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
+    missed = max(factor(outcome.makespan_error or 1.0), outcome.median_factor or 1.0)
+    if missed < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
     return f"other processes used {percent(others)} of these CPUs' time: forecasts count on what they left at the start"
 

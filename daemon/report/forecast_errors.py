@@ -1,7 +1,7 @@
 """Forecast errors: measure each forecast against what happened, for the guard, profile drift and the metrics.
 
 Rule: only jobs that completed count, and were not suspended. A job planned with the default profile says nothing about
-a model, nor does one that borrows the profile of another user.
+a model, nor does one that borrows the profile of another user, nor one whose CPUs others used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ...formats.text import times
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
+from ..learning.external_load import MUCH
 from ..learning.interval_correction import IntervalCorrection
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.profile_drift import ProfileDrift
@@ -47,13 +48,14 @@ class ForecastErrors:
         self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
         self._learned_as, self.intervals = learned_as, intervals
 
-    def measure(self, entry: Entry, submit_time: float, cluster: Cluster) -> None:
+    def measure(self, entry: Entry, submit_time: float, cluster: Cluster, taken: float | None = None) -> None:
         """Measure the forecasts of a completed job.
 
         Args:
             entry: the completed job.
             submit_time: of its submission to us, epoch seconds; the entry's own time goes first.
             cluster: on which it ran.
+            taken: share of its run time that others took from it; None = unknown.
         """
         if entry.start_time is None or entry.finish_time is None or entry.suspended:
             return
@@ -65,7 +67,10 @@ class ForecastErrors:
             self._metrics.errors.observe_kind("run_time", error)
             self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not has_default_profile(entry.job):
-                self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                if taken is not None and taken >= MUCH:
+                    self._metrics.errors.external.inc()
+                else:
+                    self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
                 if within := entry.forecast.run_within:
                     self._metrics.errors.count_interval(source_of(entry.job), inside=inside(run_time, within))
                 self.intervals.learn(profile_of(entry.job), entry.forecast.run_time, run_time)

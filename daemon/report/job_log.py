@@ -15,6 +15,7 @@ from ...profiles.classes import classify_on
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
+from ..learning.external_load import MUCH
 from ..learning.job_profiles import profile_of
 from ..state.journal import Unsaved
 from ..state.queue import Entry, Event, Forecast, ending
@@ -52,6 +53,12 @@ class JobLog:
             if len(ended) > MOST_ALIKE:
                 what, (key, text) = count(len(ended), "job"), ended[0]
                 log.warning("%s: %s %s (%s: %s)", workflow, what, state, key, text, extra={"cycle": self.cycle})
+
+    def add_taken(self, entry: Entry, taken: float | None) -> None:
+        """Record the share of its run time that others took from an ended job; None = unknown."""
+        if taken is not None and taken >= MUCH:
+            text = f"others took {percent(taken)} of its time on the CPUs; its error counts against no model or profile"
+            self._add(entry.key, "external", text, {"taken": round(taken, 4)})
 
     def add_relearned(self, entry: Entry) -> None:
         """Record that a waiting job is planned with a profile learned again."""

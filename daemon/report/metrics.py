@@ -70,6 +70,11 @@ class ErrorMetrics:
             "|ln(actual / forecast)| of run times, by profile: exp(sum / count) is the mean factor.",
             ("profile",),
         )
+        self.external = make(
+            Counter,
+            "forecasts_not_judged_total",
+            "Completed jobs whose error counts against no model or profile, because others used their CPUs.",
+        )
         self.relearned = make(Counter, "profiles_relearned_total", "Profiles learned again because they had drifted.")
         self._labels: dict[str, str] = {}
         self._numbered: Counts[str] = Counts()

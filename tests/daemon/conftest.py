@@ -58,6 +58,7 @@ class Manager:
         self.records: dict[str, JobView] | None = None
         self.records_down = ""
         self.recalled: list[set[str]] = []
+        self.usage: tuple[tuple[str, float], ...] = ()  # of each job that ends
         self.refuse: dict[str, AdapterError] = {}
 
     def snapshot(self) -> Snapshot:
@@ -97,7 +98,9 @@ class Manager:
             self._end(action.key, JobState.CANCELLED, None)
 
     def _end(self, key: str, state: JobState, code: int | None) -> None:
-        self.views[key] = dataclasses.replace(self.views[key], state=state, exit_code=code, finish_time=self.time)
+        self.views[key] = dataclasses.replace(
+            self.views[key], state=state, exit_code=code, finish_time=self.time, usage=self.usage
+        )
 
     def advance(self, seconds: float) -> None:
         self.time += seconds

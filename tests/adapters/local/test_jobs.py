@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -301,3 +302,18 @@ def test_the_sizes_of_its_input_files_are_those_from_before_it_began(world: Loca
     assert {name: value for name, value in view.usage if name.startswith(INPUT)} == {
         f"{INPUT}3": 5000.0, f"{INPUT}4": WRITTEN, f"{INPUT}6": 5000.0,
     }  # fmt: skip
+
+
+def test_the_time_for_which_its_cpus_were_busy_is_that_of_the_job_and_of_others(world: LocalWorld) -> None:
+    """A process of somebody else computes on the CPU of the second job."""
+    work = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    alone = dict(world.finish(python("alone", work), "b").usage)
+    assert alone["busy_seconds"] >= 0.9 * alone["cpu_seconds"]
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        os.sched_setaffinity(other.pid, CPUS[-1:])
+        next_to = dict(world.finish(python("next", work), "b").usage)
+    finally:
+        other.kill()
+        other.wait()
+    assert next_to["busy_seconds"] >= next_to["cpu_seconds"] + 0.1 and next_to["waiting_seconds"] >= 0.1

@@ -198,6 +198,8 @@ def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     )
     assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
     assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""
+    punctual = outcome({"start_time": 0.0, "finish_time": 5.0}, {"start_time": 5.0, "finish_time": 10.0})
+    assert punctual.makespan_error == 1.0 and busy_hint(punctual, 0.48), "the run times were off, not the makespan"
 
 
 def test_a_median_error_of_thousands_of_percent_is_a_factor():

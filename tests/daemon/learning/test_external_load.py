@@ -1,0 +1,59 @@
+"""What others took of a job's CPUs, and that its error is then held against no model and no profile."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotfish.daemon.learning.external_load import taken_by_others
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.snapshot import JobState, JobView
+
+PROFILE = Profile((ThreadGroup(1, 10.0),))
+
+
+def ran(key="w/a", cpus=(0,), begin=100.0, end=120.0, **usage) -> JobView:
+    """A job of 10 CPU seconds that ran for 20 s and waited for a core for the other 10."""
+    used = {"cpu_seconds": 10.0, "waiting_seconds": 10.0, "threads": 1.0, "busy_seconds": 20.0} | usage
+    job = Job(key, PROFILE, command=("x",))
+    known = tuple((name, value) for name, value in used.items() if value is not None)
+    return JobView(key, job, JobState.COMPLETED, ("n",), 0.0, begin, end, 0, usage=known, cores=(cpus,))
+
+
+def running(key="w/b", cpus=(0,), begin=100.0) -> JobView:
+    job = Job(key, PROFILE, command=("x",))
+    return JobView(key, job, JobState.RUNNING, ("n",), 0.0, begin, None, cores=(cpus,))
+
+
+@pytest.mark.parametrize(
+    ("mine", "neighbours", "taken"),
+    [
+        (ran(), [], 0.5),
+        (ran(busy_seconds=10.0), [], 0.0),  # its CPU did nothing else: it waited for its own threads
+        (ran(waiting_seconds=0.0), [], 0.0),  # its CPUs were busy, but it never had to wait
+        (ran(), [ran("w/b")], 0.0),  # a job of ours took it
+        (ran(), [ran("w/b", cpu_seconds=4.0)], 0.3),
+        (ran(), [ran("w/b", begin=80.0, end=110.0, cpu_seconds=12.0)], 0.3),  # a third of it was at the same time
+        (ran(), [ran("w/b", cpus=(1,)), ran("w/c", begin=0.0, end=100.0)], 0.5),  # elsewhere, and before
+        (ran(), [running()], 0.0),  # it may have taken all
+        (ran(), [running(begin=115.0)], 0.25),
+        (ran(busy_seconds=None), [], None),
+        (ran(waiting_seconds=None), [], None),
+    ],
+)
+def test_what_others_took_is_neither_the_jobs_own_nor_of_our_other_jobs(mine, neighbours, taken):
+    assert taken_by_others(mine, [mine, *neighbours]) == (None if taken is None else pytest.approx(taken))
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit, others):
+    usage = (("cpu_seconds", 10.0), ("waiting_seconds", 30.0), ("busy_seconds", 40.0 if others else 10.0))
+    bench.manager.takes |= {f"j{i}": 40.0 for i in range(3)}
+    bench.manager.usage = usage
+    workflow = bench.submit(*(kit.job(f"j{i}") for i in range(3)))
+    bench.run(45)
+    assert set(bench.states(workflow).values()) == {"completed"}
+    assert bench.cycle.mode == ("live" if others else "fallback"), "the guard trips on three of them"
+    assert bench.value("forecasts_not_judged_total") == (3 if others else 0)
+    assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 3
+    told = [record["text"] for record in bench.journal.records(f"{workflow}/j0") if record["kind"] == "external"]
+    assert told == (["others took 75 % of its time on the CPUs; its error counts against no model or profile"] * others)
