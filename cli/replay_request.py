@@ -28,7 +28,7 @@ from ..simulate.queue_policies.policy_specs import (
     why_without_contention,
 )
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME
-from ..simulate.replay.replay import LARGEST, is_asked, takes_time
+from ..simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .inputs import Profiles, check_files, read_machine
@@ -189,7 +189,7 @@ def _machine(
 ) -> tuple[Machine, str]:
     """Return the machine, and what states its size."""
     if request.procs is not None:
-        return Machine(request.procs), "--procs"
+        return Machine(request.procs, powers=assumed_powers(request.policy.policy)), "--procs"
     if cluster is not None:
         if isinstance(request.policy.policy, DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
             found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
@@ -203,7 +203,8 @@ def _machine(
         key = next((kind.size for one, kind, _ in rows if one.dependencies is None), "")
         why, allowed = "missing: the size of the machine", "--procs, or --cluster"
         raise ConfigError(_names(request.workloads), key, why, f"that, or {allowed}" if key else allowed)
-    return Machine(max(sizes)[0]), f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
+    bare = Machine(max(sizes)[0], powers=assumed_powers(request.policy.policy))
+    return bare, f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
 
 
 def _names(paths: Iterable[object]) -> str:

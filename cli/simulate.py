@@ -20,6 +20,7 @@ from ..formats.results_write import write_results
 from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
+from ..simulate.model.machine import TAURUS_POWERS
 from ..simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ..simulate.replay import energy
 from ..simulate.replay.any_policy import replay_under
@@ -153,9 +154,10 @@ def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _P
     if isinstance(replayed, Contended):
         track = contended_track(replayed)
         return track, None if track is None else replayed.jobs_joules, None
-    if (powers := found.machine.powers) is None:
-        return None, None, None
-    track = energy.track(replayed, powers)
+    powers = found.machine.powers
+    track = energy.track(replayed, powers or TAURUS_POWERS)  # the states are the same for any power
+    if powers is None:
+        return track, None, None
     limit = energy.limited(replayed, request.policy.policy, powers, track)
     return track, energy.jobs_joules(replayed, powers), limit
 

@@ -49,7 +49,7 @@ def write_results(
         replayed: the replay.
         summary: its metrics.
         about: further keys of summary.json.
-        found: the machine's states and power over time; None = unknown.
+        found: the machine's states over time, and its power where `joules` is known; None = unknown.
         joules: energy of each job, joules [jobs]; None = unknown.
 
     Raises:
@@ -63,7 +63,9 @@ def write_results(
         "summary.json": json.dumps({**about, **numbers}, indent=1) + "\n",
     }
     if found is not None:
-        texts |= {"machine_states.csv": machine_states_csv(found), "consumed_energy.csv": energy_csv(found)}
+        texts["machine_states.csv"] = machine_states_csv(found)
+    if found is not None and joules is not None:
+        texts["consumed_energy.csv"] = energy_csv(found)
     paths = {folder / name: text for name, text in texts.items()}
     write_together(paths)
     for name in ("machine_states.csv", "consumed_energy.csv"):

@@ -169,7 +169,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
             source=own[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
             cluster=place.cluster if run.contention or needs_nodes(run.policy) else None, runtimes=run.runtimes,
-            contention=run.contention,
+            contention=run.contention, bare=not isinstance(run.machine, Site),
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)

@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -29,7 +29,7 @@ from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, 
 from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ...simulate.replay.metrics import summarise
-from ...simulate.replay.replay import refuse_jobs
+from ...simulate.replay.replay import assumed_powers, refuse_jobs
 from ...simulate.replay.select import Select
 
 _WORDS = {
@@ -163,6 +163,7 @@ class Task:
         cluster: whose cores the machine has, where its tasks contend.
         runtimes: what the policy knows of run times.
         contention: jobs on one node slow each other down.
+        bare: the machine is only a number of processors.
     """
 
     identity: str
@@ -177,6 +178,7 @@ class Task:
     cluster: Cluster | None = None
     runtimes: str = WALLTIME
     contention: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,7 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
     known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
-    refuse_jobs(policy, known, _machine(task, jobs))
+    refuse_jobs(policy, known, _machine(task, jobs, policy))
     if task.runtimes == PREDICTED and jobs.programs is not None:
         raise ConfigError(
             task.trace.path, "run times", "they depend on the network, so they are not predicted", WALLTIME
@@ -241,7 +243,8 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
-    machine, policy = _machine(task, jobs), _policy(task)
+    policy = _policy(task)
+    machine = _machine(task, jobs, policy)
     predictor = OnlineRunTimes(jobs) if task.runtimes == PREDICTED else None
     if isinstance(policy, Planned):
         from ..daemon_replay import replay_daemon, with_policy
@@ -267,10 +270,10 @@ def _policy(task: Task) -> Policy | Placing | Planned | QueuePolicy:
     return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)
 
 
-def _machine(task: Task, jobs: Workload) -> Machine:
+def _machine(task: Task, jobs: Workload, policy: object) -> Machine:
     if task.machine is not None:
-        return task.machine
+        return replace(task.machine, powers=assumed_powers(policy)) if task.bare else task.machine
     if jobs.machine is None:
         why = "missing: the size of the machine"
         raise ConfigError(task.trace.path, task.trace.size, why, "that, or `machines` in the sweep's file")
-    return Machine(jobs.machine)
+    return Machine(jobs.machine, powers=assumed_powers(policy))

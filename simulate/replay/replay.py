@@ -33,6 +33,7 @@ from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
 from .network_tables import network_for
+from .powered_jobs import is_powered
 from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
 from .replay_result import Replayed as Replayed
@@ -190,6 +191,14 @@ def _tables(setting: Setting, policy: Policy) -> queue_tables.QueueTables | powe
     if isinstance(policy, Conservative):
         return queue_tables.conservative(setting, policy)
     return queue_tables.easy(setting, policy)
+
+
+def assumed_powers(policy: object) -> Powers | None:
+    """Return the power of a machine that is only a number of processors.
+
+    It is not known. Only a policy that decides by it, `policy`, gets that of Grid'5000 Taurus nodes.
+    """
+    return TAURUS_POWERS if isinstance(policy, Saving) or is_powered(policy) else None
 
 
 def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) -> None:

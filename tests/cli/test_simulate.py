@@ -31,7 +31,7 @@ def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.Cap
     said = capsys.readouterr()
     assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: too large for the machine" in said.out
     assert max(map(len, said.out.splitlines())) <= 80
-    files = ["consumed_energy.csv", "jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"]
+    files = ["jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files
 
 
@@ -393,3 +393,16 @@ def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and "pilotfish: error: there is not enough memory for this" in done.stderr
     assert "report" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_energy_is_unknown_unless_a_machine_is_given_or_the_policy_decides_by_it(tmp_path, capsys):
+    trace = tmp_path / "t.swf"
+    trace.write_text("; MaxProcs: 4\n1 0 0 10 2 -1 -1 2 20 -1 1 1 1 1 1 1 -1 -1\n")
+    joules = {}
+    for policy in ("easy", "strict", "easy+opportunistic"):
+        assert main(["simulate", str(trace), "-p", policy, "--json", "--out", str(tmp_path / policy)]) == 0
+        joules[policy] = json.loads(capsys.readouterr().out)["consumed_joules"]
+    assert joules["easy"] is joules["strict"] is None and joules["easy+opportunistic"] > 0.0
+    assert not (tmp_path / "easy" / "consumed_energy.csv").exists()
+    assert main(["simulate", str(trace), "--procs", "8"]) == 0
+    assert "energy      unknown" in capsys.readouterr().out

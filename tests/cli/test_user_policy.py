@@ -115,7 +115,7 @@ def test_its_results_are_those_of_ours(room: Path, capsys: pytest.CaptureFixture
     assert "policy ./mine.py:Strict" in said.out and "4 rejected: too large for the machine" in said.out
     assert not said.err.count("compiling the replay")
     assert simulate("strict", "--out", "ours") == 0
-    for name in ("jobs.csv", "machine_states.csv", "consumed_energy.csv"):
+    for name in ("jobs.csv", "machine_states.csv"):
         assert Path("own", name).read_text() == Path("ours", name).read_text()
     about = json.loads(Path("own/summary.json").read_text())
     assert about["policy"] == "./mine.py:Strict" and about["decision_time"] == 0.0
