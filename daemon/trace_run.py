@@ -22,7 +22,7 @@ import numpy as np
 
 from ..adapters.base import Adapter
 from ..formats.text import count
-from ..simulate.model.cluster import Cluster
+from ..simulate.model.cluster import Cluster, comparable_speeds
 from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Plan, Submit
 from ..simulate.model.snapshot import JobState
@@ -77,7 +77,8 @@ class TraceJobs:
             names = [f"{name}.{row}" for row, name in enumerate(names)]
         self.names, self._rows = names, {name: row for row, name in enumerate(names)}
         self._shapes = NodeShapes(cluster)
-        slowest = min(cluster.types, key=lambda kind: kind.relative_speed)
+        speeds = comparable_speeds(cluster.types)
+        slowest = cluster.types[speeds.index(min(speeds))]
         self._measured_on = slowest.name if len(cluster.types) > 1 else None
         self._truth: dict[int, Profile] = {}
 

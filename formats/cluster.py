@@ -125,6 +125,7 @@ _NODE_TYPE: dict[str, Convert[Any]] = {
     "sockets": whole(1, 10_000),
     "frequency": above_zero(parse_frequency),
     "speed": number(above=True),
+    "loop_speed": number(above=True),
     "contention": choice(Contention),
     "contending_threads": choice(ContendingThreads),
     "cpu_sharing": choice(CpuSharing),

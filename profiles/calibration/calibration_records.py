@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SCHEMA = "pilotfish/calibration/v1"
 #: Keys of a node type that a calibration measures.
 _KEYS = (
-    "cores", "sockets", "memory", "memory_bandwidth", "speed", "cpu_sharing", "remote_access_penalty", "queueing",
+    "cores", "sockets", "memory", "memory_bandwidth", "loop_speed", "cpu_sharing", "remote_access_penalty", "queueing",
     "contention", "contending_threads", "power.per_core", "power.per_socket", "power.off",
     *(f"power.{way}.{part}" for way in ("switch_off", "switch_on") for part in ("watts", "seconds")),
     *(f"piecewise.{name}" for name in NAMES),
@@ -136,7 +136,7 @@ def _margins(found: Calibration) -> dict[str, float]:
     slack = _margin(fit.per_thread) / fit.per_thread.value  # an unreached plateau has no interval
     margins = {
         "memory_bandwidth": _margin(fit.most) if fit.saturated else slack * fit.most.value,
-        "speed": _margin(found.speed),
+        "loop_speed": _margin(found.speed),
     }
     if found.remote is not None:
         margins["remote_access_penalty"] = penalty(found.remote, found.unbound)[1] or 0.0

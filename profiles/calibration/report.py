@@ -35,7 +35,7 @@ def rows(found: Calibration) -> Iterator[Row]:
     most = "" if curve.saturated else "at least "
     yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
     yield Row("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
-    yield Row("speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), count(found.speed.runs, "run"))
+    yield Row("loop_speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), count(found.speed.runs, "run"))
     share = () if (got := found.share) is None else (f"{got.value:.3f} of a core", count(got.runs, "run"))
     yield Row("cpu_sharing", str(found.sharing or "unknown"), *share)
     if (remote := found.remote) is None:
@@ -118,8 +118,8 @@ def cluster_text(found: Calibration, name: str) -> str:
 
     about = [
         f"Calibrated on {found.date}: {found.model or 'a processor without a name'}, host {found.host}.",
-        "Bandwidth as STREAM counts it (triad). Speed is in steps/s of a reference loop: compare it only with that of",
-        "other calibrated types.",
+        "Bandwidth as STREAM counts it (triad). loop_speed, in steps/s of a reference loop, scales profiles between",
+        "calibrated types. The key speed, in flop/s, is not measured.",
         *map(_line, rows(found)),
     ]
     if found.power is not None:

@@ -98,7 +98,7 @@ def node_type(found: Calibration, name: str) -> NodeType:
         memory=float(found.memory // 2**20 * 2**20),
         memory_bandwidth=rounded(found.bandwidth.most.value),
         sockets=found.sockets,
-        speed=rounded(found.speed.value),
+        loop_speed=rounded(found.speed.value),
         **{key: value for key, value in fitted.items() if value is not None},
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -120,7 +120,7 @@ class NodeType:
         memory_bandwidth: bytes/s of the whole node, > 0.
         sockets: processors, >= 1; the piecewise-linear model works per socket.
         frequency: Hz; only ratios between types matter.
-        speed: replaces frequency in scaling profiles between types; flop/s of a core if profiles count flops (Batsim).
+        speed: flop/s of a core, for jobs that are given in flops; replaces frequency in scaling between types.
         contention: memory-bandwidth contention model.
         contending_threads: which threads take part in it.
         cpu_sharing: how threads share cores.
@@ -133,6 +133,8 @@ class NodeType:
         variant_of: name of the type that this one is a variant of, for nodes that differ from others of their type; ""
             if it is no variant.
         pace: speed of a variant as a factor on that of its type, > 0.
+        loop_speed: steps/s of the reference loop of `calibrate` on one core, > 0; where all types have it, it replaces
+            speed and frequency in scaling between types.
     """
 
     name: str
@@ -152,10 +154,11 @@ class NodeType:
     co_run_inflation: tuple[CoRun, ...] = ()
     variant_of: str = ""
     pace: float = 1.0
+    loop_speed: float | None = None
 
     @property
     def relative_speed(self) -> float:
-        """Speed that scales a profile from one type to another: `speed` if given, else `frequency`; by the pace."""
+        """Speed of a core apart from `loop_speed` (`comparable_speeds`): `speed` if given, else `frequency`; by pace."""
         return (self.frequency if self.speed is None else self.speed) * self.pace
 
     @property
@@ -239,6 +242,13 @@ class Cluster:
         return math.floor(self.oversubscription * node.type.cores * (1 + 1e-9))
 
 
+def comparable_speeds(kinds: Iterable[NodeType]) -> list[float]:
+    """Return the speed of each type, in a unit that all of them have: only ratios matter."""
+    types = list(kinds)
+    measured = [kind.loop_speed * kind.pace for kind in types if kind.loop_speed is not None]
+    return measured if len(measured) == len(types) else [kind.relative_speed for kind in types]
+
+
 def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
     """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
     if profile.measured_on is None:
@@ -255,7 +265,8 @@ def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) ->
     ]
     if origin is None or origin is kind or origin == kind:
         return phases
-    ratio = origin.relative_speed / kind.relative_speed
+    there, here = comparable_speeds((origin, kind))
+    ratio = there / here
     scaled = []
     for work, utilisation, bandwidth in phases:
         busy, idle = work * utilisation * ratio, work * (1.0 - utilisation)

@@ -17,7 +17,16 @@ from ..arrays import Array
 from ..errors import InvariantError
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
-from ..model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, NodeType, group_phases, measured_type
+from ..model.cluster import (
+    Cluster,
+    ContendingThreads,
+    Contention,
+    CpuSharing,
+    NodeType,
+    comparable_speeds,
+    group_phases,
+    measured_type,
+)
 from ..model.job import Job, Profile, Wait, Workflow
 
 #: A job that waits for nothing.
@@ -35,7 +44,7 @@ def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
         origin, where = measured_type(profile, cluster), f"profile {profile.name or '(inline)'}: measured on"
         if origin is None:
             notes.append(f"{where} {profile.measured_on!r}, which this cluster does not have: not scaled")
-        elif others := [kind.name for kind in kinds if kind.relative_speed != origin.relative_speed]:
+        elif others := [kind.name for kind in kinds if len(set(comparable_speeds((kind, origin)))) > 1]:
             notes.append(f"{where} {origin.name}, scaled to {', '.join(others)} by speed")
     return notes
 

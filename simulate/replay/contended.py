@@ -27,7 +27,7 @@ from ..kernels import load
 from ..kernels.queue.contention import tables
 from ..kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
 from ..kernels.queue.contention.tables import Contended as World
-from ..model.cluster import Cluster, NodeType
+from ..model.cluster import Cluster, NodeType, comparable_speeds
 from ..model.workload import Workload
 from ..planning.workflow_tables import fill_contention
 from ..queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
@@ -62,8 +62,9 @@ def processors_of(cluster: Cluster) -> Processors:
         why = f"{shared}: with these policies, only tasks on one processor contend"
         raise ConfigError(cluster.source, "nodes", why, "nodes with separate memories")
     kinds = [node.type for node in cluster.nodes]
-    slowest = min(kind.relative_speed for kind in kinds)
-    rows = {kind: _processor(kind, slowest) for kind in cluster.types}
+    speeds = np.array(comparable_speeds(kinds))
+    relative = dict(zip(kinds, (speeds / speeds.min()).tolist(), strict=True))
+    rows = {kind: _processor(kind, relative[kind]) for kind in cluster.types}
     sockets = np.array([kind.sockets for kind in kinds])
     nodes, processors = np.zeros(len(kinds), NODE), np.zeros(int(sockets.sum()), PROCESSOR)
     nodes["last"] = np.cumsum(sockets)
@@ -80,13 +81,12 @@ def processors_of(cluster: Cluster) -> Processors:
     processors["first"] = processors["last"] - processors["free"]
     cores = np.zeros(int(nodes["cores"].sum()), CORE)
     cores["job"], cores["processor"] = FREE_CORE, np.repeat(np.arange(len(processors)), processors["free"])
-    speeds = np.array([kind.relative_speed for kind in kinds])
     return Processors(nodes, processors, cores, speeds, all(kind.power is not None for kind in kinds))
 
 
-def _processor(kind: NodeType, slowest: float) -> Array:
+def _processor(kind: NodeType, speed: float) -> Array:
     row = np.zeros(1, PROCESSOR)
-    row["speed"] = row["flops"] = kind.relative_speed / slowest
+    row["speed"] = row["flops"] = speed
     row["bandwidth"] = kind.memory_bandwidth / kind.sockets
     fill_contention(kind, row)
     if (power := kind.power) is not None:

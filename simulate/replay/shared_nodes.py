@@ -23,7 +23,7 @@ from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
-from ..model.cluster import Cluster
+from ..model.cluster import Cluster, comparable_speeds
 from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from ..queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
@@ -273,14 +273,14 @@ def _backfilling(
 
 def _phases(workload: Workload, cluster: Cluster, run: Array) -> Array:
     """Return the phase of each job on each node type; a run time is that on the slowest."""
-    slowest = min(kind.relative_speed for kind in cluster.types)
+    speeds = comparable_speeds(cluster.types)
     moved = workload.more.get("volume", np.zeros(len(run)))
     with np.errstate(over="ignore"):
         bandwidth = np.where(workload.run_time > 0.0, moved / run, 0.0)
     phases = np.zeros((len(run), len(cluster.types)), layout.PHASE)
     phases["utilisation"] = 1.0
     for k, kind in enumerate(cluster.types):
-        ratio = slowest / kind.relative_speed
+        ratio = min(speeds) / speeds[k]
         phases["work"][:, k] = run * ratio
         phases["bandwidth"][:, k] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
     return phases.reshape(-1)

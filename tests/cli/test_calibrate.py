@@ -47,14 +47,14 @@ def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> N
     assert main(["calibrate", "--seconds", "0.5", "--compare", "old.yaml", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "pilotfish/calibration/v1" and document["date"] and document["curve"]
-    assert {"memory_bandwidth", "speed"} <= {change["key"] for change in document["changes"]}
+    assert {"memory_bandwidth", "loop_speed"} <= {change["key"] for change in document["changes"]}
 
 
 def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     Path("old.yaml").write_text(OTHER)
     assert main(["calibrate", "--seconds", "0.1", "--compare", "old.yaml"]) == 0
     out = capsys.readouterr().out
-    assert "it differs from old.yaml by more than 10 %:" in out and "speed: not given ->" in out
+    assert "it differs from old.yaml by more than 10 %:" in out and "loop_speed: not given ->" in out
     assert re.search(r"memory_bandwidth: \S+[KMG]?B/s -> \S+[KMG]B/s", out)
 
 
@@ -69,7 +69,7 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
     old, new = sorted(map(str, Path("kept").iterdir()))
     assert main(["calibrate", "--compare", old, new]) == 0
     out = capsys.readouterr().out
-    assert f"{new} differs from {old} by more than 10 %:" in " ".join(out.split()) and "speed: 1 ->" in out
+    assert f"{new} differs from {old} by more than 10 %:" in " ".join(out.split()) and "loop_speed: 1 ->" in out
     assert max(map(len, out.splitlines())) <= 80
     assert main(["calibrate", "--compare", new, new, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": "pilotfish/calibration-changes/v1", "changes": []}

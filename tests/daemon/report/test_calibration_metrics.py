@@ -44,7 +44,7 @@ def test_age_and_change_of_each_node_that_is_in_the_cluster(tmp_path: Path, watc
     assert shown(watched) == [
         'age_seconds{node="n1"} 3600.0', 'age_seconds{node="n2"} 3600.0',
         'changed_constants{node="n1"} 1.0', 'changed_constants{node="n2"} 0.0',
-        'change_ratio{constant="speed",node="n1"} 0.8', "unreadable_files 0.0",
+        'change_ratio{constant="loop_speed",node="n1"} 0.8', "unreadable_files 0.0",
     ]  # fmt: skip
     save_record(tmp_path, slower, "n1.site.org")
     watched.read()

@@ -24,7 +24,7 @@ def test_changes_above_the_bound_are_found() -> None:
     assert seen(FULL, FULL, 0.01) == []
     slower = replace(FULL, speed=Figure(4e8, 1e6, 20), sharing=CpuSharing.PER_JOB)
     found = changes(type_values(node_type(FULL, "n")), calibrated_values(slower, "n"), 0.1)
-    assert [(c.key, c.ratio, c.sure) for c in found] == [("speed", 0.8, True), ("cpu_sharing", None, True)]
+    assert [(c.key, c.ratio, c.sure) for c in found] == [("loop_speed", 0.8, True), ("cpu_sharing", None, True)]
     assert seen(FULL, slower, 0.3) == ["cpu_sharing"]
 
 
@@ -44,7 +44,7 @@ def test_a_difference_within_the_noise_is_not_sure(spread: float, sure: bool) ->
     (change,) = changes(
         calibrated_values(FULL, "n"), calibrated_values(replace(FULL, speed=Figure(4e8, spread, 5)), "n"), 0.1
     )
-    assert (change.key, change.sure) == ("speed", sure) and change.noise is not None and change.noise > 0
+    assert (change.key, change.sure) == ("loop_speed", sure) and change.noise is not None and change.noise > 0
 
 
 def test_an_unreached_plateau_has_the_margin_of_one_thread() -> None:

@@ -21,11 +21,13 @@ def test_the_file_is_read_back_as_the_node_type(found: Calibration, tmp_path: Pa
     path.write_text(cluster_text(found, "fast"))
     (node,) = read_cluster(path).nodes
     assert (node.name, node.type, node.cpus) == ("fast", node_type(found, "fast"), found.cpus)
+    assert node.type.speed is None, "steps of a loop are no flops"
+    assert node.type.loop_speed == pytest.approx(found.speed.value, rel=0.005)
 
 
 def test_every_number_of_the_file_has_its_accuracy() -> None:
     text = cluster_text(FULL, "fast")
-    for words in ("Calibrated on 2026-03-01", "Some CPU", "R2 0.", "speed: 5e+08 steps/s (+- 0.2 %, 20 runs)",
+    for words in ("Calibrated on 2026-03-01", "Some CPU", "R2 0.", "loop_speed: 5e+08 steps/s (+- 0.2 %, 20 runs)",
                   "remote access: 1.41 (+- 1.4 %, 5 runs)", "under contention: 1.5 (1.45 to 1.55", "queueing: 0.58",
                   "contention: piecewise-linear (81 mixes)", "max-min: off by 6.2 % (unseen mixes)",
                   "power per_core: 6.1", "piecewise dd: 3000 (2999 to 3001)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +49,14 @@ def test_phases_scale_one_by_one() -> None:
         (pytest.approx(5.0), 1.0, pytest.approx(4e9)),
         (pytest.approx(9.0), pytest.approx(1 / 9), 0.0),
     ]
+
+
+def test_calibrated_types_are_compared_by_their_loop_speed_and_others_are_not() -> None:
+    group = ThreadGroup(1, 12.0)
+    slow, fast = replace(SLOW, loop_speed=1e8), replace(FAST, loop_speed=4e8, speed=1.0)
+    assert group_phases(group, slow, fast)[0][0] == pytest.approx(3.0)
+    assert group_phases(group, slow, FAST) == group_phases(group, SLOW, FAST), "FAST was not calibrated"
+    assert group_phases(group, slow, slow.at_pace(0.5))[0][0] == pytest.approx(24.0)
 
 
 @settings(max_examples=60, deadline=None)
