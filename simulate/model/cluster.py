@@ -158,7 +158,7 @@ class NodeType:
 
     @property
     def relative_speed(self) -> float:
-        """Speed of a core apart from `loop_speed` (`comparable_speeds`): `speed` if given, else `frequency`; by pace."""
+        """Speed of a core: `speed` if given, else `frequency`; by the pace. See `comparable_speeds`."""
         return (self.frequency if self.speed is None else self.speed) * self.pace
 
     @property
