@@ -148,8 +148,16 @@ class Profiles:
         """Return the names in the store, for suggestions."""
         return self.store.names()
 
-    def read_workflow(self, path: Path) -> Workflow:
-        """Read a workflow; take the profiles of jobs without one from past runs. Raises PilotfishError."""
+    def read_workflow(self, path: Path, site: Cluster | None = None) -> Workflow:
+        """Read a workflow; take the profiles of jobs without one from past runs.
+
+        Args:
+            path: its file.
+            site: where such a job fits with its profile if it fits at all; None = not known.
+
+        Raises:
+            PilotfishError: it cannot be read.
+        """
         from ..formats.workflow import read_workflow
 
         refuse_trace(path)
@@ -161,9 +169,10 @@ class Profiles:
         self._unprofiled = {job.id for job in workflow.jobs if job.profile.provenance.source == "default"}
         if not self._unprofiled:
             return workflow
-        from ..daemon.learning.job_profiles import with_learned_profiles
+        from ..daemon.learning.job_profiles import fitting, with_learned_profiles
 
-        return with_learned_profiles(with_input_sizes(workflow), self.store.expected)
+        known = self.store.expected
+        return with_learned_profiles(with_input_sizes(workflow), lambda job: fitting(job, known(job), site))
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""

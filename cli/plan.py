@@ -84,7 +84,7 @@ def plan(
     if cluster is None:
         raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
     site, profiles = read_cluster(cluster), Profiles(store)
-    flow = profiles.read_workflow(workflow)
+    flow = profiles.read_workflow(workflow, site)
     if engine == "fluid":  # the interval engine has no pairs of programs that slow each other
         site = profiles.scored(site, flow)
     load_simulator(engine)

@@ -78,12 +78,13 @@ def run(
       pilotfish run dag.yaml --metrics-port 9836
     """
     request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
-    flow = profiles.read_workflow(workflow)
+    given = read_cluster(cluster) if cluster else None
+    flow = profiles.read_workflow(workflow, given)
     if missing := [job.id for job in flow.jobs if job.command is None]:
         where = flow.source or flow.name
         raise InvalidJobError(f"{where}: job {missing[0]!r} has no command: it can be planned, but not run")
     working_directory()
-    site = profiles.scored(read_cluster(cluster) if cluster else this_machine(flow), flow)
+    site = profiles.scored(given or this_machine(flow), flow)
     load_simulator()
     left, remark = _left_by_others(site)
     plan = request.plan(flow, left)

@@ -18,6 +18,7 @@ from ...profiles.classes import class_fields, classify_on
 from ...profiles.identity import signature
 from ...profiles.measurement import Measurement
 from ...profiles.stall_facts import stall_facts
+from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster, NodeType
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from ...simulate.model.plan import Plan
@@ -98,6 +99,39 @@ def widened(profile: Profile, cores: int) -> Profile:
     spare = cores - profile.threads
     idle = (ThreadGroup(spare, _LEAST_S),) if spare > 0 else ()
     return dataclasses.replace(profile, groups=(*profile.groups, *idle))
+
+
+def fitting(job: Job, profile: Profile | None, cluster: Cluster | None) -> Profile | None:
+    """Return a learned profile with which a job fits on a cluster; None if the job fits there only without it.
+
+    A program that ran with more threads than a node takes is expected to run them in turns there: the same work is done
+    by fewer threads. A job that fits nowhere anyway keeps the profile as it is.
+
+    Args:
+        job: as it was submitted.
+        profile: learned from its command; None = nothing was learned.
+        cluster: the nodes; None = not known.
+    """
+    if profile is None or cluster is None or _fits(job, profile, cluster) or never_fits(job, cluster) is not None:
+        return profile
+    most = max(cluster.thread_limits)
+    if not 1.0 <= most < profile.threads:
+        return None
+    fewer = narrowed(profile, int(most))
+    return fewer if _fits(job, fewer, cluster) else None
+
+
+def _fits(job: Job, profile: Profile, cluster: Cluster) -> bool:
+    return never_fits(dataclasses.replace(job, profile=profile), cluster) is None
+
+
+def narrowed(profile: Profile, threads: int) -> Profile:
+    """Return the profile of the same work and traffic by fewer threads, which are busier; phases are averaged."""
+    work = sum(group.count * group.demand for group in profile.groups)
+    busy = sum(group.count * group.demand * group.mean_utilisation for group in profile.groups) / work * profile.threads
+    moved = sum(group.count * group.demand * group.mean_bandwidth for group in profile.groups) / work
+    group = ThreadGroup(threads, work / threads, min(1.0, busy / threads), bandwidth=moved)
+    return dataclasses.replace(profile, groups=(group,))
 
 
 def with_learned_profiles(workflow: Workflow, known: Callable[[Job], Profile | None]) -> Workflow:

@@ -24,7 +24,6 @@ from ...profiles.identity import COMMAND, KIND, name_apart
 from ...profiles.interference.scores import added
 from ...profiles.store_db import LockedError
 from ...simulate.errors import ConfigError
-from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
@@ -34,6 +33,7 @@ from ..state.queue import Entry, Event, Queue
 from .job_profiles import (
     NOTHING,
     GivenProfiles,
+    fitting,
     has_default_profile,
     if_alike,
     job_measurements,
@@ -100,19 +100,12 @@ class LearnedProfiles(GivenProfiles):
         if profile is None or profile.threads > cores:
             return job
         wide = widened(profile, cores)
-        return replace(job, profile=wide) if self._fits(job, wide) else job
+        return replace(job, profile=wide) if fitting(job, wide, self._cluster) is wide else job
 
     def _expected(self, job: Job) -> Profile | None:
         profile = self._store.expected(job, predict=self._predictions_left > 0)
         self._predictions_left -= profile is not None and profile.provenance.source == "predicted"
-        return profile if profile is not None and self._fits(job, profile) else None
-
-    def _fits(self, job: Job, profile: Profile) -> bool:
-        """Return whether a job with this profile fits somewhere, or would fit nowhere without it either."""
-        site = self._cluster
-        if site is None or never_fits(replace(job, profile=profile), site) is None:
-            return True
-        return never_fits(job, site) is not None
+        return fitting(job, profile, self._cluster)
 
     def _known(self, job: Job) -> Profile | None:
         named = (self._store(self._apart(job)) or self._store(job.profile.name)) if job.profile.name else None

@@ -58,7 +58,7 @@ class Manager:
         self.records: dict[str, JobView] | None = None
         self.records_down = ""
         self.recalled: list[set[str]] = []
-        self.usage: tuple[tuple[str, float], ...] = ()  # of each job that ends
+        self.used: tuple[tuple[str, float], ...] = ()  # of each job that ends
         self.refuse: dict[str, AdapterError] = {}
 
     def snapshot(self) -> Snapshot:
@@ -99,7 +99,7 @@ class Manager:
 
     def _end(self, key: str, state: JobState, code: int | None) -> None:
         self.views[key] = dataclasses.replace(
-            self.views[key], state=state, exit_code=code, finish_time=self.time, usage=self.usage
+            self.views[key], state=state, exit_code=code, finish_time=self.time, usage=self.used
         )
 
     def advance(self, seconds: float) -> None:

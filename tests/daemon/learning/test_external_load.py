@@ -48,7 +48,7 @@ def test_what_others_took_is_neither_the_jobs_own_nor_of_our_other_jobs(mine, ne
 def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit, others):
     usage = (("cpu_seconds", 10.0), ("waiting_seconds", 30.0), ("busy_seconds", 40.0 if others else 10.0))
     bench.manager.takes |= {f"j{i}": 40.0 for i in range(3)}
-    bench.manager.usage = usage
+    bench.manager.used = usage
     workflow = bench.submit(*(kit.job(f"j{i}") for i in range(3)))
     bench.run(45)
     assert set(bench.states(workflow).values()) == {"completed"}

@@ -10,6 +10,7 @@ from pilotfish.cli.output.status import show_status
 from pilotfish.cli.output.text import class_lines, tally
 from pilotfish.daemon.learning.job_profiles import (
     classes_of,
+    fitting,
     has_default_profile,
     job_measurements,
     measurement_of,
@@ -160,3 +161,26 @@ def test_only_completed_jobs_teach():
     usage = (("cpu_seconds", 1.0),)
     found = job_measurements([view(usage=usage), view(usage=usage, state=JobState.FAILED), view()])
     assert [(job.id, measured.cpu_s) for job, measured in found] == [("a", 1.0)]
+
+
+ONE_CORE = Cluster("lab", (Node("n", NodeType("t", 1, 1e9, 1e10)),))
+
+
+@pytest.mark.parametrize("used", [0.2, 0.5, 0.9])
+def test_a_profile_of_more_threads_than_a_node_takes_does_the_same_work_with_fewer(used):
+    job = Job("a", DEFAULT_PROFILE, command=("x",))
+    wide = Profile((ThreadGroup(2, 3.0, used, bandwidth=1e9),), name="cmd: x")
+    found = fitting(job, wide, ONE_CORE)
+    (group,) = found.groups
+    assert (group.count, group.demand, found.name) == (1, pytest.approx(6.0), "cmd: x")
+    assert group.isolated_time == pytest.approx(max(6.0, 3.0 / used)), "no longer than before if its threads take turns"
+    assert fitting(job, wide, Cluster("lab", (Node("n", NodeType("t", 2, 1e9, 1e10)),))) is wide
+
+
+def test_a_learned_profile_never_makes_a_job_that_fits_fit_nowhere():
+    job = Job("a", DEFAULT_PROFILE, command=("x",))
+    large = Profile((ThreadGroup(2, 3.0),), memory=1e12)
+    assert fitting(job, large, ONE_CORE) is None and fitting(job, large, None) is large
+    assert fitting(job, None, ONE_CORE) is None
+    nowhere = Job("a", DEFAULT_PROFILE, nodes=2, command=("x",))
+    assert fitting(nowhere, large, ONE_CORE) is large
