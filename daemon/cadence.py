@@ -9,8 +9,9 @@ while nothing is handed over. A cycle follows as soon as
 - a time comes at which something changes by itself, or an action is unsettled;
 - `longest_s` have passed, ten times as many while nothing is handed over: not everything is counted.
 
-Looking takes at most a share of the time: LARGEST_SHARE after events, POLL_SHARE at the cadence, unless LONGEST_REST_S
-have passed. While nothing is handed over it is IDLE_SHARE, unless `longest_s` have passed.
+Looking takes at most a share of the time: LARGEST_SHARE after events (a short look each PROMPT_EVERY_S is not counted),
+POLL_SHARE at the cadence, unless LONGEST_REST_S have passed. While nothing is handed over it is IDLE_SHARE, unless
+`longest_s` have passed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ LOOKS_S = (0.05, 0.3, 1.0, 3.0, 10.0)
 #: Seconds from counts that moved to the looks after the first one.
 FOLLOW_S = (1.0, 3.0, 10.0)
 LARGEST_SHARE, POLL_SHARE, IDLE_SHARE = 0.25, 0.125, 0.01
+#: A cycle that took at most so long, seconds, does not put off the look at an event, once in so many seconds.
+PROMPT_S, PROMPT_EVERY_S = 0.125, 1.0
 #: Longest pause, seconds, that a costly look makes necessary.
 LONGEST_REST_S = 10.0
 #: Seconds between two counts while nothing happens, and while nothing is handed over.
@@ -68,6 +71,7 @@ class Cadence:
     def __init__(self, every_s: float, longest_s: float = 30.0) -> None:
         self.every_s, self.longest_s = every_s, longest_s
         self._began, self._gap_s, self._look_s = -math.inf, LEAST_GAP_S, 0.0
+        self._prompt_at = -math.inf
         self._looks: list[float] = []
         self._follow: list[float] = []
         self._need, self._change_at, self._end_at = Need(), math.inf, math.inf
@@ -94,7 +98,9 @@ class Cadence:
 
     def hear(self, now: float) -> None:
         """Note that something has happened in the resource manager."""
-        self._looks = [*self._looks[:1], *(now + after for after in LOOKS_S if after < self.every_s)]
+        if now >= self._prompt_at and self._gap_s <= PROMPT_S / LARGEST_SHARE:
+            self._prompt_at, self._gap_s = now + PROMPT_EVERY_S, LEAST_GAP_S
+        self._looks = sorted([*self._looks[:1], *(now + after for after in LOOKS_S if after < self.every_s)])
         self._follow = [now + after for after in LOOKS_S if after >= self.every_s]
 
     def count(self, now: float, found: Activity | None) -> None:
