@@ -215,6 +215,10 @@ class Observe(Protocol):
         """Return a descriptor that is readable when `wait` would return, for a poller. Default: None."""
         return None
 
+    def timer_s(self) -> float:
+        """Return after how many seconds a poller is to call `wait` all the same. Default: inf, never."""
+        return math.inf
+
     def close(self) -> None:
         """Close connections and files; jobs go on. Default: nothing is open."""
         return

@@ -1,6 +1,6 @@
-"""Whether a program of the resource manager has read a file of ours, as it does when a job is handed over.
+"""Whether the resource manager has read a file, as it does when a job is handed over or a program of its own begins.
 
-Rule: a read is a hint and says nothing: anybody may read the file. So hints that come within EVERY_S are one.
+Rule: a read is a hint and says nothing: anybody may read the files. So hints that come within EVERY_S are one.
 Source: inotify(7). A file system without it, such as NFS of another host's reads, gives no hints.
 """
 
@@ -11,7 +11,7 @@ import logging
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 log = logging.getLogger("pilotfish.adapters")
@@ -20,24 +20,27 @@ EVERY_S = 0.5
 
 
 class FileWatch:
-    """Watches the folder, since the file is replaced when it changes.
+    """Watches the folders of the files, since a file is replaced when it changes.
 
     Args:
-        path: The file.
+        files: The files.
         clock: Seconds, monotonic.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        self._name, self._clock, self._heard_at = os.fsencode(path.name), clock, -EVERY_S
+    def __init__(self, files: Iterable[Path], clock: Callable[[], float]) -> None:
+        self._clock, self._heard_at = clock, -EVERY_S
         libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        folder = os.fsencode(path.parent)
-        if self.descriptor >= 0 and libc.inotify_add_watch(self.descriptor, folder, IN_OPEN) < 0:
-            why = os.strerror(ctypes.get_errno())
-            log.warning("%s cannot be watched, so jobs that are handed over are seen later: %s", path.parent, why)
+        self._watched: set[tuple[int, bytes]] = set()  # number of the folder, and name
+        for file in files if self.descriptor >= 0 else ():
+            number = libc.inotify_add_watch(self.descriptor, os.fsencode(file.parent), IN_OPEN)
+            self._watched.add((number, os.fsencode(file.name)))
+            if number < 0:
+                why = os.strerror(ctypes.get_errno())
+                log.warning("%s cannot be watched, so jobs that are handed over are seen later: %s", file.parent, why)
 
     def read(self, timeout_s: float) -> bool:
-        """Wait for a read of the file for at most so many seconds; return whether there was one."""
+        """Wait for a read of a file for at most so many seconds; return whether there was one."""
         if self.descriptor < 0 or not select.select([self.descriptor], [], [], max(0.0, timeout_s))[0]:
             return False
         found = self._opened()
@@ -48,7 +51,7 @@ class FileWatch:
         return True
 
     def _opened(self) -> bool:
-        """Return whether the file was opened; forget all that was noted."""
+        """Return whether a file was opened; forget all that was noted."""
         found = False
         while True:
             try:
@@ -58,7 +61,8 @@ class FileWatch:
             at = 0
             while at < len(data):  # struct inotify_event: wd, mask, cookie, len, name
                 length = int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
-                found |= data[at + 16 : at + 16 + length].rstrip(b"\0") == self._name
+                number = int.from_bytes(data[at : at + 4], sys.byteorder)
+                found |= (number, data[at + 16 : at + 16 + length].rstrip(b"\0")) in self._watched
                 at += 16 + length
 
     def close(self) -> None:

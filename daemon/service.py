@@ -354,6 +354,7 @@ class Service:
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
             return self._adapter.wait(self.config.cycle_seconds if virtual else min(left, TICK_S)) or virtual
+        left = left if descriptor is None else min(left, self._adapter.timer_s())
         self._server.wait(left, self._wakeup, *(each for each in (descriptor, events) if each is not None))
         with suppress(BlockingIOError):
             while os.read(self._wakeup, 4096):

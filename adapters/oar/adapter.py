@@ -7,12 +7,13 @@ own is searched before it is submitted.
 
 from __future__ import annotations
 
-import json
 import logging
+import math
 import os
 import pwd
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +24,6 @@ from ...simulate.model.job import Job
 from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
-from ..file_watch import FileWatch
 from . import job_views, submission
 from .commands import Commands
 from .history import History
@@ -31,6 +31,7 @@ from .job_views import Ours, Selection
 from .passes import Passes
 from .placement_file import PlacementFile
 from .preemption import with_room
+from .properties import Properties
 from .requests import Machine, left_to_oar, request_of
 from .world import OarJob, Reader, World
 
@@ -48,8 +49,6 @@ LATE_S = 60.0
 EXPIRE_S = 86400.0
 #: Seconds after which a job of our own that is not placed is given to OAR.
 UNPLACED_S = 60.0
-#: Seconds for which OAR's answer about properties holds, and how many are asked for in a snapshot.
-PROPERTIES_S, MOST_PROPERTIES = 300.0, 5
 
 
 class OarAdapter(Adapter):
@@ -93,14 +92,12 @@ class OarAdapter(Adapter):
         self._history = History()
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
-        self._properties: dict[str, tuple[float, frozenset[str]]] = {}
-        self._evaluated = 0  # how often what properties allow has changed
+        self._properties = Properties(lambda argv: self.commands.oar("properties", argv), cluster.index, clock)
         self._views: job_views.Known = {}
-        self._passes = Passes(server, clock)
+        self._passes = Passes(server, placements.path if placements is not None else None, clock)
         self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._unwritten = ""  # why the placement file could not be written last
-        self._watch = FileWatch(placements.path, clock) if placements is not None else None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -148,27 +145,26 @@ class OarAdapter(Adapter):
         )
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until OAR begins a pass, in which the shim reads our file; ask it for one if that is due."""
+        """Wait until OAR begins a pass, or the shim reads our file in one; ask it for one if that is due."""
         deadline = self._time() + max(0.0, timeout_s)
         while True:
             self._poke_again()
-            until = min(deadline, self._passes.next_at(deadline)) - self._time()
-            if self._watch is not None and self._watch.descriptor >= 0:
-                if self._watch.read(until):
-                    return True
-            else:
-                time.sleep(max(0.0, until))
+            if self._passes.hear(min(deadline, self._passes.next_at(deadline)) - self._time()):
+                return True
             if self._time() >= deadline:
                 return False
 
     def fileno(self) -> int | None:
-        """Return a descriptor that is readable when the shim has read the file."""
-        return self._watch.descriptor if self._watch is not None and self._watch.descriptor >= 0 else None
+        """Return a descriptor that is readable when OAR begins a pass, or the shim has read the file."""
+        return self._passes.descriptor
+
+    def timer_s(self) -> float:
+        """Return when OAR is to be asked for a pass."""
+        return self._passes.next_at(math.inf) - self._time()
 
     def close(self) -> None:
         """Watch no more. The file stays, so that a restart within its heartbeat lets no job go."""
-        if self._watch is not None:
-            self._watch.close()
+        self._passes.close()
 
     # Hand-over.
 
@@ -197,6 +193,8 @@ class OarAdapter(Adapter):
                 log.error("%s", error)
             self._unwritten = str(error)
         self._poke_again()
+        with suppress(AdapterError):  # the next snapshot says it
+            self._properties.renew(job.properties for job in self._world.jobs if self._selection.takes(job))
 
     def place(self, action: Place) -> None:
         """Let a job start on these nodes alone."""
@@ -322,51 +320,17 @@ class OarAdapter(Adapter):
         return self._world.now + self._time() - self._read_at
 
     def _ours(self) -> Ours:
-        file, now = self.placements, self._time()
-        asked = 0
-
-        def allowed(properties: str) -> frozenset[str] | None:
-            """Return the nodes that properties allow, none if OAR cannot say; None: it is still to be asked."""
-            nonlocal asked
-            known = self._properties.get(properties)
-            if known is not None and now - known[0] < PROPERTIES_S:
-                return known[1]
-            if asked >= MOST_PROPERTIES:
-                return known[1] if known is not None else None
-            asked += 1
-            found = self._evaluate(properties)
-            self._evaluated += known is None or known[1] != found
-            self._properties[properties] = now, found
-            return found
-
+        file = self.placements
+        self._properties.begin()
         return Ours(
             self._user, self._submitted, file.placed if file else {}, frozenset(file.freed if file else ()),
-            file.hold_s if file else 0.0, self._world.now - time.time(), allowed, _uid,
-            (self._evaluated, int(now // PROPERTIES_S)),
+            file.hold_s if file else 0.0, self._world.now - time.time(), self._properties.allowed, _uid,
+            self._properties.version,
         )  # fmt: skip
-
-    def _evaluate(self, properties: str) -> frozenset[str]:
-        """Return the nodes that a user's property allows, as OAR itself evaluates it."""
-        if not properties:
-            return frozenset(self.cluster.index)
-        argv = ["oarnodes", "-J", "--sql", properties]
-        try:
-            said = self.commands.oar("properties", argv)
-            found = {str(each["network_address"]) for each in (json.loads(said) if said.strip() else {}).values()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("what oarnodes says of properties cannot be read: %s", error)
-            return frozenset()
-        except AdapterError as error:
-            if error.transient:
-                raise
-            log.warning("OAR cannot evaluate the properties %.200r of a job: %s", properties, error)
-            return frozenset()
-        return frozenset(found & self.cluster.index.keys())
 
     def _is_left(self, job: OarJob) -> bool:
         """Return whether a job is OAR's to place whatever we do, so that keeping it is in vain."""
-        known = self._properties.get(job.properties)
-        nowhere = known is not None and not known[1]
+        nowhere = self._properties.allows_none(job.properties)
         return bool(nowhere or left_to_oar(job) or request_of(job, self._machine)[2])
 
     def _build_snapshot(self) -> Snapshot:

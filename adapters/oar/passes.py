@@ -1,52 +1,83 @@
-"""Asks OAR for scheduling passes, until the jobs that may begin have begun.
+"""Hears of OAR's scheduling passes, and asks for them until the jobs that may begin have begun.
 
-Rule: OAR is asked after each change, and again once in EVERY_S: it looks at a notification that comes too soon after a
-pass 10 s later only, and a pass may plan a start for the next one. After FOR_S it is left alone: at least each 60 s it
-begins a pass anyway.
+Rule: OAR counts the least time between two passes in whole seconds, and looks at a request that comes too soon only
+10 s later. So it is asked after each change, unless a pass has just begun, and again at each whole second. After FOR_S
+it is left alone: at least each 60 s it begins a pass anyway.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from pathlib import Path
 
+from ..file_watch import FileWatch
 from .commands import poke
 from .world import World
 
 log = logging.getLogger("pilotfish.adapters")
-EVERY_S, FOR_S = 1.0, 20.0
+FOR_S = 20.0
+#: What OAR runs first in a pass, after the submission that causes it is in the database, and half a second to a second
+#: before it asks for the jobs that wait.
+FIRST_PROGRAM = Path("/usr/lib/oar/NodeChangeState")
+#: Least length of a pass on a small machine, and by how much a request is later than the whole second, seconds.
+PASS_S, LATER_S = 0.5, 0.02
 
 
 class Passes:
-    """Requests for passes to one server.
+    """The passes of one server.
 
     Args:
         server: Host and port of Almighty.
+        file: What the shim reads in each pass; None: there is no shim, and no pass is heard of.
         clock: Monotonic clock, seconds.
     """
 
-    def __init__(self, server: tuple[str, int], clock: Callable[[], float]) -> None:
+    def __init__(self, server: tuple[str, int], file: Path | None, clock: Callable[[], float]) -> None:
         self._server, self._clock = server, clock
+        read = () if file is None else (file, FIRST_PROGRAM) if FIRST_PROGRAM.exists() else (file,)
+        self._watch = FileWatch(read, clock) if read else None
         self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
-        self._asked_at = float("-inf")
+        self._ask_at = self._begun_at = float("-inf")
 
     def next_at(self, otherwise: float) -> float:
         """Return when OAR is to be asked next, by the monotonic clock; `otherwise` if no job is awaited."""
-        return self._asked_at + EVERY_S if self._awaited else otherwise
+        return self._ask_at if self._awaited else otherwise
+
+    @property
+    def descriptor(self) -> int | None:
+        """A descriptor that is readable when a pass is heard of; None: none ever is."""
+        return self._watch.descriptor if self._watch is not None and self._watch.descriptor >= 0 else None
+
+    def hear(self, timeout_s: float) -> bool:
+        """Wait for at most so many seconds until OAR begins a pass, or the shim reads its file in one."""
+        if self._watch is None or self.descriptor is None:
+            time.sleep(max(0.0, timeout_s))
+        elif self._watch.read(timeout_s):
+            self._begun_at = self._clock()
+            return True
+        return False
+
+    def close(self) -> None:
+        """Hear of no more passes."""
+        if self._watch is not None:
+            self._watch.close()
 
     def wait_for(self, job: int, since: float) -> None:
         """Ask from now on until this job begins; `since` is OAR's clock, epoch seconds."""
         self._awaited[job] = since
 
     def ask(self, world: World, now: float, *, at_once: bool = False) -> None:
-        """Ask if a job is awaited, and it is due or must be at once.
+        """Ask if a job is awaited, and it is due or wanted at once.
 
         Args:
             world: OAR as it was last read.
             now: Its clock now, epoch seconds.
-            at_once: Ask also within EVERY_S.
+            at_once: Ask also between whole seconds, unless a pass has just begun.
         """
-        if not self._awaited or (not at_once and self._clock() - self._asked_at < EVERY_S):
+        clock = self._clock()
+        if not self._awaited or (not at_once and clock < self._ask_at):
             return
         waiting = {job.id for job in world.jobs if job.state == "Waiting"}
         for job, since in list(self._awaited.items()):
@@ -55,6 +86,8 @@ class Passes:
                 del self._awaited[job]
         if not self._awaited:
             return
-        self._asked_at = self._clock()
-        if not poke(self._server):
+        free_at = self._begun_at + PASS_S  # a request at a whole second is worth a try in any case
+        self._ask_at = max(clock, free_at)
+        self._ask_at += 1.0 - (now + self._ask_at - clock) % 1.0 + LATER_S
+        if not (at_once and clock < free_at) and not poke(self._server):
             log.debug("Almighty does not answer at %s:%d", *self._server)

@@ -106,7 +106,7 @@ class SlurmAdapter(Adapter):
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_file, clock)
-        self._watch = FileWatch(unheld_file, clock) if unheld_file else None
+        self._watch = FileWatch([unheld_file], clock) if unheld_file else None
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}

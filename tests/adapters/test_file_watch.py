@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watch(file: Path, clock: Clock) -> Iterator[FileWatch]:
-    with closing(FileWatch(file, clock)) as watch:
+    with closing(FileWatch([file], clock)) as watch:
         yield watch
 
 
@@ -52,6 +52,19 @@ def test_a_file_that_was_replaced_is_still_watched(watch: FileWatch, file: Path)
     assert watch.read(1.0)
 
 
+def test_any_of_several_files_is_watched_in_its_own_folder_only(tmp_path: Path, clock: Clock) -> None:
+    files = [tmp_path / folder / folder for folder in "ab"]
+    others = [tmp_path / "a" / "b", tmp_path / "b" / "a"]
+    for file in (*files, *others):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    with closing(FileWatch(files, clock)) as watch:
+        for file in (*others, *files):
+            file.read_text()
+            assert watch.read(0.0) is (file in files)
+            clock.now += EVERY_S
+
+
 def test_a_flood_is_one_hint_in_a_while(watch: FileWatch, file: Path, clock: Clock) -> None:
     hints = 0
     for _ in range(1000):
@@ -64,7 +77,7 @@ def test_a_flood_is_one_hint_in_a_while(watch: FileWatch, file: Path, clock: Clo
 def test_a_folder_that_is_not_there_gives_no_hints_and_is_reported(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(FileWatch(tmp_path / "missing" / "unheld", clock)) as watch:
+    with closing(FileWatch([tmp_path / "missing" / "unheld"], clock)) as watch:
         assert not watch.read(0.0)
     assert [record.getMessage() for record in caplog.records] == [
         f"{tmp_path}/missing cannot be watched, so jobs that are handed over are seen later: No such file or directory"

@@ -3,10 +3,10 @@ package PilotfishShim;
 # Between the scheduler of a queue and its waiting jobs: jobs that pilotfish keeps are left out of this pass, and jobs
 # that it has placed may start on their nodes only. See adapters/oar/placement_file.py for the file.
 #
-# Rule: a pass reads the file once, and waits for nothing. A file that is missing, damaged, too large, of another owner,
-# or whose heartbeat has passed, means plain OAR. No job is kept for longer than PILOTFISH_LONGEST seconds after its
-# first submission, whatever the file says, and nothing that a user asked for is loosened. Only jobs in memory are
-# changed, except for the message that oarstat shows of a kept job.
+# Rule: a pass reads the file once, as late as it can, and waits for nothing. A file that is missing, damaged, too large,
+# of another owner, or whose heartbeat has passed, means plain OAR. No job is kept for longer than PILOTFISH_LONGEST
+# seconds after its first submission, whatever the file says, and nothing that a user asked for is loosened. Only jobs
+# in memory are changed, except for the message that oarstat shows of a kept job.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ my %WRAPPED = (get_jobs_to_schedule => 0, get_fairsharing_jobs_to_schedule => 1)
 sub import {
     my ($class, $check) = @_;
     return if defined $check;
-    eval { install(placements($ENV{PILOTFISH_FILE}, $ENV{PILOTFISH_OWNER}, time())); 1 } or report($@);
+    eval { install(); 1 } or report($@);
 }
 
 # Say in OAR's log why this pass is plain OAR.
@@ -71,9 +71,10 @@ sub placements {
     return \%said;
 }
 
-# Wrap the functions that give a scheduler its jobs. Dies if one is missing.
+# Wrap the functions that give a scheduler its jobs. Dies if one is missing. The file is read when the first of them is
+# called, so that it can still name a job whose submission caused this pass.
 sub install {
-    my ($said) = @_;
+    my $said;
     require OAR::IO;
     for my $name (sort keys %WRAPPED) {
         my $inner = OAR::IO->can($name) or die "OAR::IO has no $name: this version of OAR is not known\n";
@@ -82,6 +83,8 @@ sub install {
         no warnings qw(redefine prototype);
         *{"OAR::IO::$name"} = sub ($$$) {
             my ($dbh, $queue, $limit) = @_;
+            $said //= eval { placements($ENV{PILOTFISH_FILE}, $ENV{PILOTFISH_OWNER}, time()) } // do { report($@); 0 };
+            return $inner->($dbh, $queue, $limit) unless $said;
             my @all = $inner->($dbh, $queue, $ALL);
             my @left = eval { map { { %$_ } } chosen($said, $dbh, @all) };
             if ($@) {

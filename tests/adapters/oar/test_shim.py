@@ -34,12 +34,34 @@ for (@ARGV) {
 CHOOSE = """use PilotfishShim 'check'; use JSON::PP; local $/;
 my $said = PilotfishShim::placements($ARGV[0], $ENV{PILOTFISH_OWNER}, time());
 print encode_json([PilotfishShim::chosen($said, undef, @{decode_json(<STDIN>)})]);"""
+#: OAR's own module, with nine waiting jobs of one user, of which it gives the first `limit`.
+OAR_IO = """package OAR::IO;
+sub get_jobs_to_schedule($$$) {
+    my (undef, $queue, $limit) = @_;
+    my %job = (queue_name => $queue, project => 'p', job_user => 'u', submission_time => time(), properties => '');
+    return map { { %job, job_id => $_ } } 1 .. ($limit < 9 ? $limit : 9);
+}
+sub get_fairsharing_jobs_to_schedule($$$) { return get_jobs_to_schedule($_[0], $_[1], $_[2]) }
+sub set_job_message { }
+1;"""
+#: As a scheduler does: load the module and others, and ask for jobs only then, here when a file (argument) has come.
+LATE = """use PilotfishShim; rename $ARGV[0], $ENV{PILOTFISH_FILE};
+print join ' ', map { "$_->{job_id}=$_->{properties}" } OAR::IO::get_jobs_to_schedule(undef, 'pilot', 3);"""
 
 
-def perl(script: str, *argv: object, stdin: str = "", owner: str = ME, longest: object = 900) -> str:
+def perl(
+    script: str,
+    *argv: object,
+    stdin: str = "",
+    owner: str = ME,
+    longest: object = 900,
+    include: Path = SHIM,
+    file: Path = SHIM,
+) -> str:
     """Run a script with the module loaded."""
-    settings = {**os.environ, "PILOTFISH_OWNER": owner, "PILOTFISH_LONGEST": str(longest)}
-    words = [PERL, f"-I{SHIM}", "-e", script, *map(str, argv)]
+    settings = {"PILOTFISH_OWNER": owner, "PILOTFISH_LONGEST": str(longest), "PILOTFISH_FILE": str(file)}
+    settings = {**os.environ, **settings}
+    words = [PERL, f"-I{include}", f"-I{SHIM}", "-e", script, *map(str, argv)]
     done = subprocess.run(words, input=stdin, capture_output=True, text=True, check=True, env=settings, timeout=60)
     return done.stdout
 
@@ -172,6 +194,13 @@ def test_a_placed_job_keeps_what_its_user_asked_for(file: PlacementFile) -> None
     nodes = "network_address IN ('node1','node-2.site')"
     assert chosen(file, job(7, 5, properties="mem > 3 OR cpu = 2")) == {7: f"(mem > 3 OR cpu = 2) AND {nodes}"}
     assert chosen(file, job(7, 5, properties="")) == {7: nodes}
+
+
+def test_a_pass_uses_what_is_written_until_it_asks_for_jobs(file: PlacementFile, tmp_path: Path) -> None:
+    (tmp_path / "OAR").mkdir()
+    (tmp_path / "OAR" / "IO.pm").write_text(OAR_IO)
+    said = [perl(LATE, name, include=tmp_path, file=tmp_path / "late") for name in ("missing", file.path)]
+    assert said == ["1= 2= 3=", "7=network_address IN ('node1','node-2.site') 8="]
 
 
 @pytest.mark.parametrize(("longest", "kept"), [(900, True), (60, False), (0, False), ("none", False), ("", False)])
