@@ -29,7 +29,7 @@ from .commands import Commands
 from .history import History
 from .job_views import Ours, Selection
 from .passes import Passes
-from .placement_file import PlacementFile
+from .placement_file import CLOCKS_S, PlacementFile
 from .preemption import with_room
 from .properties import Properties
 from .requests import Machine, left_to_oar, request_of
@@ -97,6 +97,7 @@ class OarAdapter(Adapter):
         self._passes = Passes(server, placements.path if placements is not None else None, clock)
         self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
+        self._ahead = 0  # whether this machine's clock is ahead of OAR's; -1: behind
         self._unwritten = ""  # why the placement file could not be written last
 
     @property
@@ -306,14 +307,24 @@ class OarAdapter(Adapter):
         if world.resources != self._world.resources:
             self._machine = Machine(world.resources)
             self._properties.clear()
-        for job in self._history.note(world):
-            log.warning("OAR does not say how job %d ended", job)
+        for sentence in self._history.note(world):
+            log.warning("%s", sentence)
         closed = self._selection.closed(world)
         for name in set(closed) - set(self._closed):
             log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
         self._closed = closed
+        self._compare_clocks(world.now)
         self._world, self._read_at = world, self._time()
         self._version += 1
+
+    def _compare_clocks(self, now: float) -> None:
+        ahead_s = time.time() - now
+        before, self._ahead = self._ahead, (ahead_s > CLOCKS_S) - (ahead_s < -CLOCKS_S)
+        if self._ahead and self._ahead != before:
+            how = f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"
+            log.warning("this machine's clock is %s OAR's: OAR may place jobs without us until they agree", how)
+        elif before and not self._ahead:
+            log.warning("this machine's clock agrees with OAR's again")
 
     def _now(self) -> float:
         """Return OAR's clock, epoch seconds."""

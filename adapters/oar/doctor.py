@@ -20,7 +20,7 @@ from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from .commands import Commands
 from .job_views import Selection
 from .oarstat import Oarstat
-from .placement_file import LONGEST_ALIVE_S
+from .placement_file import CLOCKS_S, LONGEST_ALIVE_S
 from .requests import Machine, left_to_oar, request_of
 from .site_config import CONFIG, site_config
 from .world import Database, Reader, World
@@ -30,7 +30,6 @@ SCHEDULERS = Path("/usr/lib/oar/schedulers")
 KNOWN = "2.5"
 #: OAR begins a pass at least every 60 s; longer ago, its server does not work.
 LATE_PASS_S = 150.0
-CLOCKS_S = 5.0
 
 
 def findings(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict, deque
 
-from .job_views import has_known_end
+from .job_views import has_known_end, why_again
 from .world import World
 
 #: The usual launch is the median of the NEWEST; before FEWEST have been seen it is assumed, seconds.
@@ -21,7 +21,7 @@ class History:
 
     def __init__(self) -> None:
         self._launches = deque[float](maxlen=NEWEST)
-        self._counted: dict[str, set[int]] = {"launch": set(), "release": set(), "unknown": set()}
+        self._counted: dict[str, set[int]] = {name: set() for name in ("launch", "release", "unknown", "again")}
         self._seconds = defaultdict[str, float](float)
         self._number: Counter[str] = Counter()
 
@@ -40,8 +40,8 @@ class History:
         """The number of jobs and the sum of their delays, seconds, by kind."""
         return {kind: (self._number[kind], self._seconds[kind]) for kind in ("launch", "release")}
 
-    def note(self, world: World) -> list[int]:
-        """Count what is new in a world; return the jobs that newly ended in a way that OAR does not say. O(jobs)."""
+    def note(self, world: World) -> list[str]:
+        """Count what is new in a world; return a sentence for each new end that an operator should know. O(jobs)."""
         odd = []
         for job in world.jobs:
             if job.began is None and job.ended is None:
@@ -52,7 +52,9 @@ class History:
             if job.freed is not None and job.began is not None and job.ended and self._is_new("release", job.id):
                 self._seconds["release"] += max(0.0, job.freed - job.ended)
             if job.state == "Error" and not has_known_end(job) and self._is_new("unknown", job.id):
-                odd.append(job.id)
+                odd.append(f"OAR does not say how job {job.id} ended")
+            if (why := why_again(job)) and self._is_new("again", job.id):
+                odd.append(f"OAR could not launch job {job.id}, and submits it again: {why}")
         if any(len(known) > 2 * len(world.jobs) + 1000 for known in self._counted.values()):
             shown = {job.id for job in world.jobs}
             for known in self._counted.values():

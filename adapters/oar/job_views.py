@@ -220,6 +220,12 @@ def has_known_end(job: OarJob) -> bool:
     return never_ran(job) or any(event in known for event, _ in job.events)
 
 
+def why_again(job: OarJob) -> str:
+    """Return why OAR could not launch a job that it submits again; "" of any other job."""
+    again = job.state == "Error" and any(event == RESUBMITTED for event, _ in job.events)
+    return next((f"{event}: {said}" for event, said in job.events if event in _LAUNCH), RESUBMITTED) if again else ""
+
+
 def never_ran(job: OarJob) -> bool:
     """Return whether OAR gave up a job that could not begin in time."""
     return job.state == "Error" and job.message.lower().startswith(NEVER)

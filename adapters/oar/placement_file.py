@@ -27,6 +27,8 @@ from ..base import AdapterError
 HEADER, END = "pilotfish-placements 1", "end"
 #: Longest heartbeat that the shim accepts, seconds: a clock that is set back prolongs no hold by more.
 LONGEST_ALIVE_S = 120
+#: Seconds by which OAR's clock and that of this machine may differ, reading included.
+CLOCKS_S = 5.0
 #: What the shim accepts as the name of a queue or project, and of a node.
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 NODE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -63,9 +65,9 @@ class PlacementFile:
 
     @property
     def placed(self) -> Mapping[int, Placement]:
-        """The placements that hold now, by job."""
+        """The placements that hold now, by job: none from before the clock was set back."""
         now = self._clock()
-        return {job: placement for job, placement in self._placed.items() if placement.until >= now}
+        return {job: each for job, each in self._placed.items() if each.since - CLOCKS_S <= now <= each.until}
 
     @property
     def freed(self) -> Collection[int]:

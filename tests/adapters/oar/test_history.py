@@ -15,7 +15,7 @@ from pilotfish.adapters.oar.job_views import Selection
 from pilotfish.adapters.oar.site_config import site_config
 from pilotfish.adapters.oar.world import Database, World
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from tests.support.oar_records import answer, job, world
+from tests.support.oar_records import NOW, answer, job, world
 
 RAN = {"state": "Terminated", "exit": 0, "decided": 1000, "began": 1003, "stop": 1010, "ended": 1014}
 
@@ -41,8 +41,30 @@ def test_each_delay_is_counted_once_and_the_usual_launch_is_the_median() -> None
 )
 def test_an_end_that_oar_does_not_explain_is_counted_once(said: dict[str, object], unknown: int) -> None:
     history, found = History(), world(job(5, state="Error", **said))
-    assert [history.note(found), history.note(found)] == [[5] * unknown, []]
-    assert history.unknown_ends == unknown
+    odd = [history.note(found), history.note(found)]
+    assert odd == [["OAR does not say how job 5 ended"] * unknown, []] and history.unknown_ends == unknown
+
+
+def test_a_launch_that_failed_is_reported_once() -> None:
+    events = [["PING_CHECKER_NODE_SUSPECTED", "node1 is bad"], ["RESUBMIT_JOB_AUTOMATICALLY", "as 6"]]
+    history, found = History(), world(job(5, state="Error", events=events), job(6, first=5))
+    why = "OAR could not launch job 5, and submits it again: PING_CHECKER_NODE_SUSPECTED: node1 is bad"
+    assert [history.note(found), history.note(found)] == [[why], []] and history.unknown_ends == 0
+
+
+def test_a_clock_that_is_not_oars_is_reported_when_it_goes_wrong_and_right(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
+    adapter = OarAdapter(Cluster("pilot", ()), reader, Commands(5.0), Selection(), None, server=("", 9), user="u")
+    for ahead_s in (0, 3600, 3601, -40, 1):
+        monkeypatch.setattr("time.time", lambda ahead_s=ahead_s: NOW + ahead_s)
+        adapter.snapshot()
+    assert [record.getMessage() for record in caplog.records] == [
+        "this machine's clock is 3600 s ahead of OAR's: OAR may place jobs without us until they agree",
+        "this machine's clock is 40 s behind OAR's: OAR may place jobs without us until they agree",
+        "this machine's clock agrees with OAR's again",
+    ]
 
 
 def test_what_is_remembered_of_jobs_is_bounded() -> None:

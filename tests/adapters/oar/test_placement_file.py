@@ -27,6 +27,16 @@ def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> 
     assert not PlacementFile(tmp_path / "f", [], 600.0, clock).freed
 
 
+def test_a_clock_that_is_set_back_prolongs_no_placement(tmp_path: Path) -> None:
+    clock = Clock(1_000_000.0)
+    file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
+    file.place(1, ("a",), 60.0, 30.0)
+    clock.now -= 3600
+    assert not file.placed
+    file.beat(30.0)
+    assert "\nplace" not in file.text() and f"alive {int(clock.now) + 30}\n" in file.text()
+
+
 def test_a_placement_never_shortens_the_heartbeat_and_nothing_holds_for_long(tmp_path: Path) -> None:
     clock = Clock(1_000_000.0)
     file = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
