@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,30 @@ class Workload:
             if lost:
                 left_out[LOST] = left_out.get(LOST, 0) + lost
         return replace(self, **columns, more=more, left_out=left_out, dependencies=dependencies)
+
+    def with_rows(self, rows: Sequence[tuple[Any, float, float, float, int, Mapping[str, Any]]]) -> Workload:
+        """Return the workload with further jobs at its end, which depend on no other.
+
+        Args:
+            rows: name, submit time, run time, walltime, size and further columns of each; a column that is not given is
+                -1, true or empty.
+        """
+        names, submits, runs, walls, sizes, mores = zip(*rows, strict=True)
+        ids = np.arange(len(rows)) + (int(self.id.max(initial=0)) + 1)
+        given = dict(zip(COLUMNS, (ids, submits, runs, walls, sizes), strict=True))
+        columns: dict[str, Any] = {name: np.append(getattr(self, name), np.asarray(one)) for name, one in given.items()}
+        more = {"name": self.id.astype(str).astype(object), **self.more}
+        wanted = [{"name": name, **each} for name, each in zip(names, mores, strict=True)]
+        longer = {name: _longer(column, [each.get(name) for each in wanted]) for name, column in more.items()}
+        return replace(self, **columns, more=longer)
+
+
+def _longer(column: Array, values: Sequence[Any]) -> Array:
+    """Return a column with further values, None for those that are not known."""
+    unknown = {"b": True, "O": ""}.get(column.dtype.kind, -1)
+    added = np.empty(len(values), column.dtype)
+    added[:] = [unknown if value is None else value for value in values]
+    return np.concatenate([column, added])
 
 
 def joined(workloads: Sequence[Workload]) -> Workload:

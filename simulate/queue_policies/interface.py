@@ -6,7 +6,7 @@ updated in place and valid during a call only: a policy may keep numbers and job
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
@@ -99,7 +99,7 @@ class Reject:
 class Wake:
     """Call the policy again at `time`, in seconds, even if nothing happens then.
 
-    Later than now; or now, after decisions that start or reject a job: the next call sees what has become of them.
+    Later than now; or now, after other decisions: the next call sees what has become of them.
     """
 
     time: float
@@ -118,7 +118,37 @@ class Switch:
     on: bool
 
 
-Decision = Start | Reject | Wake | Switch
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End a running job now: it fails, so jobs that depend on it never run. In a replay with known run times.
+
+    Args:
+        running: the job, one of `running`.
+    """
+
+    running: Running
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Submit a further job now, in a replay with known run times under a policy with `open_ended = True`.
+
+    Args:
+        id: of the job.
+        size: requested resources, 1 or more.
+        walltime: seconds after which it is killed; inf means never.
+        run_time: seconds, 0 or more.
+        more: values of its columns in the results, such as `profile`.
+    """
+
+    id: str
+    size: int
+    walltime: float
+    run_time: float
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+Decision = Start | Reject | Wake | Switch | Kill | Submit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -339,6 +369,8 @@ class QueuePolicy(Protocol):
     """A queue policy: any class with this method. Its options are the arguments of its constructor.
 
     With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them.
+    With `open_ended = True` a replay on numbered resources also calls it at time 0, shows it jobs that request more
+    than the machine has, and calls it whenever it wakes, even if no job is left.
     """
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:

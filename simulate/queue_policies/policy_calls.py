@@ -20,7 +20,21 @@ from ..arrays import Array
 from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, count_of, merge_intervals
 from ..model.machine import Machine
-from .interface import Forecast, FreeNodes, Job, QueuePolicy, Reject, Running, Snapshot, Start, Switch, View, Wake
+from .interface import (
+    Forecast,
+    FreeNodes,
+    Job,
+    Kill,
+    QueuePolicy,
+    Reject,
+    Running,
+    Snapshot,
+    Start,
+    Submit,
+    Switch,
+    View,
+    Wake,
+)
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
@@ -42,6 +56,7 @@ class PolicyCalls(ABC):
         free_nodes: Callable[[], FreeNodes],
     ) -> None:  # fmt: skip
         self.decide, self.name, self.processors = policy.decide, name, machine.processors
+        self.open_ended = bool(getattr(policy, "open_ended", False))
         self.now = self.called_at = self.ready = -math.inf  # `ready`: when the machines of the next start have booted
         self.free = FreeResources(machine.processors)
         self.waiting: dict[int, Job] = {}
@@ -72,6 +87,14 @@ class PolicyCalls(ABC):
         """Switch machines; this one is for worlds without states of machines. Raises PolicyError."""
         allowed = "in a replay, under a class with `powered = True`"
         raise self.error("", f"it switches machines {'on' if decision.on else 'off'}", allowed)
+
+    def kill(self, running: Running, now: float) -> None:
+        """End a running job; this one is for worlds that cannot. Raises PolicyError."""
+        raise self.error(running.job, "it is killed", "in a replay with known run times, not on a network")
+
+    def add_job(self, new: Submit, now: float) -> None:
+        """Submit a further job; this one is for worlds that cannot. Raises PolicyError."""
+        raise self.error("", f"it submits job {new.id}", "in a replay with known run times, not on a network")
 
     @abstractmethod
     def reject(self, job: Job) -> None:
@@ -119,22 +142,29 @@ class PolicyCalls(ABC):
 
     def apply(self, decisions: Iterable[Any], now: float) -> None:
         """Apply the decisions of the last call; `again`: they ask for another one at once. Raises PolicyError."""
-        self.again, acted, waiting = False, False, len(self.waiting)
+        self.again, acted, changed, waiting = False, False, False, len(self.waiting)
         for decision in decisions:
             acted |= not isinstance(decision, Wake)
+            changed |= isinstance(decision, Kill | Submit)
             if isinstance(decision, Start):
                 self._start(self._waiting_job(decision.job), decision, now)
             elif isinstance(decision, Wake):
                 self._schedule_wake(decision.time, now, acted=acted)
-                self.again &= len(self.waiting) < waiting
+                self.again &= changed or len(self.waiting) < waiting
             elif isinstance(decision, Reject):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
                 self._remove_from_queue(job)
             elif isinstance(decision, Switch):
                 self.switch(decision)
+            elif isinstance(decision, Kill):
+                if decision.running not in self.running:
+                    raise self.error(decision.running.job, "it is killed", "a job of `running`")
+                self.kill(decision.running, now)
+            elif isinstance(decision, Submit):
+                self.add_job(decision, now)
             else:
-                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch")
+                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch, Kill, Submit")
 
     def _start(self, job: Job, decision: Start, now: float) -> None:
         given = self.allocate(job, decision)

@@ -41,7 +41,9 @@ class NetworkedJobs(RigidJobs):
     def next_time(self, before: float) -> float:
         """Return the time of the next event; see `Loop`."""
         time = self.submit_times[self.next]
-        if self.wakes and self.wakes[0] < time and (time < math.inf or self._here or self.waiting):
+        if self.ending and self.ending[0][0] < time:
+            time = self.ending[0][0]
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self._here or self.waiting or self.open_ended):
             time = self.wakes[0]
         return min(time, self._next_end(min(time, before)))
 
@@ -56,11 +58,11 @@ class NetworkedJobs(RigidJobs):
         """Process all ends of this instant."""
         while self._next_end(now) == now:
             number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
-            if self.workload.more["program"][number] >= 0:
-                self.finish[number] = float(self.world.jobs["finish"][number])
+            self.finish[number] = float(self.world.jobs["finish"][number])
             self.end(self._here.pop(number))
             if not self.world.courses["killed"][number]:
                 self.dependencies.job_ended(number, self.next)
+        super().end_jobs(now)
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
@@ -68,8 +70,12 @@ class NetworkedJobs(RigidJobs):
         self.world.clock["now"] = now
 
     def begin(self, running: Running) -> None:
-        """Let a job run on its resources."""
-        number, row = running.job.number, self.world.jobs[running.job.number]
+        """Let a job run on its resources; one without a program does not use the network."""
+        number = running.job.number
+        if number >= self.count or self.workload.more["program"][number] < 0:
+            super().begin(running)
+            return
+        row = self.world.jobs[number]
         self.note_start(running)
         self._here[number] = running
         row["finish"], row["piece0"], row["pieces"] = self.finish[number], *self._lay_down(running)
@@ -91,7 +97,14 @@ class NetworkedJobs(RigidJobs):
         self._filled += many
         return first, many
 
+    def kill(self, running: Running, now: float) -> None:
+        """End a running job. Raises PolicyError: it uses the network."""
+        if running.job.number in self._here:
+            raise self.error(running.job, "it is killed", "a job whose run time does not depend on the network")
+        super().kill(running, now)
+
     def overran(self) -> Array:
         """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""
-        killed: Array = super().overran() | (self.world.courses["killed"] == 1)
+        killed: Array = super().overran()
+        killed[: self.count] |= self.world.courses["killed"] == 1
         return killed

@@ -80,6 +80,7 @@ class PredictedJobs(Predicted, RigidJobs):
     """Jobs with predicted run times on numbered resources."""
 
     make_job = partial(NodeJob, predicted=True)
+    kill, add_job = PolicyCalls.kill, PolicyCalls.add_job
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions) -> None:
         super().__init__(workload, machine, policy)

@@ -25,7 +25,7 @@ from .known_run_times import Predictions
 from .networked_jobs import NetworkedJobs
 from .powered_jobs import Powered, PoweredJobs, PoweredNetworkedJobs, PoweredPredictedJobs, is_powered
 from .predicted_jobs import PredictedJobs
-from .replay_result import Replayed
+from .replay_result import Replayed, in_order_of_submission
 from .rigid_jobs import RigidJobs
 
 
@@ -96,7 +96,8 @@ def replay_with_python_policy(
         loop = (PoweredJobs if powered else RigidJobs)(workload, machine, policy)
     if isinstance(loop, Powered):
         loop.power_with(equal_powers(machine.powers), float(workload.submit_time[0]) if len(workload) else 0.0)
-    return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
+    done = drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
+    return in_order_of_submission(done) if loop.added else done
 
 
 def drive(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Replayed:
         changes: machines switched on and off, rows of CHANGE.
         simulation_time: seconds spent in the engine.
         instants: number of distinct times at which something happened.
+        killed: the policy killed the job; None: it killed no job.
     """
 
     workload: Workload
@@ -50,11 +51,20 @@ class Replayed:
     changes: Array
     simulation_time: float
     instants: int
+    killed: Array | None = field(default=None, kw_only=True)
 
 
 def without_switches(start_time: Array) -> dict[str, Any]:
     """Return the columns `taken_time`, `booted` and `changes` of a replay in which no machine is switched."""
     return {"taken_time": start_time, "booted": np.zeros(len(start_time), np.int64), "changes": np.empty(0, CHANGE)}
+
+
+def in_order_of_submission(done: Replayed) -> Replayed:
+    """Return a replay whose rows, those of its workload too, are sorted by submit time. O(jobs log jobs)."""
+    rows = np.argsort(done.submit_time, kind="stable")
+    columns = {each.name: getattr(done, each.name) for each in fields(done) if each.name not in ("pieces", "changes")}
+    arrays: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
+    return replace(done, workload=done.workload.take(rows), **arrays)
 
 
 def pieces_by_job(pieces: Array, piece0: Array, piece_count: Array) -> tuple[Array, Array]:

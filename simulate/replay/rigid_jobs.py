@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
@@ -13,20 +13,20 @@ from ..kernels.queue.tables import PIECE
 from ..model.intervals import Interval
 from ..model.machine import Machine
 from ..model.workload import Workload
-from ..queue_policies.interface import FreeNodes, Job, Need, QueuePolicy, Running, Start
-from ..queue_policies.policy_calls import PolicyCalls
+from ..queue_policies.interface import Job, QueuePolicy, Running, Submit
+from ..queue_policies.processor_policy_calls import ProcessorPolicyCalls
 from .queue_tables import DependencyTracker, stranded
 from .replay_result import Replayed, without_switches
 
 
-class RigidJobs(PolicyCalls):
+class RigidJobs(ProcessorPolicyCalls):
     """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
 
     make_job: Callable[..., Job] = Job
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
         name = f"{type(policy).__module__}:{type(policy).__qualname__}"
-        super().__init__(policy, name, machine, self._columns, self._free_nodes)
+        super().__init__(policy, name, machine)
         count, self.workload = len(workload), workload
         self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
@@ -34,27 +34,28 @@ class RigidJobs(PolicyCalls):
         self.columns = ids, workload.size.tolist(), workload.walltime.tolist(), users
         self.submit_times: list[float] = [*workload.submit_time.tolist(), math.inf]
         self.submitted, self.dependencies = workload.submit_time.copy(), DependencyTracker(workload)
-        self.next, self.count = 0, count
+        self.next, self.count, self.added, self.killed = 0, count, list[Submit](), set[int]()
         self.start, self.finish = [math.nan] * count, [math.nan] * count
         self.rejected = [False] * count
         self.given: list[tuple[Interval, ...]] = [()] * count
         self.order: list[int] = []
         self.ending: list[tuple[float, int, Running]] = []
+        if self.open_ended:
+            heappush(self.wakes, min(0.0, self.submit_times[0]))
 
     def _columns(self) -> dict[str, Array]:
         number, jobs = np.fromiter(self.waiting, np.int64, len(self.waiting)), self.workload
+        if self.added:
+            return super()._columns()
         chosen = {"size": jobs.size[number], "walltime": jobs.walltime[number], "submit_time": self.submitted[number]}
         return {"number": number, **chosen}
-
-    def _free_nodes(self) -> FreeNodes:
-        return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))
 
     def next_time(self, before: float) -> float:
         """Return the time of the next event; see `Loop`."""
         time = self.submit_times[self.next]
         if self.ending and self.ending[0][0] < time:
             time = self.ending[0][0]
-        if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
+        if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting or self.open_ended):
             time = self.wakes[0]
         return time
 
@@ -64,7 +65,34 @@ class RigidJobs(PolicyCalls):
         while ending and ending[0][0] == now:
             ended = heappop(ending)[2]
             self.end(ended)
-            self.dependencies.job_ended(ended.job.number, self.next)
+            if ended.job.number < self.count:
+                self.dependencies.job_ended(ended.job.number, self.next)
+
+    def kill(self, running: Running, now: float) -> None:
+        """End a running job; no job that depends on it is submitted. Raises PolicyError."""
+        number, left = running.job.number, [entry for entry in self.ending if entry[2] is not running]
+        if len(left) == len(self.ending):
+            raise self.error(running.job, "it is killed", "a job whose machines have booted")
+        heapify(left)
+        self.ending, self.finish[number] = left, now
+        self.killed.add(number)
+        self.end(running)
+
+    def add_job(self, new: Submit, now: float) -> None:
+        """Submit a further job. Raises PolicyError."""
+        if not self.open_ended:
+            raise self.error("", f"it submits job {new.id}", "in a class with `open_ended = True`")
+        ids, sizes, walls, users = self.columns
+        for column, value in ((ids, new.id), (sizes, new.size), (walls, new.walltime), (users, None)):
+            column.append(value)
+        self.run.append(min(new.run_time, new.walltime))
+        for times in (self.start, self.finish):
+            times.append(math.nan)
+        self.rejected.append(False)
+        self.given.append(())
+        self.submitted = np.append(self.submitted, now)
+        self.added.append(new)
+        self._submit(len(self.run) - 1, now)
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
@@ -85,7 +113,7 @@ class RigidJobs(PolicyCalls):
     def _submit(self, number: int, now: float) -> None:
         ids, sizes, walls, users = self.columns
         job = self.make_job(number, ids[number], sizes[number], walls[number], now, users[number])
-        if job.size > self.processors:
+        if job.size > self.processors and not self.open_ended:
             self.rejected[number] = True
         else:
             self.submit(job)
@@ -96,17 +124,7 @@ class RigidJobs(PolicyCalls):
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
-        return bool(self.waiting or self.running or self.next < self.count)
-
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
-        """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""
-        if decision.resources is not None:
-            return self.allocate_requested(job, decision.resources)
-        if decision.nodes is not None and tuple(decision.nodes) != (0,):
-            raise self.error(job, f"its nodes are {decision.nodes!r:.60}", "(0,): the machine of a replay is one node")
-        if job.size > self.free.count:
-            raise self.error(job, f"it asks for {job.size:,} resources, and {self.free.count:,} are free")
-        return self.free.allocate(job.size)
+        return bool(self.waiting or self.running or self.next < self.count or self.open_ended)
 
     def begin(self, running: Running) -> None:
         """Let a job run on its resources."""
@@ -126,9 +144,9 @@ class RigidJobs(PolicyCalls):
 
     def why_not_waiting(self, number: int) -> str:
         """Return why a job does not wait."""
-        if not 0 <= number < self.count:
+        if not 0 <= number < len(self.run):
             return "no such job was shown"
-        if number >= self.next or self.dependencies.is_blocked(number):
+        if number < self.count and (number >= self.next or self.dependencies.is_blocked(number)):
             return "it is not submitted yet"
         if self.rejected[number]:
             return "it was rejected"
@@ -142,13 +160,21 @@ class RigidJobs(PolicyCalls):
         begins = np.zeros(len(counts), np.int64)
         begins[self.order] = np.cumsum([0, *counts[self.order]])[:-1]
         pieces = [interval for number in self.order for interval in self.given[number]]
-        left = stranded(np.array(self.dependencies.unmet, np.int64), self.count)
+        left = np.zeros(len(counts), bool)
+        left[: self.count] = stranded(np.array(self.dependencies.unmet, np.int64), self.count)
         rejected = np.array(self.rejected, bool) | left
+        killed = np.zeros(len(counts), bool)
+        killed[list(self.killed)] = True
         start, finish = np.array(self.start), np.array(self.finish)
+        if self.added:
+            self.workload = self.workload.with_rows(
+                [(new.id, time, new.run_time, new.walltime, new.size, new.more)
+                 for new, time in zip(self.added, self.submitted[self.count :].tolist(), strict=True)]
+            )  # fmt: skip
         return Replayed(
-            self.workload, self.processors, self.submitted, start, finish, rejected, left, self.overran() & ~rejected,
-            np.array(pieces, PIECE), begins, counts,
-            simulation_time=seconds, instants=instants, **without_switches(start),
+            self.workload, self.processors, self.submitted, start, finish, rejected, left,
+            self.overran() & ~rejected & ~killed, np.array(pieces, PIECE), begins, counts,
+            simulation_time=seconds, instants=instants, killed=killed, **without_switches(start),
         )  # fmt: skip
 
     def overran(self) -> Array:

@@ -1,0 +1,39 @@
+"""What worlds of numbered resources have in common that call a queue policy: the machine is one node."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..arrays import Array
+from ..model.intervals import Interval
+from ..model.machine import Machine
+from .interface import FreeNodes, Job, Need, QueuePolicy, Start
+from .policy_calls import PolicyCalls
+
+
+class ProcessorPolicyCalls(PolicyCalls):
+    """The queue and the running jobs on numbered resources."""
+
+    def __init__(self, policy: QueuePolicy, name: str, machine: Machine) -> None:
+        super().__init__(policy, name, machine, self._columns, self._free_nodes)
+
+    def _columns(self) -> dict[str, Array]:
+        rows = [(job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
+        size, walltime, submit_time = np.array(rows, np.float64).reshape(-1, 3).T
+        number = np.fromiter(self.waiting, np.int64, len(rows))
+        return {"number": number, "size": size.astype(np.int64), "walltime": walltime, "submit_time": submit_time}
+
+    def _free_nodes(self) -> FreeNodes:
+        return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))
+
+    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+        """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""
+        if decision.resources is not None:
+            return self.allocate_requested(job, decision.resources)
+        if decision.nodes is not None and tuple(decision.nodes) != (0,):
+            raise self.error(job, f"its nodes are {decision.nodes!r:.60}", "(0,): the machine of a replay is one node")
+        if job.size > self.free.count:
+            raise self.error(job, f"it asks for {job.size:,} resources, and {self.free.count:,} are free")
+        return self.free.allocate(job.size)
