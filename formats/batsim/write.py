@@ -33,7 +33,7 @@ def batsim_text(workload: BatsimWorkload) -> str:
     if workload.nb_res is not None:
         parts.append(f'"nb_res": {workload.nb_res}')
     profiles = (f"{json.dumps(name)}: {json.dumps(profile.written)}" for name, profile in workload.profiles.items())
-    parts.append(f'"jobs": [\n{_lines(json.dumps(_written(job)) for job in workload.jobs)}]')
+    parts.append(f'"jobs": [\n{_lines(json.dumps(described(job)) for job in workload.jobs)}]')
     parts.append(f'"profiles": {{\n{_lines(profiles)}}}')
     return f"{{\n{_lines(parts)}}}\n"
 
@@ -43,7 +43,8 @@ def _lines(parts: Iterable[str]) -> str:
     return ",\n".join(lines) + "\n" * bool(lines)
 
 
-def _written(job: Job) -> dict[str, Any]:
+def described(job: Job) -> dict[str, Any]:
+    """Return a job as the file has it."""
     walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
     asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
     return {**asked, **walltime, **job.more}

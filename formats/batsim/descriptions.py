@@ -1,0 +1,98 @@
+"""The jobs and profiles of a replay as Batsim describes them to a decision component.
+
+Rule: what a Batsim file says of a job and of a profile is passed on as it is there. A job of another format gets a
+`delay` profile of its run time, as when it is converted. Workloads are named w0, w1, ... in the order of the files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.workload import Workload
+from ..files import decode, parse_json, read_bytes
+from ..unpack import unpacked
+from .write import batsim_of, described
+
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """What a decision component is shown of a workload.
+
+    Args:
+        ids: of the jobs, such as "w0!12", by row of the workload.
+        jobs: their descriptions, by row.
+        profiles: those that jobs use, by workload and name.
+        files: name of the file of each workload.
+    """
+
+    ids: list[str]
+    jobs: list[Data]
+    profiles: dict[str, dict[str, Data]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def describe(workload: Workload, files: Sequence[Path]) -> Descriptions:
+    """Return the descriptions of all jobs of a replay. O(jobs, bytes of the files).
+
+    Args:
+        workload: the jobs, joined from all files.
+        files: where they come from.
+
+    Raises:
+        ConfigError: two files or two jobs have one name.
+    """
+    given = [_as_written(path) for path in files]
+    raws = [raw for raw in given if raw is not None]
+    as_written = len(raws) == len(files)
+    if not as_written:
+        made = batsim_of(workload, {})
+        profiles = {name: profile.written for name, profile in made.profiles.items()}
+        raws = [{"jobs": [described(job) for job in made.jobs], "profiles": profiles}]
+    names = {_stem(path): f"w{i}" for i, path in enumerate(files)} if as_written else {"": "w0"}
+    if len(names) < len(raws):
+        raise ConfigError(str(files[0]), "", "two workloads have the same file name", "different names")
+    known = {f"w{i}!{job['id']}": job for i, raw in enumerate(raws) for job in raw["jobs"]}
+    origins = workload.more["workload"].tolist() if as_written and len(files) > 1 else [""] * len(workload)
+    ids = [
+        f"{names[origin] if len(names) > 1 else 'w0'}!{job_id}"
+        for origin, job_id in zip(origins, workload.more.get("name", workload.id).tolist(), strict=True)
+    ]
+    if len(set(ids)) < len(ids):
+        raise ConfigError(workload.name, "", "two jobs have the same id", "each id once")
+    jobs = [
+        _as_replayed(known[job], job, submit) for job, submit in zip(ids, workload.submit_time.tolist(), strict=True)
+    ]
+    used = {(job.partition("!")[0], each["profile"]) for job, each in zip(ids, jobs, strict=True)}
+    return Descriptions(
+        ids, jobs,
+        {f"w{i}": {name: one for name, one in raw["profiles"].items() if (f"w{i}", name) in used}
+         for i, raw in enumerate(raws)},
+        {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])},
+    )  # fmt: skip
+
+
+def _as_written(path: Path) -> Data | None:
+    """Return the content of a file of Batsim; None: it has another format."""
+    data = unpacked(read_bytes(path), str(path))
+    if not data.lstrip().startswith(b"{"):
+        return None
+    found = parse_json(decode(data, str(path)), str(path))
+    return found if {"jobs", "profiles"} <= found.keys() and "schema" not in found else None
+
+
+def _as_replayed(job: Mapping[str, Any], job_id: str, submit: float) -> Data:
+    """Return a description under a full id; its submit time may have been changed, such as by a load."""
+    again = {} if math.isclose(float(job["subtime"]), submit, rel_tol=0.0, abs_tol=1e-12) else {"subtime": submit}
+    kept = {key: value for key, value in job.items() if key != "walltime" or value != -1}
+    return {**kept, "id": job_id, **again}
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".json")

@@ -1,0 +1,415 @@
+"""The messages between Batsim and its decision component, in version 4 of the protocol (JSON).
+
+Rule: what is read is checked, and an error quotes the message. What is written in Batsim's place is written as Batsim
+does: whole numbers as they are, all others with six decimals, an unknown walltime as an absent key.
+Source: Batsim's documentation, "Protocol"; and recorded messages of Batsim 4.2.1 where it is silent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.intervals import Interval, merge_intervals
+from ...simulate.model.workload import LONGEST
+from ..document_errors import bad, found, inside
+from ..quantities import checked_number, number, whole
+from ..schema import listed, mapping, one_of, require, text
+
+#: Longest part of a message that an error quotes, characters.
+QUOTED = 300
+#: The states of a job that ran.
+SUCCEEDED, FAILED, TIMED_OUT, KILLED = (
+    "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED",
+)  # fmt: skip
+Data = Mapping[str, Any]
+_seconds = number(-LONGEST, LONGEST)
+_any_object = mapping
+
+
+def quoted(message: str) -> str:
+    """Return a message for an error, shortened."""
+    return message if len(message) <= QUOTED else f"{message[:QUOTED]}... ({len(message):,} characters)"
+
+
+# --- allocations ---
+def interval_text(intervals: Iterable[Interval]) -> str:
+    """Return resources as Batsim writes them, such as "0-3 7"."""
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in intervals)
+
+
+def intervals_of(value: Any) -> list[Interval]:
+    """Return the resources that a text names, sorted and merged. Raises ConfigError."""
+    allowed = 'numbers and ranges, such as "0-3 7", each resource once'
+    try:
+        parts = [part.split("-") for part in text(value).replace(",", " ").split()]
+        pairs = [(int(part[0]), int(part[-1])) for part in parts if len(part) <= 2 and "".join(part).isascii()]
+    except ValueError:
+        raise bad(found(value), allowed) from None
+    if len(pairs) < len(parts) or not pairs or any(not 0 <= first <= last < 2**31 for first, last in pairs):
+        raise bad(found(value), allowed)
+    if isinstance(merged := merge_intervals(pairs), int):
+        raise bad(found(value), allowed)
+    return merged
+
+
+def _requests(value: Any) -> dict[str, Any]:
+    requests = mapping(value)
+    for name, arguments in requests.items():
+        inside(name, mapping, arguments)
+    return requests
+
+
+def _ranks(value: Any) -> dict[int, int]:
+    place = whole(0, 2**31)
+    try:
+        return {place(int(rank)): place(int(host)) for rank, host in mapping(value).items()}
+    except (TypeError, ValueError):
+        raise bad(found(value), "a mapping of ranks to places in the allocation") from None
+
+
+def _storages(value: Any) -> dict[str, int]:
+    return {label: inside(label, whole(0, 2**31), place) for label, place in mapping(value).items()}
+
+
+def _job_id(value: Any) -> str:
+    return text(value) if value != "" else text(None)
+
+
+def _state(value: Any) -> str:
+    given = str(value) if type(value) is int else text(value)
+    if not given.isascii() or not given.isdigit():
+        raise bad(found(value), "the number of a state, as text")
+    return given
+
+
+# --- events and decisions ---
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a message says, of either side; its fields are those of `data` in the message."""
+
+    #: Name in the message.
+    type: ClassVar[str]
+    #: Converter of each field, and which fields must be there.
+    fields: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+    required: ClassVar[tuple[str, ...]] = ()
+
+    def data(self) -> Data:
+        """Return the `data` of the message, without fields that are not given."""
+        return {name: value for name in self.fields if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationBegins(Event):
+    """The first event. `about`: the machine, the configuration, the profiles."""
+
+    about: Data
+    type: ClassVar[str] = "SIMULATION_BEGINS"
+
+    def data(self) -> Data:
+        """Return the `data` of the message."""
+        return self.about
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationEnds(Event):
+    """The last event."""
+
+    type: ClassVar[str] = "SIMULATION_ENDS"
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmitted(Event):
+    """A job is submitted. `job`: its description; `profile`: that of its profile, if profiles are forwarded."""
+
+    job_id: str
+    job: Data
+    profile: Data | None = None
+    type: ClassVar[str] = "JOB_SUBMITTED"
+    fields: ClassVar = {"job_id": _job_id, "job": _any_object, "profile": _any_object}
+    required: ClassVar = ("job_id", "job")
+
+
+@dataclass(frozen=True, slots=True)
+class JobCompleted(Event):
+    """A job ended, in whatever state. `alloc`: its resources."""
+
+    job_id: str
+    job_state: str
+    return_code: int
+    alloc: str
+    type: ClassVar[str] = "JOB_COMPLETED"
+    fields: ClassVar = {
+        "job_id": _job_id, "job_state": lambda value: one_of(value, (SUCCEEDED, FAILED, TIMED_OUT, KILLED)),
+        "return_code": whole(-(2**31), 2**31 - 1), "alloc": text,
+    }  # fmt: skip
+    required: ClassVar = ("job_id", "job_state")
+
+
+@dataclass(frozen=True, slots=True)
+class JobKilled(Event):
+    """The jobs of a KILL_JOB have ended. `job_progress`: how far each was that did not end by itself."""
+
+    job_ids: Sequence[str]
+    job_progress: Data
+    type: ClassVar[str] = "JOB_KILLED"
+    fields: ClassVar = {"job_ids": listed(_job_id), "job_progress": _any_object}
+    required: ClassVar = ("job_ids",)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceStateChanged(Event):
+    """Resources are in another state now."""
+
+    resources: str
+    state: str
+    type: ClassVar[str] = "RESOURCE_STATE_CHANGED"
+    fields: ClassVar = {"resources": text, "state": _state}
+    required: ClassVar = ("resources", "state")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedCall(Event):
+    """The time of a CALL_ME_LATER has come."""
+
+    type: ClassVar[str] = "REQUESTED_CALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Event):
+    """The answer to a QUERY."""
+
+    about: Data
+    type: ClassVar[str] = "ANSWER"
+
+    def data(self) -> Data:
+        """Return the `data` of the message."""
+        return self.about
+
+
+@dataclass(frozen=True, slots=True)
+class Notify(Event):
+    """A notice of either side; `about` has its type, and maybe more."""
+
+    about: Data
+    type: ClassVar[str] = "NOTIFY"
+
+    def data(self) -> Data:
+        """Return the `data` of the message."""
+        return self.about
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Event):
+    """A question of either side. `requests`: what is asked, and the arguments."""
+
+    requests: Data
+    type: ClassVar[str] = "QUERY"
+    fields: ClassVar = {"requests": _requests}
+    required: ClassVar = ("requests",)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteJob(Event):
+    """Start a job on resources. `mapping`: place in `alloc` of each rank."""
+
+    job_id: str
+    alloc: list[Interval]
+    mapping: Mapping[int, int] | None = None
+    storage_mapping: Mapping[str, int] | None = None
+    additional_io_job: Data | None = None
+    type: ClassVar[str] = "EXECUTE_JOB"
+    fields: ClassVar = {
+        "job_id": _job_id, "alloc": intervals_of, "mapping": _ranks, "storage_mapping": _storages,
+        "additional_io_job": _any_object,
+    }  # fmt: skip
+    required: ClassVar = ("job_id", "alloc")
+
+    def data(self) -> Data:
+        """Return the `data` of the message."""
+        given = {name: value for name in self.fields if (value := getattr(self, name)) is not None}
+        return {**given, "alloc": interval_text(self.alloc)}
+
+
+@dataclass(frozen=True, slots=True)
+class RejectJob(Event):
+    """Never run a job."""
+
+    job_id: str
+    type: ClassVar[str] = "REJECT_JOB"
+    fields: ClassVar = {"job_id": _job_id}
+    required: ClassVar = ("job_id",)
+
+
+@dataclass(frozen=True, slots=True)
+class KillJob(Event):
+    """End running jobs now."""
+
+    job_ids: Sequence[str]
+    type: ClassVar[str] = "KILL_JOB"
+    fields: ClassVar = {"job_ids": listed(_job_id, least=1)}
+    required: ClassVar = ("job_ids",)
+
+
+@dataclass(frozen=True, slots=True)
+class CallMeLater(Event):
+    """Call again at a time, seconds."""
+
+    timestamp: float
+    type: ClassVar[str] = "CALL_ME_LATER"
+    fields: ClassVar = {"timestamp": _seconds}
+    required: ClassVar = ("timestamp",)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterJob(Event):
+    """Submit a job of the component's own, now."""
+
+    job_id: str
+    job: Data
+    type: ClassVar[str] = "REGISTER_JOB"
+    fields: ClassVar = {"job_id": _job_id, "job": _any_object}
+    required: ClassVar = ("job_id", "job")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterProfile(Event):
+    """Add a profile for the component's own jobs."""
+
+    workload_name: str
+    profile_name: str
+    profile: Data
+    type: ClassVar[str] = "REGISTER_PROFILE"
+    fields: ClassVar = {"workload_name": _job_id, "profile_name": _job_id, "profile": _any_object}
+    required: ClassVar = ("workload_name", "profile_name", "profile")
+
+
+@dataclass(frozen=True, slots=True)
+class SetResourceState(Event):
+    """Bring resources into a state: 0 computes, another may be off."""
+
+    resources: list[Interval]
+    state: str
+    type: ClassVar[str] = "SET_RESOURCE_STATE"
+    fields: ClassVar = {"resources": intervals_of, "state": _state}
+    required: ClassVar = ("resources", "state")
+
+    def data(self) -> Data:
+        """Return the `data` of the message."""
+        return {"resources": interval_text(self.resources), "state": self.state}
+
+
+@dataclass(frozen=True, slots=True)
+class SetJobMetadata(Event):
+    """Attach text to a job, for the results."""
+
+    job_id: str
+    metadata: str
+    type: ClassVar[str] = "SET_JOB_METADATA"
+    fields: ClassVar = {"job_id": _job_id, "metadata": text}
+    required: ClassVar = ("job_id", "metadata")
+
+
+_WHOLE = (SimulationBegins, Answer, Notify)
+_BOTH: tuple[type[Event], ...] = (Query, Answer, Notify)
+_OF_BATSIM: tuple[type[Event], ...] = (
+    SimulationBegins, SimulationEnds, JobSubmitted, JobCompleted, JobKilled, ResourceStateChanged, RequestedCall,
+)  # fmt: skip
+_OF_COMPONENTS: tuple[type[Event], ...] = (
+    ExecuteJob, RejectJob, KillJob, CallMeLater, RegisterJob, RegisterProfile, SetResourceState, SetJobMetadata,
+)  # fmt: skip
+#: What Batsim says, and what a decision component says, by name.
+EVENTS = {kind.type: kind for kind in (*_OF_BATSIM, *_BOTH)}
+DECISIONS = {kind.type: kind for kind in (*_OF_COMPONENTS, *_BOTH)}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message. `events`: each with its time, seconds, ascending and at most `now`."""
+
+    now: float
+    events: list[tuple[float, Event]] = field(default_factory=list)
+
+
+def read_message(raw: bytes, kinds: Mapping[str, type[Event]], sender: str) -> Message:
+    """Return the message that was received.
+
+    Args:
+        raw: as it was received.
+        kinds: what it may say, EVENTS or DECISIONS.
+        sender: what sent it, for messages.
+
+    Raises:
+        ConfigError: it is not a message of the protocol; the error quotes it.
+    """
+    said = raw.decode("utf-8", "replace")
+    try:
+        return _message(json.loads(raw), kinds)
+    except ConfigError as error:
+        raise refusal(sender, error.key, error.problem, error.allowed, said) from None
+    except (ValueError, RecursionError):  # a UnicodeDecodeError is a ValueError
+        raise refusal(sender, "", "it sent what is not JSON", "an object with now and events", said) from None
+
+
+def refusal(sender: str, key: str, problem: str, allowed: str, message: str) -> ConfigError:
+    """Return an error that quotes a message."""
+    return ConfigError(sender, key, f"{problem}; the message: {quoted(message)}", allowed)
+
+
+def _message(value: Any, kinds: Mapping[str, type[Event]]) -> Message:
+    data = mapping(value)
+    require(data, ("now", "events"))
+    if not isinstance(data["events"], list):
+        raise bad(found(data["events"]), "a list of events", key="events")
+    now = inside("now", _seconds, data["now"])
+    events, before = list[tuple[float, Event]](), -LONGEST
+    for i, one in enumerate(data["events"]):
+        before, event = inside(f"events[{i}]", _event, one, kinds, before, now)
+        events.append((before, event))
+    return Message(now, events)
+
+
+def _event(value: Any, kinds: Mapping[str, type[Event]], before: float, now: float) -> tuple[float, Event]:
+    given = mapping(value)
+    require(given, ("timestamp", "type"))
+    allowed = "times that ascend, up to now"
+    time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), given["timestamp"])
+    kind = kinds[inside("type", one_of, given["type"], kinds)]
+    data = inside("data", mapping, given.get("data", {}))
+    if kind in _WHOLE:
+        return time, kind(data)
+    inside("data", require, data, kind.required)
+    fields = kind.fields
+    return time, kind(**{name: inside(f"data.{name}", fields[name], data[name]) for name in fields if name in data})
+
+
+# --- writing ---
+def as_batsim(value: Any) -> str:
+    """Return JSON as Batsim writes it: numbers that are not whole have six decimals, and nothing is spaced."""
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{as_batsim(key)}:{as_batsim(part)}' for key, part in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(as_batsim, value))}]"
+    return json.dumps(value)
+
+
+def batsim_message(message: Message) -> bytes:
+    """Return the text of a message as Batsim sends it."""
+    events = ",".join(
+        f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{as_batsim(event.data())}}}'
+        for time, event in message.events
+    )
+    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode()
+
+
+def component_message(message: Message) -> bytes:
+    """Return the text of a message as a decision component sends it, with all digits."""
+    events = [{"timestamp": time, "type": event.type, "data": event.data()} for time, event in message.events]
+    return json.dumps({"now": message.now, "events": events}, separators=(",", ":")).encode()
