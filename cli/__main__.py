@@ -57,6 +57,7 @@ class Pilotfish(LazyGroup):
         },
         "Replay": {
             "simulate": Lazy(".simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+            "edc": Lazy(".edc", "edc", "Decide for a Batsim, as its decision component."),
             "sweep": Lazy(".sweep", "sweep", "Replay traces under many policies, machines and loads."),
             "policies": Lazy(".policies", "policies", "List queue policies and mapping policies."),
             "plot": Lazy(".plot", "plot", "Draw a replay: gantt, queue, energy, ..."),

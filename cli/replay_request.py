@@ -31,6 +31,7 @@ from ..simulate.replay.known_run_times import PREDICTED, WALLTIME
 from ..simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_time
 from ..simulate.replay.select import Select
 from .daemon_policy import DaemonPolicy, NamedDaemon
+from .edc_replay import ComponentPolicy
 from .inputs import Profiles, check_files, read_machine
 from .kernel_loading import load_kernels, load_replay, load_simulator
 from .streams import print_policy_traceback
@@ -45,7 +46,7 @@ class ReplayRequest:
 
     Args:
         workloads: files, whose jobs are joined; at least one.
-        spec: SPEC of a queue policy, or the daemon.
+        spec: SPEC of a queue policy, or the daemon, or a decision component of Batsim.
         select: which jobs, and how much faster they arrive.
         seed: of random choices.
         procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
@@ -64,7 +65,7 @@ class ReplayRequest:
     """
 
     workloads: list[Path]
-    spec: str | DaemonPolicy
+    spec: str | DaemonPolicy | ComponentPolicy
     select: Select
     seed: int
     procs: int | None
@@ -74,7 +75,7 @@ class ReplayRequest:
     skip_invalid: bool
     contention: bool = False
     runtimes: str = WALLTIME
-    policy: NamedPolicy | NamedDaemon = field(init=False)
+    policy: NamedPolicy | NamedDaemon | ComponentPolicy = field(init=False)
     decision_time: float | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +142,9 @@ def _decision_seconds(text: str) -> float | None:
     return found
 
 
-def _policy(text: str | DaemonPolicy, seed: int) -> NamedPolicy | NamedDaemon:
+def _policy(text: str | DaemonPolicy | ComponentPolicy, seed: int) -> NamedPolicy | NamedDaemon | ComponentPolicy:
+    if isinstance(text, ComponentPolicy):
+        return text
     if isinstance(text, DaemonPolicy):
         return NamedDaemon(text)
     text = spelled_out(text)

@@ -32,6 +32,7 @@ from ..simulate.replay.replay import Replayed
 from ..simulate.replay.select import Select
 from . import options
 from .daemon_policy import DaemonPolicy
+from .edc_replay import ComponentPolicy, component_policy, replay_component
 from .inputs import file_hash
 from .options import flag, option
 from .output.documents import print_json
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
     from ..daemon.trace_run import DaemonReplay
 
 
-#: Parameters that have no meaning with --daemon.
+#: Parameters that have no meaning with --daemon, and with --edc.
 _INSTEAD = ("policy", "contention", "procs", "resource", "seed")
+_NOT_WITH_COMPONENT = ("policy", "daemon", "decision_time", "runtimes", "seed")
 
 
 def simulate(
@@ -69,6 +71,14 @@ def simulate(
     runtimes: Annotated[
         str, option("KIND", "Run times that the policy knows: walltime, predicted or actual.", words=RUNTIMES)
     ] = WALLTIME,
+    edc: Annotated[str | None, option("ENDPOINT", "A decision component of Batsim decides, bound there.")] = None,
+    edc_command: Annotated[
+        str | None, option("COMMAND", "Start it; {endpoint} stands for where it binds (default: where Batsim's do).")
+    ] = None,
+    edc_timeout: Annotated[float, option("SECONDS", "Longest wait for a reply of it.")] = 60.0,
+    edc_config: Annotated[
+        list[str] | None, option("KEY=VALUE", "Batsim's configuration, such as dynamic-jobs-enabled=true; repeatable.")
+    ] = None,
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     seed: options.Seed = 0,
     begin: options.Begin = None,
@@ -91,13 +101,17 @@ def simulate(
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
       pilotfish simulate trace.swf -c lab.yaml -p easy:share=1.1
       pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
+      pilotfish simulate batsim.json -c platform.xml --edc-command 'batsched -v easy_bf -s {endpoint}'
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
-    given, decides = given_options(context), cast(str | DaemonPolicy, policy)
+    given, decides = given_options(context), cast(str | DaemonPolicy | ComponentPolicy, policy)
     if runtimes not in RUNTIMES:
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
-    if daemon is not None:
+    if edc is not None or edc_command is not None:
+        refuse(_NOT_WITH_COMPONENT, given, "not together with --edc, whose component decides")
+        decides = component_policy(edc, edc_command, edc_timeout, edc_config or [])
+    elif daemon is not None:
         refuse(_INSTEAD, given, "not together with --daemon")
         from .daemon_replay import read_daemon
 
@@ -138,6 +152,11 @@ def _replay(
             assert found.cluster is not None
             did = replay_daemon(policy, jobs, found.cluster, progress.at, predictor, request.decision_time)
             return did.replayed, did
+        if isinstance(policy, ComponentPolicy):
+            return replay_component(
+                policy, request.workloads, found, contention=request.contention, progress=progress.at,
+                clock=time.perf_counter,
+            ), None  # fmt: skip
         return replay_under(
             policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
             contention=request.contention, run_times=predictor or request.runtimes, progress=progress.at,

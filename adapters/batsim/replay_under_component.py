@@ -1,0 +1,89 @@
+"""Replay a workload under a decision component of Batsim.
+
+Rule: whatever goes wrong with a component is one error that names it and quotes its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...formats.batsim.descriptions import describe
+from ...formats.batsim.machine_description import CONFIG, simulation_begins, states_of
+from ...formats.batsim.messages import quoted
+from ...simulate.errors import ConfigError, PolicyError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.machine import Machine, speeds_of, storages_of
+from ...simulate.model.workload import Workload
+from ...simulate.replay.any_policy import replay_under
+from ...simulate.replay.replay_result import Replayed
+from .decision_component import DecisionComponent, World
+
+
+def replay_under_component(
+    ask: Callable[[bytes], bytes], name: str, jobs: Workload, machine: Machine, cluster: Cluster | None,
+    files: Sequence[Path], *, config: Mapping[str, Any] | None = None, latency_s: float = 0.0,
+    natural: bool = False, **how: Any,
+) -> tuple[Replayed, int]:  # fmt: skip
+    """Replay a workload; return the result, and how many messages were sent.
+
+    Args:
+        ask: sends a message to the component and returns its reply.
+        name: of the component, for messages.
+        jobs: the workload.
+        machine: its resources.
+        cluster: what the machine was made from; None = a number of processors.
+        files: where the workload comes from.
+        config: what differs from `CONFIG` in the configuration that the component gets.
+        latency_s: seconds by which each end reaches the component later.
+        natural: submissions of one instant come in the order of the files, not in that of their ids as text.
+        how: see `replay_under`.
+
+    Raises:
+        ConfigError: the workload cannot be described or replayed.
+        PolicyError: the component does not answer, or answers what cannot be done.
+    """
+    told = {**CONFIG, **(config or {})}
+    described = describe(jobs, files)
+    storages = {label: machine.processors + i for i, label in enumerate(storages_of(cluster) or ())}
+    world = World(
+        simulation_begins(machine, cluster, described, told), states_of(machine, cluster), storages, speeds_of(cluster),
+        registers=bool(told["dynamic-jobs-enabled"]), forwards=bool(told["profiles-forwarded-on-submission"]),
+        natural=natural, latency_s=latency_s,
+    )  # fmt: skip
+    component = DecisionComponent(name, ask, world, described, _returns(jobs))
+    try:
+        replayed = replay_under(component, jobs, machine, cluster, **how)
+        component.end()
+    except PolicyError as error:
+        quote = (
+            ""
+            if "; the message: " in error.problem
+            else f"; the message: {quoted(component.said.decode('utf-8', 'replace'))}"
+        )
+        raise PolicyError(name, error.where, f"{error.problem}{quote}", error.allowed) from error.__cause__
+    except ConfigError as error:
+        if error.source != name:
+            raise
+        raise PolicyError(name, error.key, error.problem, error.allowed) from None
+    return _with_metadata(replayed, component.metadata), component.messages
+
+
+def _returns(jobs: Workload) -> list[int] | None:
+    found: list[int] | None = jobs.more["returns"].tolist() if "returns" in jobs.more else None
+    return found
+
+
+def _with_metadata(replayed: Replayed, metadata: Mapping[str, str]) -> Replayed:
+    """Return a replay whose workload has the column `metadata`, if the component attached some."""
+    if not metadata:
+        return replayed
+    jobs = replayed.workload
+    by_job = {job.partition("!")[2]: text for job, text in metadata.items()} | dict(metadata)
+    names = jobs.more.get("name", jobs.id.astype(str)).tolist()
+    column = np.array([by_job.get(str(name), "") for name in names], object)
+    return replace(replayed, workload=replace(jobs, more={**jobs.more, "metadata": column}))

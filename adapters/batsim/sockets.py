@@ -1,0 +1,126 @@
+"""The sockets of Batsim's protocol, over ZeroMQ: Batsim connects and asks (REQ), a component binds and answers (REP).
+
+Rule: no wait is endless: a peer that ends or does not answer in time is an error.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from os import getpid
+
+import zmq
+
+from ...simulate.errors import ConfigError
+
+#: Where Batsim expects its decision component.
+ENDPOINT = "tcp://localhost:28000"
+#: How often a wait looks whether the process of the component still runs, and how long it may take to end, seconds.
+LOOK_S, END_S = 0.2, 5.0
+
+
+@contextmanager
+def component_process(command: str, endpoint: str | None) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run the command of a decision component; yield its endpoint and its process, which is ended at last.
+
+    Args:
+        command: words of the command, quoted as in a shell; `{endpoint}` stands for the endpoint.
+        endpoint: where it binds; None = ENDPOINT, or a socket of this process if the command has `{endpoint}`.
+
+    Raises:
+        ConfigError: the command cannot be started.
+    """
+    own = f"ipc://@pilotfish-{getpid()}-{time.monotonic_ns()}" if "{endpoint}" in command else ENDPOINT
+    endpoint = endpoint or own
+    try:
+        words = shlex.split(command.replace("{endpoint}", endpoint))
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    except (OSError, ValueError, IndexError) as error:
+        raise ConfigError("--edc-command", "", f"{command}: {error}", "a command that can be started") from None
+    try:
+        yield endpoint, process
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_S)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def asking(
+    endpoint: str, timeout_s: float, process: subprocess.Popen[bytes] | None = None
+) -> Iterator[Callable[[bytes], bytes]]:
+    """Yield a function that sends a message to a decision component and returns its reply.
+
+    Args:
+        endpoint: where the component is bound.
+        timeout_s: longest wait for a reply.
+        process: the process of the component, if it is ours.
+
+    Raises:
+        ConfigError: the endpoint is wrong; by the function: no reply, or the process has ended.
+    """
+    with zmq.Context() as context, context.socket(zmq.REQ) as socket:
+        socket.setsockopt(zmq.LINGER, 0)
+        try:
+            socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            raise ConfigError(
+                "--edc", "", f"{endpoint}: {error}", "an endpoint such as tcp://localhost:28000"
+            ) from None
+
+        def ask(message: bytes) -> bytes:
+            socket.send(message)
+            end = time.monotonic() + timeout_s
+            while not socket.poll(round(1000 * min(LOOK_S, max(0.0, end - time.monotonic())))):
+                if process is not None and process.poll() is not None and not socket.poll(int(1000 * LOOK_S)):
+                    raise _no_reply(endpoint, f"its process has ended with status {process.returncode}", message)
+                if time.monotonic() >= end:
+                    raise _no_reply(endpoint, f"no reply in {timeout_s:g} s", message)
+            return socket.recv()
+
+        yield ask
+
+
+def _no_reply(endpoint: str, problem: str, message: bytes) -> ConfigError:
+    from ...formats.batsim.messages import refusal
+
+    name = f"the decision component at {endpoint}"
+    return refusal(name, "", problem, "a reply to each message", message.decode("utf-8", "replace"))
+
+
+def answer_requests(endpoint: str, answer: Callable[[bytes], tuple[bytes, bool]], timeout_s: float | None) -> None:
+    """Answer the messages of Batsim until the last one.
+
+    Args:
+        endpoint: where to bind.
+        answer: returns the reply to a message, and whether it was the last.
+        timeout_s: longest wait for a message; None = endless before the first one.
+
+    Raises:
+        ConfigError: the endpoint cannot be bound, or no message in time.
+    """
+    with zmq.Context() as context, context.socket(zmq.REP) as socket:
+        socket.setsockopt(zmq.LINGER, int(1000 * END_S))
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            raise ConfigError(
+                "ENDPOINT", "", f"{endpoint}: {error}", "an endpoint such as tcp://127.0.0.1:28000"
+            ) from None
+        begun, last = False, False
+        while not last:
+            wait_s = timeout_s if begun else None
+            if not socket.poll(None if wait_s is None else int(1000 * wait_s)):
+                raise ConfigError(endpoint, "", f"no message of Batsim in {wait_s:g} s", "a message before that")
+            reply, last = answer(socket.recv())
+            begun = True
+            socket.send(reply)

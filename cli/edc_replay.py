@@ -1,0 +1,99 @@
+"""A decision component of Batsim as what decides in a replay, named as a queue policy is."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..formats.batsim.machine_description import CONFIG
+from ..simulate.replay.replay_result import Replayed
+from .usage_errors import bad
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentPolicy:
+    """A decision component, which decides in place of a queue policy.
+
+    Args:
+        endpoint: where it is bound; None = where its command binds.
+        command: what starts it; None = it runs already.
+        timeout_s: longest wait for a reply.
+        config: keys of Batsim's configuration and their values.
+    """
+
+    endpoint: str | None
+    command: str | None
+    timeout_s: float
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The name in summaries."""
+        return f"edc:{self.endpoint or self.command}"
+
+    @property
+    def policy(self) -> ComponentPolicy:
+        """What decides."""
+        return self
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the policy: it has none."""
+        return None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it is a policy of pilotfish."""
+        return False
+
+
+def component_policy(endpoint: str | None, command: str | None, timeout_s: float, config: list[str]) -> ComponentPolicy:
+    """Return the component that the command line names. Raises typer.BadParameter."""
+    if not 0.0 < timeout_s <= 1e6:
+        raise bad("--edc-timeout", f"{timeout_s:g} (allowed: seconds above 0, at most 1e6)")
+    found = dict[str, Any]()
+    for one in config:
+        key, mark, value = one.partition("=")
+        if not mark or not key:
+            raise bad("--edc-config", f"{one!r} (allowed: KEY=VALUE)")
+        found[key] = _value(value)
+        if key in CONFIG and type(found[key]) is not type(CONFIG[key]):
+            raise bad("--edc-config", f"{one!r} (allowed: {key}= with a value such as {json.dumps(CONFIG[key])})")
+    if found.get("dynamic-jobs-enabled"):
+        found["dynamic-jobs-acknowledged"] = True
+    return ComponentPolicy(endpoint, command, timeout_s, found)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **how: Any) -> Replayed:
+    """Replay what was read under a component. Raises ConfigError, PolicyError.
+
+    Args:
+        policy: the component.
+        files: the traces.
+        found: what was read of them.
+        how: see `replay_under`.
+    """
+    from ..adapters.batsim.replay_under_component import replay_under_component
+    from ..adapters.batsim.sockets import asking, component_process
+
+    with ExitStack() as stack:
+        endpoint, process = policy.endpoint, None
+        if policy.command is not None:
+            endpoint, process = stack.enter_context(component_process(policy.command, endpoint))
+        assert endpoint is not None, "an endpoint or a command is given"
+        ask = stack.enter_context(asking(endpoint, policy.timeout_s, process))
+        replayed, _ = replay_under_component(
+            ask, policy.text, found.jobs, found.machine, found.cluster, files,
+            config=policy.config, **how,
+        )  # fmt: skip
+    return replayed
