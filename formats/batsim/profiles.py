@@ -157,12 +157,20 @@ def _parallel(data: dict[str, Any]) -> Parsed:
 
 
 def _homogeneous(data: dict[str, Any]) -> Parsed:
-    return _total(data) if _spread(data) else _always(Even(_field(data, "cpu", _amount), _field(data, "com", _amount)))
+    if _spread(data):
+        return _divided(data, lambda size: size * max(size - 1, 1))
+    return _always(Even(_field(data, "cpu", _amount), _field(data, "com", _amount)))
 
 
 def _total(data: dict[str, Any]) -> Parsed:
+    """Batsim 4 divides the bytes by the number of resources, and sends that much between each pair."""
+    return _divided(data, lambda size: size)
+
+
+def _divided(data: dict[str, Any], parts: Callable[[int], int]) -> Parsed:
+    """Divide the flops among the resources, and the bytes into as many parts; each pair sends one."""
     cpu, com = _field(data, "cpu", _amount), _field(data, "com", _amount)
-    return lambda size, site: Done(Even(cpu / size, com / (size * (size - 1)) if size > 1 else 0.0)), {}
+    return lambda size, site: Done(Even(cpu / size, com / parts(size))), {}
 
 
 def _composed(data: dict[str, Any]) -> Parsed:

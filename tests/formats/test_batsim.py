@@ -76,7 +76,6 @@ def test_on_resources_that_differ_only_flops_depend_on_where_they_are_computed(t
         ("par_talks", [(0.0, 1.0, tables.MATRIX, 0, 0)]),
         ("seq_talks", [(1.0, 0.0, tables.WAIT, 0, 0), (300.0, 1e6, tables.EVEN, 0, 0)]),
         ("twice", [(2.0, 0.0, tables.WAIT, 0, 0), (900.0, 3e6, tables.EVEN, 0, 0)]),
-        ("spread", [(150.0, 3.0, tables.EVEN, 0, 0)]),
         ("pfs", [(1e6, 0.0, tables.STORE, 0, 0)]),
         ("pfs5b", [(0.5, 0.5, tables.STORE, 0, 0)]),
         ("stage", [(0.0, 1e6, tables.STAGE, 0, 1)]),
@@ -86,10 +85,22 @@ def test_communication_becomes_a_program_if_there_is_a_network(tmp_path: Path, n
     known = {each: profile for each, (profile, _) in PROFILES.items()}
     known["twice"] = {"type": "composed", "seq": ["seq5b", "thrice"]}
     known["thrice"] = {"type": "composed", "seq": ["hg_talks"], "repeat": 3}
-    known["spread"] = {"type": "parallel_homogeneous_total", "cpu": 300, "com": 6.0}
     jobs = read(tmp_path, document(job(1, name), profiles=known), storages=["pfs", "nfs"])
     assert jobs.programs is not None and jobs.programs.phases.tolist() == phases
     assert math.isnan(jobs.run_time[0]) and jobs.programs.programs.tolist() == [(0, len(phases), 1)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "bytes_"),
+    [
+        ({"type": "parallel_homogeneous_total"}, 1.5),  # 6 bytes / 4 resources
+        ({"type": "ptask_homogeneous", "generation_strategy": "defined_amount_spread_uniformly"}, 0.5),  # / 12 pairs
+    ],
+)
+def test_amounts_that_are_divided_among_resources(tmp_path: Path, type_: dict[str, Any], bytes_: float) -> None:
+    data = document(job(1, "all", res=4), profiles={"all": {**type_, "cpu": 300, "com": 6.0}})
+    jobs = read(tmp_path, data, storages=[])
+    assert jobs.programs is not None and jobs.programs.phases.tolist() == [(75.0, bytes_, tables.EVEN, 0, 0)]
 
 
 def test_amounts_of_matrices(tmp_path: Path) -> None:
