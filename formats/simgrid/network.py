@@ -1,14 +1,16 @@
 """The network of a SimGrid platform between the hosts that compute and the storages.
 
-Rule: links and routes are those of the file. A host's port in a cluster is its own; all other links are shared. A route
-between zones goes from the source to its zone's gateway, over the links between the zones, and on from the other
-gateway.
-Source: SimGrid's documentation, "Routing model" and "Platform file reference" (cluster: a link for each host, full
-duplex by default, and a backbone).
+Rule: links and routes are those of the file. A host's port in a cluster is its own; all other links are shared, except
+for FATPIPE links: each flow has all of such a link. A route between zones goes from the source to its zone's gateway,
+over the links between the zones, and on from the other gateway, unless a bypass route replaces that. A flow gets at
+most `window` / (2 x latency) bytes/s.
+Source: SimGrid's documentation, "Routing model", "Platform file reference" (cluster: a link for each host, full
+duplex by default, a limiter that both directions share, and a backbone), and "TCP-gamma".
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, product
@@ -22,8 +24,10 @@ from .platform import HostCluster, Route, SimGridPlatform
 
 #: Largest number of places; there is a route for each pair.
 MOST_PLACES = 1000
-_BOTH_WAYS = ("SPLITDUPLEX", "FULLDUPLEX")
+_BOTH_WAYS, _EACH_FLOW = ("SPLITDUPLEX", "FULLDUPLEX"), "FATPIPE"
 _EXPLICIT_ROUTING = ("Full", "Floyd", "Dijkstra", "DijkstraCache")
+#: SimGrid's largest TCP window, bytes.
+TCP_WINDOW = 4194304.0
 #: A link of a route: its name, and its direction.
 _Step = tuple[str, str]
 
@@ -35,6 +39,7 @@ class SimGridWiring:
     platform: SimGridPlatform
     nodes: tuple[Node, ...]
     storages: tuple[str, ...]
+    window: float = TCP_WINDOW  # bytes; inf = no limit
     numbers: dict[_Step, int] = field(default_factory=dict, init=False, repr=False)
     found: list[Link] = field(default_factory=list, init=False, repr=False)
 
@@ -72,7 +77,10 @@ class SimGridWiring:
         if place not in self.clusters:
             return Place(place)
         cluster = self.clusters[place]
-        return Place(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS)
+        limit = cluster.limiter or math.inf
+        if cluster.sharing == _EACH_FLOW:
+            return Place(place, limit=limit)
+        return Place(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit)
 
     def _way(self, source: tuple[str, str], target: tuple[str, str]) -> NetworkRoute:
         """Return the route between hosts of two places, without the ports, which belong to the places."""
@@ -80,9 +88,14 @@ class SimGridWiring:
         if begin == end:
             return NetworkRoute()
         steps = self.route(begin, end)
-        latency = sum(self._known(name)[1] for name, _ in steps)
-        ports = {_port(host) for host in (begin, end) if host not in self.storages}
-        return NetworkRoute(tuple(self._number(step) for step in steps if step[0] not in ports), latency)
+        known = [self._known(name) for name, _ in steps]
+        latency = sum(each[1] for each in known)
+        flow = min([bandwidth for bandwidth, _, sharing in known if sharing == _EACH_FLOW], default=math.inf)
+        if latency > 0:
+            flow = min(flow, self.window / (2 * latency))
+        own = {link(host) for host in (begin, end) if host not in self.storages for link in (_port, _limiter)}
+        shared = [step for step, (*_, sharing) in zip(steps, known, strict=True) if sharing != _EACH_FLOW]
+        return NetworkRoute(tuple(self._number(step) for step in shared if step[0] not in own), latency, flow)
 
     @cached_property
     def clusters(self) -> dict[str, HostCluster]:
@@ -107,11 +120,18 @@ class SimGridWiring:
         """The routes of each zone, in both directions where they are symmetrical."""
         found: dict[str, dict[tuple[str, str], Route]] = {}
         for route in self.platform.routes:
+            if route.bypass:
+                continue
             mine = found.setdefault(route.zone, {})
             if route.symmetrical:
                 mine.setdefault((route.target, route.source), _reversed(route))
             mine[route.source, route.target] = route
         return found
+
+    @cached_property
+    def bypasses(self) -> dict[tuple[str, str, str], Route]:
+        """The bypass routes by zone, source and target."""
+        return {(route.zone, route.source, route.target): route for route in self.platform.routes if route.bypass}
 
     def route(self, source: str, target: str) -> list[_Step]:
         """Return the links from one host or router to another."""
@@ -119,13 +139,26 @@ class SimGridWiring:
         common = next(zone for zone in theirs[1:] if zone in ours[1:])
         if common in self.clusters:
             return self._within(self.clusters[common], source, target)
-        begin, end = (path[path.index(common, 1) - 1] for path in (ours, theirs))
+        below = [path[: path.index(common, 1)] for path in (ours, theirs)]
+        if bypass := self._bypass(common, *below):
+            enters, leaves = bypass.gateways or (bypass.source, bypass.target)
+            first, last = self._up_to(bypass.source, source, enters), self._up_to(bypass.target, leaves, target)
+            return [*first, *bypass.links, *last]
+        begin, end = (path[-1] for path in below)
         steps, at = list[_Step](), source
         for part in self._hops(common, begin, end):
             enters, leaves = part.gateways or (part.source, part.target)
             steps += [*self._up_to(part.source, at, enters), *part.links]
             at = leaves
         return [*steps, *self._up_to(end, at, target)]
+
+    def _bypass(self, zone: str, ours: list[str], theirs: list[str]) -> Route | None:
+        """Return the bypass route of a zone between two of its members, or members of these, the innermost first."""
+        if not self.bypasses:
+            return None
+        pairs = product(range(len(ours)), range(len(theirs)))
+        keys = ((zone, ours[i], theirs[k]) for i, k in sorted(pairs, key=lambda pair: (max(pair), pair)))
+        return next((self.bypasses[key] for key in keys if key in self.bypasses), None)
 
     def _up_to(self, zone: str, source: str, target: str) -> list[_Step]:
         """Return the links inside a zone between a host and a gateway.
@@ -145,6 +178,8 @@ class SimGridWiring:
             raise bad(f"cluster {shown(cluster.name)!r} has the topology {cluster.topology}", "FLAT")
         up = [(_port(source), "UP")] if source in self.parents else []
         down = [(_port(target), "DOWN")] if target in self.parents else []
+        if cluster.limiter:
+            up, down = [*((_limiter(source), "") for _ in up), *up], [*down, *((_limiter(target), "") for _ in down)]
         return [*up, *([(_backbone(cluster), "")] if cluster.backbone_bandwidth else []), *down]
 
     def _hops(self, zone: str, source: str, target: str) -> list[Route]:
@@ -185,7 +220,7 @@ class SimGridWiring:
         single = step if sharing in _BOTH_WAYS else (step[0], "")
         if single not in self.numbers:
             self.numbers[single] = len(self.found)
-            self.found.append(Link("".join(single), bandwidth, sharing != "FATPIPE"))
+            self.found.append(Link("".join(single), bandwidth))
         return self.numbers[single]
 
     def _known(self, name: str) -> tuple[float, float, str]:
@@ -200,6 +235,8 @@ class SimGridWiring:
         for cluster in self.platform.clusters:
             for host in cluster.hosts:
                 found[_port(host)] = cluster.bandwidth, cluster.latency, cluster.sharing
+                if cluster.limiter:
+                    found[_limiter(host)] = cluster.limiter, 0.0, "SHARED"
             if cluster.backbone_bandwidth:
                 about = cluster.backbone_bandwidth, cluster.backbone_latency, cluster.backbone_sharing
                 found[_backbone(cluster)] = about
@@ -208,6 +245,10 @@ class SimGridWiring:
 
 def _port(host: str) -> str:
     return f"port of {host}"
+
+
+def _limiter(host: str) -> str:
+    return f"limiter of {host}"
 
 
 def _backbone(cluster: HostCluster) -> str:

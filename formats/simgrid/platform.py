@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ class HostCluster:
     topology: str = "FLAT"
     backbone_sharing: str = "SHARED"
     zone: str = ""
+    limiter: float | None = None  # bytes/s that each host sends and receives together
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Route:
         symmetrical: whether the route holds in both directions.
         gateways: of the two zones; () between hosts.
         zone: the zone that declares it.
+        bypass: whether it replaces the routes that the zones would take.
     """
 
     source: str
@@ -94,6 +96,7 @@ class Route:
     symmetrical: bool = True
     gateways: tuple[str, ...] = ()
     zone: str = ""
+    bypass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,7 @@ def parse_platform(data: bytes, source: str) -> SimGridPlatform:
 
 #: Element -> its required and its optional attributes.
 _ROUTED = (("src", "dst", "gw_src", "gw_dst"), ("symmetrical",))
+_BYPASSES = ("bypassRoute", "bypassZoneRoute", "bypassASroute")
 _CABINET = ("id", "prefix", "suffix", "radical", "speed", "bw", "lat")
 KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "platform": (("version",), ()),
@@ -190,8 +194,8 @@ KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "host": (("id", "speed"), ("core", "pstate", "coordinates", "speed_file", "availability_file", "state_file")),
     "link": (("id", "bandwidth"), ("latency", "sharing_policy", "bandwidth_file", "latency_file", "state_file")),
     "route": (("src", "dst"), ("symmetrical",)),
-    "zoneRoute": _ROUTED,
-    "ASroute": _ROUTED,
+    "bypassRoute": (("src", "dst"), ("gw_src", "gw_dst", "symmetrical")),
+    **dict.fromkeys(("zoneRoute", "ASroute", "bypassZoneRoute", "bypassASroute"), _ROUTED),
     "link_ctn": (("id",), ("direction",)),
     "prop": (("id", "value"), ()),
 }  # fmt: skip
@@ -200,13 +204,12 @@ _IN_ZONES = tuple(tag for tag in KNOWN if tag not in ("platform", "link_ctn"))
 HOLDS: dict[str, tuple[str, ...]] = {
     "": ("platform",),
     **dict.fromkeys(("host", "cluster", "cabinet", "link"), ("prop",)),
-    **dict.fromkeys(("route", "zoneRoute", "ASroute"), ("link_ctn",)),
+    **dict.fromkeys(("route", "zoneRoute", "ASroute", *_BYPASSES), ("link_ctn",)),
     **dict.fromkeys(("prop", "link_ctn"), ()),
 }
 #: Elements that are ignored with their content.
 IGNORED = frozenset((
     "config", "random", "router", "backbone", "host_link", "disk", "storage_type", "storage", "mount", "model_prop",
-    "bypassRoute", "bypassZoneRoute", "bypassASroute",
 ))  # fmt: skip
 #: Attributes that change a platform over time.
 _CHANGING = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
@@ -287,6 +290,7 @@ class _Reader:
             _one_of(given, "topology", _TOPOLOGIES, "FLAT"),
             _one_of(given, "bb_sharing_policy", _SHARING, "SHARED"),
             zone,
+            inside("limiter_link", parse_bandwidth, given["limiter_link"]) if given.get("limiter_link") else None,
         ))  # fmt: skip
 
     def link(self, given: dict[str, str], *_: Any) -> None:
@@ -305,6 +309,10 @@ class _Reader:
         links = tuple((link, "" if way == "NONE" else way) for link, way in ways)
         self.routes.append(Route(given["src"], given["dst"], links, symmetrical, gateways, zone))
 
+    def bypass(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
+        self.route(given, inner, zone, line)
+        self.routes[-1] = replace(self.routes[-1], symmetrical=False, bypass=True)
+
 
 #: Element -> what reads it after the elements inside it.
 _READERS = {
@@ -312,6 +320,7 @@ _READERS = {
     **dict.fromkeys(("cluster", "cabinet"), _Reader.cluster),
     "link": _Reader.link,
     **dict.fromkeys(("route", "zoneRoute", "ASroute"), _Reader.route),
+    **dict.fromkeys(_BYPASSES, _Reader.bypass),
 }
 
 

@@ -1,7 +1,7 @@
 """The network of a machine: places with equal hosts, the ports of the hosts, and the routes between places.
 
 Rule: equal hosts behind one switch are one place, so that a large machine has few routes. Ports belong to their hosts;
-links in routes are shared.
+links in routes are shared. What limits each flow by itself is a number of the route.
 """
 
 from __future__ import annotations
@@ -20,28 +20,36 @@ class Place:
     """Hosts that reach all other hosts in the same way.
 
     `port` is the bytes/s between each host and the place; a `duplex` port sends and receives at the same time.
+    `limit` is the most that a host sends and receives together, bytes/s.
     """
 
     name: str
     port: float = math.inf
     duplex: bool = True
+    limit: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link in routes, of `bandwidth` bytes/s; if not `shared`, each job may use all of it regardless of others."""
+    """A link in routes, of `bandwidth` bytes/s, that all flows share."""
 
     name: str
     bandwidth: float
-    shared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkRoute:
-    """The route from one place to another: link numbers without ports, and the latency in seconds with ports."""
+    """The route from one place to another.
+
+    Args:
+        links: numbers of the shared links, without ports.
+        latency: seconds, with ports.
+        flow: the most that a flow from one host to another gets, bytes/s.
+    """
 
     links: tuple[int, ...] = ()
     latency: float = 0.0
+    flow: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

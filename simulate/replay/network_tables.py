@@ -13,7 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.network import tables
-from ..model.network import Link, Network
+from ..model.network import Link, Network, Place
 from ..model.programs import renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Placing
@@ -45,11 +45,12 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
         "amounts": programs.amounts,
         "speeds": network.speeds,
         "place_of": network.place_of,
-        "places": np.array([(place.port, place.duplex, 0) for place in network.places], tables.PLACE),
+        "places": np.array([_port(place) for place in network.places], tables.PLACE),
         "links": _links(network),
         "route0": np.cumsum([0, *(len(way.links) for way in ways)], dtype=np.int64),
         "routes": np.array([link for way in ways for link in way.links], np.int64),
         "latency": np.array([way.latency for way in ways]),
+        "pace": 1.0 / np.array([way.flow for way in ways]),
         "uses": uses,
         "laid": np.zeros(places, np.int64),
         "hosts": np.zeros(len(network.speeds), np.int64),
@@ -59,10 +60,16 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
     }
 
 
+def _port(place: Place) -> tuple[float, float, int]:
+    """Return a row of places: bytes/s of each direction, and of both together."""
+    if place.duplex:
+        return place.port, place.limit, 0
+    return math.inf, min(place.port, place.limit), 0
+
+
 def _links(network: Network) -> Array:
     found = np.zeros(len(network.links), tables.LINK)
     found["bandwidth"] = [link.bandwidth for link in network.links]
-    found["alone"] = [not link.shared for link in network.links]
     found["level"], found["first"] = math.inf, tables.NONE
     return found
 
@@ -104,7 +111,9 @@ def network_for(
         raise ConfigError(workload.name, "", what, "one resource per host: --resource node")
     for kind, rates in (("link", found.links), ("port", found.places)):
         for each in rates:
-            rate = each.bandwidth if isinstance(each, Link) else each.port
+            rate = each.bandwidth if isinstance(each, Link) else min(each.port, each.limit)
             if not rate >= SLOWEST:
                 raise ConfigError(workload.name, "", f"{kind} {each.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
+    if not (slowest := min((way.flow for way in found.ways), default=math.inf)) >= SLOWEST:
+        raise ConfigError(workload.name, "", f"a flow gets at most {slowest:g} bytes/s", f"{SLOWEST:g} or more")
     return found

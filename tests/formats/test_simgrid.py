@@ -88,6 +88,7 @@ def test_every_element_of_a_platform(tmp_path: Path) -> None:
     assert platform.routes == (
         Route("a", "b", (("l1", ""), ("l2", "UP")), zone="AS0"),
         Route("AS1", "acme", (("l1", ""),), symmetrical=False, gateways=("r", "s"), zone="AS0"),
+        Route("a", "b", (("l1", ""),), symmetrical=False, zone="AS0", bypass=True),
     )
     assert platform.zones == (Zone("AS0", "", "Full"), Zone("AS1", "AS0", "Full"))
     assert (alone.zone, node.zone, acme.zone, cabinet.zone) == ("AS1", "acme", "AS0", "AS0")

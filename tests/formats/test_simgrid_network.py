@@ -33,7 +33,7 @@ def test_a_cluster_and_its_backbone() -> None:
     found = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
     assert found.places == [Place("c", 1e9, True)] and found.place_of.tolist() == [0, 0, 0, 0]
     assert way(found, 0, 0) == (["backbone of c"], 4.0)
-    assert [(link.bandwidth, link.shared) for link in found.links] == [(1e10, True)]
+    assert [link.bandwidth for link in found.links] == [1e10]
 
 
 def test_a_cluster_without_backbone_with_half_duplex_links() -> None:
@@ -55,11 +55,61 @@ def test_connected_clusters_and_a_storage() -> None:
     found = network("".join(parts))
     assert [place.name for place in found.places] == ["a", "b", "disk0"] and found.storages == {"disk0": 2}
     assert found.places[2] == Place("disk0") and found.place_of.tolist() == [0, 0, 1, 1, 1]
-    assert way(found, 0, 1) == (["backbone of a", "ab", "backbone of b"], 1 + 2 + 3 + 2 + 1)
-    assert way(found, 1, 0) == (["backbone of b", "ab", "backbone of a"], 9)
+    assert way(found, 0, 1) == (["backbone of a", "ab"], 1 + 2 + 3 + 2 + 1)
+    assert way(found, 1, 0) == (["ab", "backbone of a"], 9)
     assert way(found, 0, 2) == (["backbone of a", "asUP", "port of disk0DOWN"], 1 + 2 + 4 + 1)
     assert way(found, 2, 0) == (["port of disk0UP", "asDOWN", "backbone of a"], 8)
-    assert {link.name: link.shared for link in found.links}["backbone of b"] is False
+    assert "backbone of b" not in {link.name for link in found.links}, "each flow has all of it"
+
+
+@pytest.mark.parametrize(
+    ("more", "place", "flow"),
+    [
+        # 4194304 bytes / (2 x 2 ms)
+        ("", Place("c", 1e9), 4194304 / 4e-3),
+        ('sharing_policy="FATPIPE"', Place("c"), 1e9),
+        ('sharing_policy="FATPIPE" bb_bw="300MBps" bb_sharing_policy="FATPIPE"', Place("c"), 3e8),
+        ('bb_bw="300MBps" bb_lat="98ms" bb_sharing_policy="FATPIPE"', Place("c", 1e9), 4194304 / 0.2),
+        ('limiter_link="60MBps"', Place("c", 1e9, limit=6e7), 4194304 / 4e-3),
+        ('limiter_link="60MBps" sharing_policy="FATPIPE"', Place("c", limit=6e7), 1e9),
+    ],
+)
+def test_what_limits_each_flow_and_each_host(more: str, place: Place, flow: float) -> None:
+    found = network(CLUSTER.format("c", 3, more))
+    assert found.places == [place] and not found.links
+    assert found.ways[0].flow == pytest.approx(flow, rel=1e-12)
+
+
+def test_the_limiter_of_a_storage_is_shared_by_all_that_use_it() -> None:
+    disk = '<cluster id="s" prefix="disk" suffix="" radical="0" speed="1f" bw="1GBps" lat="0" limiter_link="60MBps">'
+    parts = [
+        CLUSTER.format("a", 1, ""),
+        f'{disk}<prop id="role" value="storage"/></cluster>',
+        LINK.format("as", 4, "SHARED"),
+        '<zoneRoute src="a" dst="s" gw_src="ra" gw_dst="rs"><link_ctn id="as"/></zoneRoute>',
+    ]
+    found = network("".join(parts))
+    assert way(found, 0, 1)[0] == ["as", "port of disk0DOWN", "limiter of disk0"]
+    assert way(found, 1, 0)[0] == ["limiter of disk0", "port of disk0UP", "as"]
+
+
+def test_a_bypass_route_between_hosts_holds_in_one_direction() -> None:
+    links = LINK.format("slow", 1, "SHARED") + LINK.format("fast", 5, "SHARED")
+    route = '<route src="a" dst="b"><link_ctn id="slow"/></route>'
+    bypass = '<bypassRoute src="a" dst="b"><link_ctn id="fast"/></bypassRoute>'
+    found = network(HOSTS + links + route + bypass)
+    assert way(found, 0, 1) == (["fast"], 5.0) and way(found, 1, 0) == (["slow"], 1.0)
+
+
+def test_a_bypass_route_between_zones_goes_from_gateway_to_gateway() -> None:
+    parts = [
+        *(CLUSTER.format(name, 1, "") for name in "ab"),
+        LINK.format("slow", 1, "SHARED"), LINK.format("fast", 5, "SHARED"),
+        '<zoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="slow"/></zoneRoute>',
+        '<bypassZoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="fast"/></bypassZoneRoute>',
+    ]  # fmt: skip
+    found = network("".join(parts))
+    assert way(found, 0, 1) == (["fast"], 1 + 5 + 1) and way(found, 1, 0) == (["slow"], 1 + 1 + 1)
 
 
 def test_single_hosts_and_nested_zones() -> None:

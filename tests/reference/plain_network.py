@@ -67,12 +67,12 @@ class Plain:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.capacity: dict[str, float] = {}
-        self.shared: dict[str, bool] = {}
         for i, link in enumerate(network.links):
-            self.capacity[f"l{i}"], self.shared[f"l{i}"] = link.bandwidth, link.shared
+            self.capacity[f"l{i}"] = link.bandwidth
         for host, place in enumerate(network.place_of):
             for name in (f"up{host}", f"down{host}"):
-                self.capacity[name], self.shared[name] = network.places[place].port, True
+                self.capacity[name] = network.places[place].port
+            self.capacity[f"limit{host}"] = network.places[place].limit
 
     def flows(self, phase: Phase, hosts: list[int]) -> list[tuple[int, int, int, int, float]]:
         """Return the messages: host (-1: a storage), place, host, place, bytes."""
@@ -107,10 +107,12 @@ class Plain:
                 names = [f"l{i}" for i in way.links]
                 names += [f"up{a}"] if a >= 0 else []
                 names += [f"down{b}" if self.network.places[to].duplex else f"up{b}"] if b >= 0 else []
+                names += [f"limit{host}" for host in (a, b) if host >= 0]
+                seconds = max(seconds, amount / way.flow)
                 for name in names:
                     sent[name] = sent.get(name, 0.0) + amount
             job.left = max([seconds, *(amount / self.capacity[name] for name, amount in sent.items())])
-            job.asks = {name: amount / job.left for name, amount in sent.items() if self.shared[name] and job.left}
+            job.asks = {name: amount / job.left for name, amount in sent.items() if job.left}
 
     def alone(self, phase: Phase, hosts: list[int]) -> float:
         """Return the seconds of waiting or computing."""

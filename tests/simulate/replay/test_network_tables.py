@@ -42,13 +42,12 @@ def networks(draw: st.DrawFn) -> Network:
     """Draw up to three clusters of up to four hosts, two storages, and links between them."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     ports = st.one_of(st.just(math.inf), st.floats(1.0, 50.0))
-    clusters = [Place(f"c{i}", draw(ports), draw(st.booleans())) for i in range(len(sizes))]
-    shared = draw(st.lists(st.booleans(), max_size=4))
-    links = [Link(f"l{i}", draw(st.floats(1.0, 60.0)), each) for i, each in enumerate(shared)]
+    clusters = [Place(f"c{i}", draw(ports), draw(st.booleans()), draw(ports)) for i in range(len(sizes))]
+    links = [Link(f"l{i}", draw(st.floats(1.0, 60.0))) for i in range(draw(st.integers(0, 4)))]
     number, ways = len(sizes) + 2, []
     for _ in range(number * number):
         through = draw(st.lists(st.integers(0, len(links) - 1), max_size=3, unique=True)) if links else []
-        ways.append(NetworkRoute(tuple(through), draw(st.sampled_from([0.0, 0.25]))))
+        ways.append(NetworkRoute(tuple(through), draw(st.sampled_from([0.0, 0.25])), draw(ports)))
     speeds = np.array([draw(st.floats(0.5, 4.0)) for _ in range(sum(sizes))])
     places_ = [*clusters, Place("disk"), Place("tape")]
     whose = np.repeat(np.arange(len(sizes)), sizes)

@@ -1,7 +1,8 @@
 """The demands of a placed job's phase on its hosts, their ports and the links between them.
 
-Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a host, a port, or a
-link. A host sends nothing to itself over a link. Source: Batsim's documentation, "Parallel task".
+Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a host, a port, a link,
+or a flow from one host to another. A host sends nothing to itself over a link.
+Source: Batsim's documentation, "Parallel task".
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ def lay_out(world, job, phase):
 
     O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
     """
-    world.solver.touched, world.lags.latency = 0, 0.0
+    world.solver.touched, world.lags.latency, world.lags.flow = 0, 0.0, 0.0
     if phase.kind == WAIT:
         return phase.amount
     if phase.kind == STAGE:
-        _send(world, phase.at, phase.to, phase.bytes)
+        _send(world, phase.at, phase.to, phase.bytes, 1)
         return _links_alone(world)
     _find_hosts(world, job)
     if phase.kind == MATRIX:
@@ -57,24 +58,25 @@ def _find_hosts(world, job):
 
 
 @inner
-def _send(world, source, target, amount):
-    """Add bytes to the links of the route between two places."""
-    if amount <= 0.0:
+def _send(world, source, target, amount, flows):
+    """Add flows of `amount` bytes each to the links of the route between two places."""
+    if amount <= 0.0 or flows == 0:
         return
     links, solver, route = world.links, world.solver, source * len(world.places) + target
     world.lags.latency = max(world.lags.latency, world.latency[route])
+    world.lags.flow = max(world.lags.flow, amount * world.pace[route])
     for i in range(world.route0[route], world.route0[route + 1]):
         link = world.routes[i]
         if links[link].bytes == 0.0:
             world.touched[solver.touched] = link
             solver.touched += 1
-        links[link].bytes += amount
+        links[link].bytes += flows * amount
 
 
 @inner
 def _links_alone(world):
-    """Return the time of the slowest link if no other job uses the links."""
-    work = 0.0
+    """Return the time of the slowest link or flow if no other job uses the links."""
+    work = world.lags.flow
     for i in range(world.solver.touched):
         link = world.links[world.touched[i]]
         work = max(work, link.bytes / link.bandwidth)
@@ -85,7 +87,7 @@ def _links_alone(world):
 def _port_alone(world, place, sent, received):
     """Return the time of a host's port."""
     port = world.places[place]
-    return (max(sent, received) if port.duplex == 1 else sent + received) / port.port
+    return max(max(sent, received) / port.way, (sent + received) / port.both)
 
 
 @inner
@@ -106,7 +108,7 @@ def _even(world, size, phase):
             pairs = world.places[source].hosts * world.places[target].hosts
             if source == target:
                 pairs -= world.places[source].hosts
-            _send(world, source, target, pairs * phase.bytes)
+            _send(world, source, target, phase.bytes, pairs)
     return work
 
 
@@ -126,7 +128,7 @@ def _matrix(world, size, phase):
             if i != k and amount > 0.0:
                 sent[i] += amount
                 sent[size + k] += amount
-                _send(world, world.place_of[host], world.place_of[world.hosts[k]], amount)
+                _send(world, world.place_of[host], world.place_of[world.hosts[k]], amount, 1)
     for i in range(size):
         work = max(work, _port_alone(world, world.place_of[world.hosts[i]], sent[i], sent[size + i]))
     return work
@@ -138,6 +140,6 @@ def _stored(world, phase):
     for i in range(world.solver.laid):
         place = world.laid[i]
         work = max(work, _port_alone(world, place, phase.bytes, phase.amount))
-        _send(world, phase.at, place, world.places[place].hosts * phase.amount)
-        _send(world, place, phase.at, world.places[place].hosts * phase.bytes)
+        _send(world, phase.at, place, phase.amount, world.places[place].hosts)
+        _send(world, place, phase.at, phase.bytes, world.places[place].hosts)
     return work

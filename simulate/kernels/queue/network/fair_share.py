@@ -25,18 +25,15 @@ def join_links(world, job, work):
     """Add a job to the links that were touched."""
     links, uses, course, solver = world.links, world.uses, world.courses[job], world.solver
     for i in range(solver.touched):
-        number = world.touched[i]
-        link = links[number]
-        if link.alone == 0:
-            at = solver.free_use
-            use = uses[at]
-            solver.free_use = use.next
-            use.job, use.link, use.demand = job, number, link.bytes / work
-            use.next, course.first = course.first, at
-            use.before, use.after, link.first = NONE, link.first, at
-            if use.after != NONE:
-                uses[use.after].before = at
-            _changed(world, number)
+        number, at = world.touched[i], solver.free_use
+        link, use = links[number], uses[at]
+        solver.free_use = use.next
+        use.job, use.link, use.demand = job, number, link.bytes / work
+        use.next, course.first = course.first, at
+        use.before, use.after, link.first = NONE, link.first, at
+        if use.after != NONE:
+            uses[use.after].before = at
+        _changed(world, number)
         link.bytes = 0.0
     solver.touched = 0
 
@@ -47,15 +44,6 @@ def clear_touched(world):
     for i in range(world.solver.touched):
         world.links[world.touched[i]].bytes = 0.0
     world.solver.touched = 0
-
-
-@inner
-def has_shared_link(world):
-    """Return whether one of the links that were touched is shared between jobs."""
-    shared = False
-    for i in range(world.solver.touched):
-        shared = shared or world.links[world.touched[i]].alone == 0
-    return shared
 
 
 @inner

@@ -10,7 +10,7 @@ import math
 
 from ...jit import inner
 from .demands import lay_out
-from .fair_share import clear_touched, has_shared_link, join_links, leave_links, time_of, update_speeds
+from .fair_share import clear_touched, join_links, leave_links, time_of, update_speeds
 from .progress_heap import insert, rekey, remove_first
 from .tables import BOOTS, GOES_ON, LATENT, NONE
 
@@ -108,7 +108,7 @@ def _enter(world, job, now):
                 return
         work = lay_out(world, job, world.phases[course.phase])
         latency = world.lags.latency
-        if work <= 0.0 or not has_shared_link(world):
+        if work <= 0.0 or world.solver.touched == 0:
             clear_touched(world)
             work += latency
         elif latency > 0.0:

@@ -25,11 +25,11 @@ WAIT, EVEN, MATRIX, STORE, STAGE = range(5)
 PHASE = row_dtype("amount bytes", "kind at to")
 #: Phases [first, last), repeated `rounds` times.
 PROGRAM = row_dtype("", "first last rounds")
-#: `port`: bytes/s of a port, infinite if there is no limit; `duplex`: 1 if ports send and receive at the same time.
-PLACE = row_dtype("port", "duplex hosts")
-#: `alone`: 1 if jobs do not share the bandwidth; `bytes`: bytes of the phase being laid out; `first`: its first user;
-#: `seen`: number of the last solution that examined it.
-LINK = row_dtype("bandwidth level bytes", "alone first tight changed seen")
+#: `way`: bytes/s that a host sends, and that it receives; `both`: bytes/s that it sends and receives together.
+PLACE = row_dtype("way both", "hosts")
+#: `bytes`: bytes of the phase being laid out; `first`: its first user; `seen`: number of the last solution that
+#: examined it.
+LINK = row_dtype("bandwidth level bytes", "first tight changed seen")
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
 USE = row_dtype("demand wants", "job link after before next")
 #: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
@@ -42,8 +42,9 @@ BOOTS, LATENT, GOES_ON = range(3)
 #: `laid`: places of the job being laid out; `touched`: links of the phase being laid out; `dirty`: links whose users
 #: changed; `sought`: links being solved; `met`: jobs whose speeds are being updated; `solution`: its number.
 SOLVER = row_dtype("", "laid touched dirty sought met solution free_use")
-#: `latency`: latency of the phase being laid out; `time`: of the last phase change; `answer`: see `steps`.
-LAGS = row_dtype("latency time answer", "")
+#: `latency`: latency of the phase being laid out; `flow`: seconds of its slowest flow alone; `time`: of the last phase
+#: change; `answer`: see `steps`.
+LAGS = row_dtype("latency flow time answer", "")
 #: Questions of `steps`.
 BEGIN, NEXT_END, END_FIRST = range(3)
 
@@ -59,6 +60,7 @@ _NETWORK = {
     "route0": (INT, 1),  # [places x places + 1]: begin of each route in `routes`
     "routes": (INT, 1),  # links between places, without ports
     "latency": (FLOAT, 1),  # [places x places]: total latency, with ports
+    "pace": (FLOAT, 1),  # [places x places]: seconds that each byte of a flow takes at least
     "uses": (USE, 1),
     "laid": (INT, 1),  # scratch: places of a job
     "hosts": (INT, 1),  # scratch: hosts of a job
