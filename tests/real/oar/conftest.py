@@ -44,7 +44,6 @@ def whole_oar() -> Iterator[OarCluster]:
 @pytest.fixture
 def oar(whole_oar: OarCluster) -> Iterator[OarCluster]:
     """OAR with nothing in its queues."""
-    whole_oar.up()
     yield whole_oar
     whole_oar.up()
     whole_oar.clear()

@@ -217,9 +217,11 @@ class OarCluster:
     def clear(self) -> None:
         """End every job, and let every node take jobs."""
         waiting = "select job_id from jobs where state not in ('Terminated', 'Error')"
-        self.run("oarnodesetting", "-s", "Alive", "--sql", "state <> 'Alive'", check=False)
         ended = "update jobs set state = 'Error', stop_time = submission_time where state in ('Waiting', 'Hold')"
-        self.sql(ended)  # oardel takes seconds for each job that has not begun
+        bad = "select count(*) from resources where state <> 'Alive'"
+        *_, number = self.sql(f"{ended}; {bad}").splitlines()  # oardel takes seconds for each job that has not begun
+        if number != "0":
+            self.run("oarnodesetting", "-s", "Alive", "--sql", "state <> 'Alive'")
         if ids := self.sql(waiting).split():
             self.run("oardel", *ids, check=False)
             self.until(lambda: not self.sql(waiting), "the queue to be empty")

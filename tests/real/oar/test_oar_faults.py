@@ -7,17 +7,18 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from adapter_contract import ended
-from oar_cluster import USERS, OarCluster
+from oar_cluster import SCHEDULERS, USERS, OarCluster
 from oar_daemon import OarDaemon, work
-from oar_site import Shim, as_user
+from oar_site import QUEUE, STOCK, Shim, as_user
 from oar_world import OarWorld
-from real_world import eventually
+from real_world import CLOCK, eventually
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.commands import Commands
@@ -28,25 +29,105 @@ pytestmark = pytest.mark.xdist_group("oar")
 SMALL = ("-l", "/core=1,walltime=0:02:00")
 
 
-def test_a_server_and_a_database_that_go_away_lose_and_double_nothing(oar: OarCluster, users_shim: Shim) -> None:
+PING = """#!/bin/bash
+for n in "$@"; do timeout 2 bash -c "exec 3<>/dev/tcp/$n/{port}" 2>/dev/null || echo $n >&2; done
+"""
+
+
+@contextmanager
+def pinged(oar: OarCluster) -> Iterator[None]:
+    """OAR looks whether the sshd of a node answers before it launches a job there."""
+    script = oar.path / "ping"
+    script.write_text(PING.format(port=oar.ssh))
+    script.chmod(0o755)
+    oar.ping = str(script)
+    oar.configure()
+    try:
+        yield
+    finally:
+        oar.ping = "/bin/true"
+        oar.configure()
+
+
+@contextmanager
+def killed_schedulers(shim: Shim) -> Iterator[None]:
+    """The scheduler behind the shim is killed in each pass."""
+    program, settings = SCHEDULERS / "oar_sched_killed", shim.config.read_text()
+    program.write_text("#!/usr/bin/perl\nkill 9, $$;\n")
+    program.chmod(0o755)
+    shim.config.write_text(settings.replace(STOCK, program.name))
+    try:
+        yield
+    finally:
+        shim.config.write_text(settings)
+        program.unlink()
+
+
+def test_what_goes_away_in_oar_loses_and_doubles_no_job(oar: OarCluster, users_shim: Shim) -> None:
+    """Almighty, its database, a node and the scheduler of the queue, one after another in the middle of work."""
     jobs = work(oar, "faults")
+
+    def submit(count: int) -> None:
+        for number in range(count):
+            jobs.add(1, *SMALL, user=USERS[number % 2])
+
     with closing(OarDaemon("faults", oar, users_shim)) as daemon:
         daemon.start()
         eventually(users_shim.file.exists, "the first heartbeat")
-        for number in range(8):
-            jobs.add(1, *SMALL, user=USERS[number % 2])
+        submit(8)
         oar.signal("almighty", signal.SIGKILL)
-        time.sleep(2)
+        time.sleep(1)
         oar.start_server()
         oar.signal("postgres", signal.SIGINT)
-        time.sleep(3)
+        time.sleep(2)
         oar.start_database()
         jobs.wait()
-        jobs.each_ran_once()
+        with pinged(oar):
+            oar.signal(f"sshd.{oar.nodes[0]}", signal.SIGKILL)
+            submit(8)  # as many as there are cores, so that one goes to that node
+            eventually(lambda: sum(map(len, jobs.runs().values())) == len(jobs.jobs), "what OAR submits again")
+        oar.start_node(oar.nodes[0])
+        oar.run("oarnodesetting", "-h", oar.nodes[0], "-s", "Alive")
+        with killed_schedulers(users_shim):
+            submit(2)
+            eventually(lambda: (daemon.ask("status") or {}).get("closed_queues") == [QUEUE], "a disabled queue")
+        oar.run("oarnotify", "-e", QUEUE)
+        jobs.wait()
         assert daemon.stop(signal.SIGTERM) == 0
+    again = "select count(*) from event_logs where type = 'RESUBMIT_JOB_AUTOMATICALLY' and job_id >= {}"
+    resubmitted = int(oar.sql(again.format(jobs.jobs[0])))
     said = daemon.log.read_text()
     assert "Traceback" not in said
-    assert (said.count("the cluster cannot be reached: OAR's database: "), said.count("can be reached again")) == (1, 1)
+    for words in (
+        "the cluster cannot be reached: OAR's database: ",
+        "can be reached again",
+        f"queue {QUEUE} is disabled",
+    ):
+        assert said.count(words) == 1, words
+    assert said.count(", and submits it again: PING_CHECKER_NODE_SUSPECTED: ") == resubmitted > 0
+    ran = Counter(map(len, jobs.runs().values()))
+    assert set(ran) <= {0, 1} and ran[1] == len(jobs.jobs)
+
+
+def test_a_clock_that_is_stepped_is_plain_oar_until_it_is_right(oar: OarCluster, users_shim: Shim) -> None:
+    """The clock of the daemon, and not that of OAR."""
+    jobs = work(oar, "clock")
+    with closing(OarDaemon("clock", oar, users_shim)) as daemon:
+        step = daemon.folder / "clock"
+        (daemon.folder / "sitecustomize.py").write_text(CLOCK.format(clock=str(step)))
+        daemon.environment["PYTHONPATH"] = str(daemon.folder)
+        daemon.start()
+        eventually(users_shim.file.exists, "the first heartbeat")
+        for seconds in ("-3600", "+3600", "0"):
+            step.write_text(seconds)
+            last = jobs.add(0.1, *SMALL, user=USERS[0])
+            jobs.wait()
+        placed = eventually(lambda: daemon.placed(last), "the choice")
+        assert oar.jobs()[last] == ("Terminated", placed)
+        assert daemon.stop(signal.SIGTERM) == 0
+    jobs.each_ran_once()
+    said = [line for line in daemon.log.read_text().splitlines() if "this machine's clock" in line]
+    assert ["behind" in said[0], "ahead" in said[1], "agrees" in said[2], len(said)] == [True, True, True, 3]
 
 
 def test_a_submission_that_said_no_is_found_and_not_repeated(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
@@ -71,7 +152,7 @@ def test_an_oarsub_that_hangs_and_takes_effect_later_is_no_second_job(
     world.adapter.keep_holding(world.adapter.snapshot().time + 60)
     script = world.notes / "bin" / "oarsub"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\n(sleep 3; exec {shutil.which("oarsub")} "$@") >/dev/null 2>&1 &\nsleep 20\n')
+    script.write_text(f'#!/bin/sh\n(sleep 3; exec {shutil.which("oarsub")} "$@") >/dev/null 2>&1 &\nexec sleep 20\n')
     script.chmod(0o755)
     start = Submit("flow/a", world.job("a", 0.2), oar.nodes[1:2])
     path = f"PATH={script.parent}:{os.environ['PATH']}"

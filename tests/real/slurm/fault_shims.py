@@ -27,6 +27,8 @@ import os
 import shutil
 from pathlib import Path
 
+from real_world import CLOCK
+
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 READS = ("slow", "hang", "fails", "lies", "cut", "kill-check")
 WRITES = (
@@ -90,17 +92,6 @@ case "$mode" in
         kill -9 $PPID ;;
 esac
 """
-CLOCK = """import time
-real = time.time
-def stepped():
-    try:
-        return real() + float(open({clock!r}).read())
-    except (OSError, ValueError):
-        return real()
-time.time = stepped
-"""
-
-
 #: Daemons and reapers that are broken on purpose, to see that it is found.
 BREAKS = {
     "pins": """
