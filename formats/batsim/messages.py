@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 from typing import Any, ClassVar
 
 from ...simulate.errors import ConfigError
@@ -389,15 +390,21 @@ def _event(value: Any, kinds: Mapping[str, type[Event]], before: float, now: flo
 # --- writing ---
 def as_batsim(value: Any) -> str:
     """Return JSON as Batsim writes it: numbers that are not whole have six decimals, and nothing is spaced."""
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return f"{{{','.join(f'{as_batsim(key)}:{as_batsim(part)}' for key, part in value.items())}}}"
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(as_batsim, value))}]"
-    return json.dumps(value)
+    write = _WRITTEN.get(type(value))
+    return write(value) if write is not None else json.dumps(value)
+
+
+def _object(value: Mapping[str, Any]) -> str:
+    return "{" + ",".join([f"{encode_basestring(key)}:{as_batsim(part)}" for key, part in value.items()]) + "}"
+
+
+def _array(value: Sequence[Any]) -> str:
+    return "[" + ",".join(map(as_batsim, value)) + "]"
+
+
+_WRITTEN: dict[type, Callable[[Any], str]] = {
+    float: lambda value: f"{value:.6f}", int: str, str: encode_basestring, dict: _object, list: _array, tuple: _array,
+}  # fmt: skip
 
 
 def batsim_message(message: Message) -> bytes:
@@ -406,7 +413,7 @@ def batsim_message(message: Message) -> bytes:
         f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{as_batsim(event.data())}}}'
         for time, event in message.events
     )
-    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode()
+    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode("utf-8", "replace")
 
 
 def component_message(message: Message) -> bytes:
