@@ -21,7 +21,7 @@ EXPECTED = {
     "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
     "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "trust_env", "typ",
     "verify",
-    "max_slowdown", "mean_slowdown", "nb_computing_machines", "NO_LIMIT", "UNICEP",
+    "first_invalid", "max_slowdown", "mean_slowdown", "nb_computing_machines", "NO_LIMIT", "UNICEP",
 }  # fmt: skip
 #: Bokeh's models are configured by assigning attributes.
 EXEMPT = {"cli/charts/bokeh_backend.py"}
