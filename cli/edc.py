@@ -18,6 +18,7 @@ from ..simulate.queue_policies.policy_specs import (
     text_of,
 )
 from . import options
+from .edc_replay import check_endpoint
 from .options import argument, option
 from .streams import note, print_policy_traceback
 from .usage_errors import bad
@@ -44,6 +45,7 @@ def edc(
     from ..simulate.queue_policies.uncompiled import uncompiled
     from ..simulate.replay.queue_tables import kind_needing_walltimes
 
+    check_endpoint("ENDPOINT", endpoint)
     if timeout is not None and not 0.0 < timeout <= 1e6:
         raise bad("--timeout", f"{timeout:g} (allowed: seconds above 0, at most 1e6)")
     text = spelled_out(policy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 from ..formats.batsim.machine_description import CONFIG
 from ..simulate.replay.replay_result import Replayed
 from .usage_errors import bad
+
+#: Endpoints of other processes that ZeroMQ knows everywhere.
+ENDPOINT = re.compile(r"tcp://.+:(\d+|\*)|ipc://.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,16 @@ class ComponentPolicy:
         return False
 
 
+def check_endpoint(option: str, text: str) -> None:
+    """Check that a text looks like an endpoint of ZeroMQ. Raises typer.BadParameter."""
+    if not ENDPOINT.fullmatch(text):
+        raise bad(option, f"{text!r} (allowed: an endpoint such as tcp://127.0.0.1:28000 or ipc://edc.sock)")
+
+
 def component_policy(endpoint: str | None, command: str | None, timeout_s: float, config: list[str]) -> ComponentPolicy:
     """Return the component that the command line names. Raises typer.BadParameter."""
+    if endpoint is not None:
+        check_endpoint("--edc", endpoint)
     if not 0.0 < timeout_s <= 1e6:
         raise bad("--edc-timeout", f"{timeout_s:g} (allowed: seconds above 0, at most 1e6)")
     found = dict[str, Any]()

@@ -69,7 +69,7 @@ def replay_under_component(
     except ConfigError as error:
         if error.source != name:
             raise
-        raise PolicyError(name, error.key, error.problem, error.allowed) from None
+        raise PolicyError(name, error.key or "its reply", error.problem, error.allowed) from None
     return _with_metadata(replayed, component.metadata), component.messages
 
 

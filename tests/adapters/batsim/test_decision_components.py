@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import csv
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,11 +24,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def schedule(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, object]:
-    capsys.readouterr()
-    assert main(["simulate", "trace.swf", "--procs", "16", "--json", *argv]) == 0
-    found = json.loads(capsys.readouterr().out)
-    return {key: found[key] for key in ("nb_jobs_success", "makespan", "mean_waiting_time", "mean_bounded_slowdown")}
+def schedule(folder: Path, *argv: str) -> list[tuple[str, ...]]:
+    """Return each job's id, start, end and processors."""
+    assert main(["simulate", "trace.swf", "--procs", "16", "--out", "run", *argv]) == 0
+    with (folder / "run" / "jobs.csv").open() as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["job_id"]))
+    assert len(rows) == JOBS and {row["success"] for row in rows} == {"1"}
+    return [
+        tuple(row[key] for key in ("job_id", "starting_time", "finish_time", "allocated_resources")) for row in rows
+    ]
 
 
 @contextmanager
@@ -41,22 +45,17 @@ def serving(folder: Path, policy: str) -> Iterator[str]:
         assert component.wait(60) == 0
 
 
-def test_a_component_that_knows_nothing_of_us_schedules_as_strict(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path) -> None:
     endpoint = f"ipc://{folder}/fcfs"
     command = f"{sys.executable} {FCFS} {endpoint}"
-    found = schedule(capsys, "--edc", endpoint, "--edc-command", command)
-    assert found == schedule(capsys, "-p", "strict") and found["nb_jobs_success"] == JOBS
+    assert schedule(folder, "--edc", endpoint, "--edc-command", command) == schedule(folder, "-p", "strict")
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
-def test_our_policies_schedule_the_same_as_components(
-    folder: Path, policy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str) -> None:
     with serving(folder, policy) as endpoint:
-        found = schedule(capsys, "--edc", endpoint)
-    assert found == schedule(capsys, "-p", policy) and found["nb_jobs_success"] == JOBS
+        found = schedule(folder, "--edc", endpoint)
+    assert found == schedule(folder, "-p", policy)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,15 @@ def test_an_answer_that_makes_no_sense_is_quoted(
     assert code == 1 and says in said and "Traceback" not in said
 
 
+@pytest.mark.parametrize("argv", [["simulate", "trace.swf", "--edc", "head:9"], ["edc", "foo://x"]])
+def test_what_is_no_endpoint_is_a_usage_error(
+    folder: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 64
+    assert "tcp://127.0.0.1:28000" in capsys.readouterr().err
+
+
 def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--edc", f"ipc://{folder}/none", "--edc-command", f"{sys.executable} -c pass", "--edc-timeout", "20"]
     assert main(["simulate", "trace.swf", "--procs", "16", *argv]) == 1
-    assert "Traceback" not in (said := capsys.readouterr().err) and "pilotfish: error" in said
+    assert "Traceback" not in (said := capsys.readouterr().err) and "its reply: its process has ended" in said
