@@ -73,9 +73,9 @@ def simulate(
     ] = WALLTIME,
     edc: Annotated[str | None, option("ENDPOINT", "A decision component of Batsim decides, bound there.")] = None,
     edc_command: Annotated[
-        str | None, option("COMMAND", "Start it; {endpoint} stands for where it binds (default: where Batsim's do).")
+        str | None, option("COMMAND", "Start the component, by default at tcp://127.0.0.1:28000.")
     ] = None,
-    edc_timeout: Annotated[float, option("SECONDS", "Longest wait for a reply of it.")] = 60.0,
+    edc_timeout: Annotated[float, option("SECONDS", "Longest wait for a reply of the component.")] = 60.0,
     edc_config: Annotated[
         list[str] | None, option("KEY=VALUE", "Batsim's configuration, such as dynamic-jobs-enabled=true; repeatable.")
     ] = None,
@@ -101,7 +101,7 @@ def simulate(
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
       pilotfish simulate trace.swf -c lab.yaml -p easy:share=1.1
       pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
-      pilotfish simulate batsim.json -c platform.xml --edc-command 'batsched -v easy_bf -s {endpoint}'
+      pilotfish simulate batsim.json -c platform.xml --edc-command 'batsched -v easy_bf'
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]

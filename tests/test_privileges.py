@@ -17,6 +17,7 @@ ROOT = Path(trust.__file__).parent
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
 #: Files that listen, and where.
 LISTENERS = {
+    "adapters/batsim/sockets.py": "`pilotfish edc` answers a Batsim where its user says, 127.0.0.1 by default",
     "daemon/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
     "daemon/event_socket.py": "datagrams that only wake the daemon; anybody may write, root and users named are heard",
     "daemon/report/exporter.py": "metrics and health, read only, at 127.0.0.1 by default",

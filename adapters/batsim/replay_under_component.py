@@ -23,6 +23,9 @@ from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.replay_result import Replayed
 from .decision_component import DecisionComponent, World
 
+#: What is wrong where an error names no part of a reply.
+REPLY = "its reply"
+
 
 def replay_under_component(
     ask: Callable[[bytes], bytes], name: str, jobs: Workload, machine: Machine, cluster: Cluster | None,
@@ -65,11 +68,11 @@ def replay_under_component(
             if "; the message: " in error.problem
             else f"; the message: {quoted(component.said.decode('utf-8', 'replace'))}"
         )
-        raise PolicyError(name, error.where, f"{error.problem}{quote}", error.allowed) from error.__cause__
+        raise PolicyError(name, error.where or REPLY, f"{error.problem}{quote}", error.allowed) from error.__cause__
     except ConfigError as error:
         if error.source != name:
             raise
-        raise PolicyError(name, error.key or "its reply", error.problem, error.allowed) from None
+        raise PolicyError(name, error.key or REPLY, error.problem, error.allowed) from None
     return _with_metadata(replayed, component.metadata), component.messages
 
 

@@ -62,8 +62,9 @@ RULES = (
     # Slurm and OAR are not set up here; tests/real/slurm has a real Slurm.
     Rule(r"--adapter (slurm|oar)|/etc/pilotfish|/run/pilotfish|--setup|--undo", codes=(1, 64)),
     Rule(r"^pilotfish daemon\b", daemon=True),
+    Rule(r" --watch\b", codes=(130,), daemon=True, shorten=("^", "timeout --preserve-status --signal INT 10 ")),
     Rule(r"^pilotfish explain\b", codes=(1,), daemon=True),  # 1: the document does not submit the workflow itself
-    Rule(r"^pilotfish (submit|status|accuracy)\b", daemon=True),
+    Rule(r"^pilotfish (submit|status|nodes|accuracy)\b", daemon=True),
     Rule(r"^pilotfish cancel\b", codes=(1,), daemon=True),
     Rule(r"^pilotfish reap\b", codes=(1,)),
     Rule(r"^pilotfish doctor --adapter slurm\b", codes=(1,)),
@@ -79,6 +80,7 @@ RULES = (
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
     Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --until 500000")),
     Rule(r"^pilotfish (plot|sweep)\b"),
+    Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,11 @@ from pilotfish.daemon import ipc
 
 
 class OarDaemon(Served):
-    """The daemon, run as the owner of the shim's file, in a folder called `name`; `options` go to the adapter."""
+    """The daemon, run as the owner of the shim's file, in a folder named after `name`; `options` go to the adapter."""
 
     def __init__(self, name: str, oar: OarCluster, shim: Shim, *, dry: bool = False, **options: Any) -> None:
-        folder = oar.path / f"daemon-{name}"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(prefix=f"daemon-{name}-", dir=oar.path))  # one more each time a test is tried
+        folder.chmod(0o755)
         kind = {"cores": oar.cores, "memory": "4GiB", "memory_bandwidth": "10GB/s"}
         cluster = {
             "schema": "pilotfish/cluster/v1", "name": "pilot", "node_types": {"t": kind},
