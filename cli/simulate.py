@@ -101,7 +101,7 @@ def simulate(
       pilotfish simulate trace.swf --procs 1024 -p easy:order=sjf --out run
       pilotfish simulate trace.swf -c lab.yaml -p easy:share=1.1
       pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
-      pilotfish simulate batsim.json -c platform.xml --edc-command 'batsched -v easy_bf'
+      pilotfish simulate trace.swf --edc-command 'batsched -v easy_bf'
     """
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
