@@ -5,6 +5,7 @@ Rule: a summary names its inputs and the command that made it.
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import time
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from .. import __version__
+from ..formats.batsim.machine_description import state_numbers
 from ..formats.entry_points import spelled_out
-from ..formats.results_write import write_results
+from ..formats.results_write import BY_SUBMISSION, ORDERS, write_results
 from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from ..daemon.trace_run import DaemonReplay
 
 
+#: Where the states and the energy of the machine begin: at the first submission, or at second 0.
+ORIGINS = ("submission", "zero")
 #: Parameters that have no meaning with --daemon, and with --edc.
 _INSTEAD = ("policy", "contention", "procs", "resource", "seed")
 _NOT_WITH_COMPONENT = ("policy", "daemon", "decision_time", "runtimes", "seed")
@@ -80,6 +84,12 @@ def simulate(
         list[str] | None, option("KEY=VALUE", "Batsim's configuration, such as dynamic-jobs-enabled=true; repeatable.")
     ] = None,
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
+    jobs_order: Annotated[
+        str, option("ORDER", "Order of the rows of jobs.csv: submission, or end as Batsim's.", words=ORDERS)
+    ] = BY_SUBMISSION,
+    origin: Annotated[
+        str, option("WHEN", "Where states and energy begin: the first submission, or zero.", words=ORIGINS)
+    ] = ORIGINS[0],
     seed: options.Seed = 0,
     begin: options.Begin = None,
     end: options.End = None,
@@ -108,6 +118,10 @@ def simulate(
     given, decides = given_options(context), cast(str | DaemonPolicy | ComponentPolicy, policy)
     if runtimes not in RUNTIMES:
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
+    if jobs_order not in ORDERS:
+        raise not_among("--jobs-order", jobs_order, "an order", ORDERS)
+    if origin not in ORIGINS:
+        raise not_among("--origin", origin, "an origin", ORIGINS)
     if edc is not None or edc_command is not None:
         refuse(_NOT_WITH_COMPONENT, given, "not together with --edc, whose component decides")
         decides = component_policy(edc, edc_command, edc_timeout, edc_config or [])
@@ -132,7 +146,8 @@ def simulate(
         what = "no requested time; its run time is its walltime, which bounds its prediction"
         note(f"{count(predictor.unasked, 'job')} with {what}")
     replayed, did = _replay(request, found, predictor)
-    _report(request, found, replayed, did, _power(request, found, replayed), predictor, out, as_json=as_json)
+    power = _power(request, found, replayed, 0.0 if origin == "zero" else math.inf)
+    _report(request, found, replayed, did, power, predictor, out, jobs_order, as_json=as_json)
 
 
 def _replays(policy: str) -> bool:
@@ -165,16 +180,16 @@ def _replay(
 
 
 #: Power of the machine over time, energy of each job, and use of the policy's energy or power limit, as far as known.
-_Power = tuple[Track | None, Array | None, LimitOutcome | None]
+_Power = tuple[Track, Array | None, LimitOutcome | None]
 
 
-def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _Power:
-    """Return power and energy. O(n log n) for n changes of power."""
+def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin: float) -> _Power:
+    """Return power and energy, from a time on. O(n log n) for n changes of power."""
     if isinstance(replayed, Contended):
-        track = contended_track(replayed)
-        return track, None if track is None else replayed.jobs_joules, None
+        track = contended_track(replayed, begin)
+        return track, replayed.jobs_joules if replayed.processors.powered else None, None
     powers = found.machine.powers
-    track = energy.track(replayed, powers or TAURUS_POWERS)  # the states are the same for any power
+    track = energy.track(replayed, powers or TAURUS_POWERS, begin)  # the states are the same for any power
     if powers is None:
         return track, None, None
     limit = energy.limited(replayed, request.policy.policy, powers, track)
@@ -183,7 +198,7 @@ def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed) -> _P
 
 def _report(
     request: ReplayRequest, found: ReplayInput, replayed: Replayed, did: DaemonReplay | None, power: _Power,
-    predictor: OnlineRunTimes | None, out: Path | None, *, as_json: bool,
+    predictor: OnlineRunTimes | None, out: Path | None, order: str, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
     track, joules, limit = power
@@ -195,7 +210,8 @@ def _report(
     if known is not None:
         about["accuracy"] = {name: None if found is None else asdict(found) for name, found in known.items()}
     if out is not None:
-        write_results(out, replayed, summary, about, track, joules)
+        states = state_numbers(found.cluster)
+        write_results(out, replayed, summary, about, track, joules, order=order, states=states)
     if as_json:
         print_json("replay", {**about, **asdict(summary)})
         return

@@ -50,9 +50,16 @@ def states_of(machine: Machine, cluster: Cluster | None) -> dict[str, bool]:
     powers = machine.powers
     if not isinstance(powers, Powers):
         return {}
+    on, off = state_numbers(cluster)
+    return {on: True} | ({} if powers.off is None else {off: False})
+
+
+def state_numbers(cluster: Cluster | None) -> tuple[str, str]:
+    """Return the numbers of the states in which machines compute, and are off."""
     host = next(iter(_hosts(cluster).values()), None)
-    asleep = host.properties.get("sleep_pstates", "1").partition(":")[0] if host else "1"
-    return {str(host.pstate if host else 0): True} | ({} if powers.off is None else {asleep: False})
+    if host is None:
+        return "0", "1"
+    return str(host.pstate), host.properties.get("sleep_pstates", "1").partition(":")[0]
 
 
 def _names(machine: Machine, cluster: Cluster | None) -> list[str]:

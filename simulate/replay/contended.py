@@ -357,15 +357,18 @@ def _joules(machine: Processors, world: World, span: float) -> float:
     return float((own["per_core"] * busy + own["common"] * (awake + idle)).sum() + machine.nodes["watts"].sum() * span)
 
 
-def contended_track(done: Contended) -> Track | None:
-    """Return the machine over time; None if its power is not known. O(tasks log tasks)."""
-    machine = done.processors
-    if not machine.powered:
-        return None
+def contended_track(done: Contended, begin: float = math.inf) -> Track:
+    """Return the machine over time; its power means nothing if it is not known. O(tasks log tasks).
+
+    Args:
+        done: the replay.
+        begin: see `energy.track`.
+    """
+    machine, (first, end) = done.processors, span(done)
     own, count = machine.processors, len(done.task_core)
     chips = np.tile(machine.core_table["processor"][done.task_core], 2)
     times = np.concatenate([done.start_time[done.task_job], done.task_end])
-    moments, when = np.unique(np.append(times, span(done)), return_inverse=True)
+    moments, when = np.unique(np.append(times, (min(first, begin), end)), return_inverse=True)
     chips, when, running = _running(chips, when[:-2], np.repeat([1, -1], count))
     kinds, kind = np.unique(own[["per_core", "common", "idle_share"]], return_inverse=True)
     watts = np.full(len(moments), float(machine.nodes["watts"].sum() + (own["common"] * own["idle_share"]).sum()))

@@ -6,8 +6,8 @@ same power are one kind. Jobs that do not compute draw idle power.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -68,18 +68,25 @@ class Track:
         return float(high - low)
 
 
-def track(replayed: Replayed, powers: Powers | MixedPowers) -> Track:
+def track(replayed: Replayed, powers: Powers | MixedPowers, begin: float = math.inf) -> Track:
     """Return states, power and energy of the machine over time. O(changes log changes).
 
     Args:
         replayed: the replay.
         powers: power of the resources.
+        begin: seconds; from there on if that is before the first submission, with all resources idle.
     """
     idle, extra, drawing, _ = _power_draw(replayed, powers)
-    times, deltas = _changes(replayed, drawing)
-    moments, where = np.unique(np.clip(times, *span(replayed)), return_inverse=True)
-    sums = np.stack([np.bincount(where, column, len(moments)) for column in deltas.T], axis=1)
-    counts = np.rint(np.cumsum(sums, axis=0)).astype(np.int64)
+    first, end = span(replayed)
+    parts = _changes(replayed, drawing, min(first, begin))
+    times = np.concatenate([time for time, _ in parts])
+    moments, where = np.unique(np.clip(times, min(first, begin), end), return_inverse=True)
+    sums, at = np.zeros((len(STATES) + drawing.shape[1], len(moments))), 0
+    for time, columns in parts:
+        for column, change in columns.items():
+            sums[column] += np.bincount(where[at : at + len(time)], change, len(moments))
+        at += len(time)
+    counts = np.rint(np.cumsum(sums, axis=1)).astype(np.int64).T
     counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
     least = np.full(len(moments), idle)
@@ -142,28 +149,28 @@ def switches(replayed: Replayed) -> int:
     return int(replayed.changes["size"].sum() + replayed.booted.sum())
 
 
-def _changes(replayed: Replayed, draw: Array) -> tuple[Array, Array]:
-    """Return times, and the change in the number of resources in each state and of each kind of `draw`."""
+def _changes(replayed: Replayed, draw: Array, begin: float) -> list[tuple[Array, dict[int, Array]]]:
+    """Return times, and the change in the number of resources in some of STATES, and of each kind of `draw` after."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
     size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw[ran].T
     on = replayed.changes["kind"] == TO_IDLE
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
-    rows: list[tuple[Array, tuple[Any, ...]]] = [
-        (np.array([span(replayed)[0]]), (0,)),
-        (taken, (-booted, booted)),
-        (start, (0, -booted, 0, 0, size, *draws)),
-        (finish, (0, 0, 0, 0, -size, *-draws)),
-        (begun, (np.where(on, -many, 0), np.where(on, many, 0), np.where(on, 0, many))),
-        (done, (np.where(on, 0, many), np.where(on, -many, 0), np.where(on, 0, -many))),
+    off, turning_on, turning_off, computing = (STATES.index(name) for name in
+                                               ("sleeping", "switching_on", "switching_off", "computing"))  # fmt: skip
+    drawn = dict(enumerate(draws, len(STATES)))
+    found = [
+        (np.array([begin]), {}),
+        (start, {computing: size, **drawn}),
+        (finish, {computing: -size, **{kind: -many for kind, many in drawn.items()}}),
     ]
-    deltas = np.zeros((sum(len(time) for time, _ in rows), len(STATES) + draw.shape[1]), np.int64)
-    at = 0
-    for time, columns in rows:
-        for i, column in enumerate(columns):
-            deltas[at : at + len(time), i] = column
-        at += len(time)
-    return np.concatenate([time for time, _ in rows]), deltas
+    if booted.any():
+        found += [(taken, {off: -booted, turning_on: booted}), (start, {turning_on: -booted})]
+    if len(many):
+        to_on, to_off = np.where(on, many, 0), np.where(on, 0, many)
+        found += [(begun, {off: -to_on, turning_on: to_on, turning_off: to_off}),
+                  (done, {off: to_off, turning_on: -to_on, turning_off: -to_off})]  # fmt: skip
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,11 @@ class Summary:
 
 
 def failed(replayed: Replayed) -> Array:
-    """Return which jobs ended within their walltime but returned an error, if the workload has return codes."""
+    """Return which jobs ended by themselves but returned an error, if the workload has return codes."""
     jobs = replayed.workload
     wrong: Array = jobs.more.get("returns", np.zeros(len(jobs), np.int64)) != 0
-    return wrong & ~replayed.overran & ~replayed.rejected
+    wrong = wrong & ~replayed.overran & ~replayed.rejected
+    return wrong if replayed.killed is None else wrong & ~replayed.killed
 
 
 def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) -> Summary:
@@ -78,7 +79,8 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
-    size, ended = jobs.size[ran], int(replayed.overran.sum())
+    size, killed = jobs.size[ran], replayed.overran if replayed.killed is None else replayed.overran | replayed.killed
+    ended = int(killed.sum())
     waiting, turnaround, run = start - submit, finish - submit, finish - start
     slow = turnaround[run > 0] / run[run > 0]
     bounded = np.maximum(1.0, turnaround / np.maximum(run, TAU_S))

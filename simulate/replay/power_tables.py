@@ -20,7 +20,7 @@ from ..model.workload import Workload
 from ..queue_policies.policy_specs import Saving, dynamic_order
 from ..queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .queue_tables import Setting, check_walltimes, dependency_tables, fill_queue
-from .replay_result import CHANGE
+from .replay_result import CHANGE, SWITCH, pieces_by_job
 
 PowerTables = Powered | NetworkedPowered
 #: Initial rows for changes of machines, in addition to one per job.
@@ -182,6 +182,22 @@ def changes(world: PowerTables) -> Array:
     for name, field in (("kind", "state"), ("time", "taken"), ("until", "finish"), ("size", "size")):
         found[name] = rows[field]
     return found
+
+
+def switched(world: PowerTables) -> Array:
+    """Return which machines were switched, those that booted for jobs, too, in the order of time. O(rows log rows)."""
+    rows, total = world.jobs[: world.count["rows"]], int(world.count["total"])
+    of_job = np.arange(len(rows)) < total
+    kinds = (powered.TO_OFF, powered.TO_KEPT, powered.TO_IDLE)
+    rows_switch = np.where(of_job, rows["state"] == tables.ENDED, np.isin(rows["state"], kinds))
+    first = np.where(of_job, rows["booted"], rows["piece0"])
+    counts = np.where(rows_switch, rows["piece0"] + rows["pieces"] - first, 0)
+    owner, pieces = pieces_by_job(world.pieces, first, counts)
+    found = np.empty(len(owner), SWITCH)
+    found["kind"] = np.where(of_job, powered.TO_IDLE, rows["state"])[owner]
+    found["time"], found["until"] = rows["taken"][owner], np.where(of_job, rows["start"], rows["finish"])[owner]
+    found["first"], found["last"] = pieces["first"], pieces["last"]
+    return found[np.lexsort((found["first"], owner, found["kind"], found["time"]))]
 
 
 def boots(world: PowerTables) -> Array:

@@ -26,7 +26,7 @@ from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_calls import PolicyCalls
 from .networked_jobs import NetworkedJobs
 from .predicted_jobs import PredictedJobs
-from .replay_result import CHANGE, Replayed
+from .replay_result import CHANGE, SWITCH, Replayed
 from .rigid_jobs import RigidJobs
 
 
@@ -56,6 +56,7 @@ class Powered(PolicyCalls):
         self.since = np.full(self.processors, began)
         self.taken: dict[int, tuple[float, int]] = {}  # of jobs that began later: when, and resources that booted
         self.changes: list[tuple[int, float, float, int]] = []
+        self.switched: list[tuple[int, float, float, int, int]] = []
         self.numbered, self.instant, self.measured, self.joules = 0, began, began, 0.0
         self.computing = self.coming = self.going = 0  # resources that compute, are being switched on, and off
         shown = self.since.view()
@@ -185,6 +186,7 @@ class Powered(PolicyCalls):
             self.off.allocate_these(boots)
             for first, last in boots:
                 since[first : last + 1] = self.ready
+                self.switched.append((TO_IDLE, now, self.ready, first, last))
         else:
             self.ready = max((float(since[first : last + 1].max()) for first, last in given), default=now)
         booted = count_of(common(given, boots))
@@ -222,14 +224,16 @@ class Powered(PolicyCalls):
             return
         self.hold(wanted, free=False)
         many, until = count_of(wanted), now + (self.powers.on_s if on else self.powers.off_s)
+        kind = TO_IDLE if on else TO_OFF
         for first, last in wanted:
             self.since[first : last + 1] = math.inf
+            self.switched.append((kind, now, until, first, last))
         if on:
             self.coming += many
         else:
             self.going += many
         insort(self.switching, Switching(tuple(wanted), on, until), key=attrgetter("until"))
-        self.changes.append((TO_IDLE if on else TO_OFF, now, until, many))
+        self.changes.append((kind, now, until, many))
 
     def result(self, instants: int, seconds: float) -> Replayed:
         """Return the result. Raises PolicyError if jobs still wait."""
@@ -237,7 +241,10 @@ class Powered(PolicyCalls):
         taken, booted = done.start_time.copy(), np.zeros(len(done.start_time), np.int64)
         for number, (time, many) in self.taken.items():
             taken[number], booted[number] = time, many
-        return replace(done, taken_time=taken, booted=booted, changes=np.array(self.changes, CHANGE))
+        return replace(
+            done, taken_time=taken, booted=booted, changes=np.array(self.changes, CHANGE),
+            switched=np.array(self.switched, SWITCH),
+        )  # fmt: skip
 
 
 class PoweredNodes(Powered, NodePolicyCalls):

@@ -133,7 +133,8 @@ def replay(
         owner, rows = pieces_by_job(*pieces)
         pieces = merge_pieces(owner, rows["first"], rows["last"], len(jobs))
         taken = np.where(rejected, math.nan, jobs["taken"])
-        switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world)}
+        switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world),
+                    "switched": power_tables.switched(world)}  # fmt: skip
     overran = (workload.run_time > workload.walltime) & ~rejected
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
         overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected

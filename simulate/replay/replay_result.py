@@ -13,6 +13,9 @@ from ..model.workload import Workload
 
 #: A change of machines: the new state, when it began and ended, and the number of machines.
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
+#: An interval of machines that change together, for a job or by themselves; as CHANGE, with its first and last.
+SWITCH = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("first", np.int64),
+                   ("last", np.int64)])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Replayed:
             `pieces[piece0[i]:][:piece_count[i]]`.
         taken_time: seconds at which the job got its resources; earlier than its start if `booted` of them had to boot.
         changes: machines switched on and off, rows of CHANGE.
+        switched: which these are, and those that booted for a job, in the order of time, rows of SWITCH.
         simulation_time: seconds spent in the engine.
         instants: number of distinct times at which something happened.
         killed: the policy killed the job; None: it killed no job.
@@ -52,6 +56,7 @@ class Replayed:
     simulation_time: float
     instants: int
     killed: Array | None = field(default=None, kw_only=True)
+    switched: Array = field(default_factory=lambda: np.empty(0, SWITCH), kw_only=True)
 
 
 def without_switches(start_time: Array) -> dict[str, Any]:
@@ -62,7 +67,8 @@ def without_switches(start_time: Array) -> dict[str, Any]:
 def in_order_of_submission(done: Replayed) -> Replayed:
     """Return a replay whose rows, those of its workload too, are sorted by submit time. O(jobs log jobs)."""
     rows = np.argsort(done.submit_time, kind="stable")
-    columns = {each.name: getattr(done, each.name) for each in fields(done) if each.name not in ("pieces", "changes")}
+    others = ("pieces", "changes", "switched")
+    columns = {each.name: getattr(done, each.name) for each in fields(done) if each.name not in others}
     arrays: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
     return replace(done, workload=done.workload.take(rows), **arrays)
 
