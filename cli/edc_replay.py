@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..formats.batsim.machine_description import CONFIG
 from ..simulate.replay.replay_result import Replayed
 from .usage_errors import bad
 
@@ -62,6 +61,8 @@ def check_endpoint(option: str, text: str) -> None:
 
 def component_policy(endpoint: str | None, command: str | None, timeout_s: float, config: list[str]) -> ComponentPolicy:
     """Return the component that the command line names. Raises typer.BadParameter."""
+    from ..formats.batsim.machine_description import CONFIG
+
     if endpoint is not None:
         check_endpoint("--edc", endpoint)
     if not 0.0 < timeout_s <= 1e6:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from .. import __version__
-from ..formats.batsim.machine_description import state_numbers
 from ..formats.entry_points import spelled_out
 from ..formats.results_write import BY_SUBMISSION, ORDERS, write_results
 from ..formats.text import count
@@ -210,6 +209,8 @@ def _report(
     if known is not None:
         about["accuracy"] = {name: None if found is None else asdict(found) for name, found in known.items()}
     if out is not None:
+        from ..formats.batsim.machine_description import state_numbers
+
         states = state_numbers(found.cluster)
         write_results(out, replayed, summary, about, track, joules, order=order, states=states)
     if as_json:

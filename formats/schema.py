@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, StrEnum
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from ..simulate.errors import ConfigError, did_you_mean
 from .document_errors import Collector, bad, found, shown
@@ -124,9 +124,14 @@ def name(value: Any) -> str:
     return value
 
 
+def is_text(value: Any) -> TypeGuard[str]:
+    """Return whether a value is text as `text` accepts it."""
+    return isinstance(value, str) and not _UNFIT.search(value)
+
+
 def text(value: Any) -> str:
     """Return text that can be an argument of a process: no NUL, no lone surrogates. Raises ConfigError."""
-    if not isinstance(value, str) or _UNFIT.search(value):
+    if not is_text(value):
         raise bad(found(value), "text (in quotes where it looks like something else)")
     return value
 
@@ -163,10 +168,14 @@ def entries(value: Any, convert: Callable[[str, Any], T], least: str = "") -> di
     """
     if not mapping(value) and least:
         raise bad(found(value), least)
-    wrong = Collector(alike=True)
-    converted = {key: wrong.read(shown(key), convert, key, part) for key, part in value.items()}
+    wrong, converted = Collector(alike=True), dict[str, T]()
+    for key, part in value.items():
+        try:
+            converted[key] = convert(key, part)
+        except ConfigError as error:
+            wrong.add(error, shown(key))
     wrong.check()
-    return cast("dict[str, T]", converted)
+    return converted
 
 
 def dump(value: Any, leave_out: Collection[str] = ()) -> dict[str, Any]:

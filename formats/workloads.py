@@ -9,8 +9,10 @@ has the keys of one, IRMaSim's if its jobs count instructions, else Batsim's.
 from __future__ import annotations
 
 import codecs
+import gc
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -58,6 +60,26 @@ class Format:
 def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
+) -> Workload:  # fmt: skip
+    with _no_collection():
+        return _read_document(path, speeds, storages, profiles, skip_invalid=skip_invalid)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Suspend the garbage collector: it would go through a growing document, which has no cycles, again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read_document(
+    path: Path, speeds: Collection[float], storages: Collection[str] | None, profiles: Profiles | None, *,
+    skip_invalid: bool,
 ) -> Workload:  # fmt: skip
     source = str(path)
     data = parse_json(decode(unpacked(read_bytes(path), source), source), source)

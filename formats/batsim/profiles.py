@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -75,8 +75,7 @@ class Site(Protocol):
 Work = Callable[[int, Site], Done]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """A profile of a workload.
 
     Args:
@@ -86,14 +85,16 @@ class Profile:
         written: the whole mapping, as in the file.
         sequence: the profiles that it runs one after the other; empty = it is not a sequence.
         trace: the file that names its ranks; empty = it has no usage trace.
+        waits: seconds, if waiting is all that it does.
     """
 
     type: str
     work: Work
     returns: int = 0
-    written: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] = {}
     sequence: tuple[str, ...] = ()
     trace: str = ""
+    waits: float | None = None
 
 
 _seconds = number(0, LONGEST)
@@ -113,6 +114,10 @@ Parsed = tuple[Work, dict[str, Any]]
 
 def parse_profile(value: Any) -> Profile:
     """Return the profile that a mapping describes. Raises ConfigError with the key."""
+    if type(value) is dict and len(value) == 2 and value.get("type") == "delay":  # most profiles: nothing to look up
+        seconds = value.get("delay")
+        if type(seconds) in (int, float) and 0 <= seconds <= LONGEST:
+            return Profile("delay", partial(_wait, float(seconds)), 0, value, waits=float(seconds))
     data = mapping(value)
     type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in _NAMES.values()))
     work, more = TYPES[type_](data)
@@ -137,8 +142,13 @@ def _always(part: Part) -> Parsed:
     return lambda size, site: Done(part), {}
 
 
+def _wait(seconds: float, size: int, site: Site) -> Done:
+    return Done(Wait(seconds))
+
+
 def _delay(data: dict[str, Any]) -> Parsed:
-    return _always(Wait(_field(data, "delay", _seconds)))
+    seconds = _field(data, "delay", _seconds)
+    return partial(_wait, seconds), {"waits": seconds}
 
 
 def _parallel(data: dict[str, Any]) -> Parsed:

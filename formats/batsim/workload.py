@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,22 @@ from ...simulate.model.workload import LONGEST, Workload, in_order
 from ..document_errors import bad, found, from_source, inside, shown
 from ..files import decode, parse_json, read_bytes
 from ..quantities import checked_number, is_number, number, whole
-from ..schema import entries, mapping, one_of, require, text
+from ..schema import entries, is_text, mapping, one_of, require, text
 from ..swf import COLUMNS
 from ..unpack import unpacked
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs
 
 _seconds = number(0, LONGEST)
-_resources = whole(0, 2**31 - 64)
+#: Most resources that a job can request.
+MOST_RESOURCES = 2**31 - 64
+_resources = whole(0, MOST_RESOURCES)
 _JOB = ("id", "subtime", "res", "profile", "walltime")
 _KNOWN = ("nb_res", "jobs", "profiles")
+_NO_FIELDS: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A job of the file.
 
     Args:
@@ -55,7 +57,7 @@ class Job:
     res: int
     profile: str
     walltime: float | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = _NO_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,49 @@ def _workload(data: Any) -> BatsimWorkload:
 
 
 def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
+    if (usual := _usual_jobs(values, profiles)) is not None:
+        return usual
     jobs = [inside(f"jobs[{i}]", _job, value, profiles) for i, value in enumerate(values)]
     times = Counter(str(job.id) for job in jobs)
     if len(times) < len(jobs):
         twice = times.most_common(1)[0][0]
         raise bad(f"the id {twice[:60]!r} is given to {times[twice]} jobs", "each once", key="jobs")
     return jobs
+
+
+def _usual_jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job] | None:
+    """Return all jobs if each value of each column is usual; None: they have to be looked at one by one."""
+    try:
+        ids, submits, sizes, names = ([value[key] for value in values] for key in _JOB[:-1])
+        walls = [value.get("walltime", -1) for value in values]
+    except (TypeError, KeyError, AttributeError):
+        return None
+    whole_ids, numbers = set(map(type, ids)) <= {int}, {int, float}
+    if not (
+        {*map(type, submits), *map(type, walls)} <= numbers and set(map(type, sizes)) <= {int}
+        and set(map(type, names)) <= {str} and profiles.keys() >= set(names)
+        and (whole_ids or set(map(type, ids)) <= {str}) and len(set(ids)) == len(ids)
+    ):  # fmt: skip
+        return None
+    if whole_ids:
+        identified = min(ids, default=0) >= -(2**63) and max(ids, default=0) < 2**63
+    else:
+        identified = "" not in ids and is_text("".join(ids))
+    if not identified or not all(
+        (low <= min(column, default=high) and max(column, default=low) <= high)
+        for column, low, high in ((submits, 0, LONGEST), (sizes, 0, MOST_RESOURCES), (walls, -1, LONGEST))
+    ):
+        return None
+    ends = [None if wall == -1 else float(wall) for wall in walls]
+    if any(wall is not None and not wall > 0 for wall in ends) or math.isnan(sum(submits) + sum(walls)):
+        return None
+    usual = 4 + ("walltime" in values[0]) if values else 0
+    more = [
+        _NO_FIELDS if len(value) == usual and ("walltime" in value) == (usual == 5)
+        else {key: part for key, part in value.items() if key not in _JOB}
+        for value in values
+    ]  # fmt: skip
+    return list(map(Job, ids, map(float, submits), sizes, names, ends, more))
 
 
 def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.batsim import workload as workload_module
 from pilotfish.formats.batsim.profiles import TYPES
 from pilotfish.formats.batsim.workload import parse_batsim
 from pilotfish.formats.batsim.write import batsim_text
@@ -325,3 +326,50 @@ def test_a_truncated_or_damaged_file_is_one_clear_error(
         read_workload(path, speeds=[1.0])
     except ConfigError as error:
         assert str(path) in str(error)
+
+
+#: Values of a job's fields, some of them odd.
+ODD = [
+    0,
+    1,
+    -1,
+    -2,
+    2.0,
+    2.5,
+    "2",
+    "",
+    None,
+    True,
+    math.nan,
+    math.inf,
+    1e15,
+    1e16,
+    2**31,
+    2**63,
+    -(2**63),
+    [],
+    {},
+    "a\0",
+]
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_jobs_that_are_read_together_are_as_if_read_one_by_one(data: st.DataObject) -> None:
+    jobs = [job(i, **data.draw(st.sampled_from([{}, {"x": 1}, {"walltime": 5.5}]))) for i in range(3)]
+    if data.draw(st.booleans()):
+        one = jobs[data.draw(st.integers(0, 2))]
+        key = data.draw(st.sampled_from(["id", "subtime", "res", "profile", "walltime", "y"]))
+        one[key] = data.draw(st.sampled_from(ODD))
+        if data.draw(st.booleans()):
+            del one[key]
+    found = []
+    for reader in (workload_module._usual_jobs, lambda values, profiles: None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workload_module, "_usual_jobs", reader)
+            try:
+                read = parse_batsim(document(*jobs), "w.json").jobs
+                found.append((read, [list(map(type, each)) for each in read]))
+            except ConfigError as error:
+                found.append(str(error))
+    assert found[0] == found[1]
