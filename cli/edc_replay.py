@@ -25,12 +25,14 @@ class ComponentPolicy:
         command: what starts it; None = it runs already.
         timeout_s: longest wait for a reply.
         config: keys of Batsim's configuration and their values.
+        protocol: the version that it speaks, 4 or 5.
     """
 
     endpoint: str | None
     command: str | None
     timeout_s: float
     config: dict[str, Any] = field(default_factory=dict)
+    protocol: int = 4
 
     @property
     def text(self) -> str:
@@ -59,10 +61,14 @@ def check_endpoint(option: str, text: str) -> None:
         raise bad(option, f"{text!r} (allowed: an endpoint such as tcp://127.0.0.1:28000 or ipc://edc.sock)")
 
 
-def component_policy(endpoint: str | None, command: str | None, timeout_s: float, config: list[str]) -> ComponentPolicy:
+def component_policy(
+    endpoint: str | None, command: str | None, timeout_s: float, config: list[str], protocol: int
+) -> ComponentPolicy:  # fmt: skip
     """Return the component that the command line names. Raises typer.BadParameter."""
     from ..formats.batsim.machine_description import CONFIG
 
+    if protocol not in (4, 5):
+        raise bad("--edc-protocol", f"{protocol} (allowed: 4 or 5)")
     if endpoint is not None:
         check_endpoint("--edc", endpoint)
     if not 0.0 < timeout_s <= 1e6:
@@ -72,12 +78,14 @@ def component_policy(endpoint: str | None, command: str | None, timeout_s: float
         key, mark, value = one.partition("=")
         if not mark or not key:
             raise bad("--edc-config", f"{one!r} (allowed: KEY=VALUE)")
-        found[key] = _value(value)
+        found[key] = value if isinstance(CONFIG.get(key), str) else _value(value)
+        if protocol == 5 and key != "sched-config":
+            raise bad("--edc-config", f"{one!r} (allowed with protocol 5: sched-config=TEXT)")
         if key in CONFIG and type(found[key]) is not type(CONFIG[key]):
             raise bad("--edc-config", f"{one!r} (allowed: {key}= with a value such as {json.dumps(CONFIG[key])})")
     if found.get("dynamic-jobs-enabled"):
         found["dynamic-jobs-acknowledged"] = True
-    return ComponentPolicy(endpoint, command, timeout_s, found)
+    return ComponentPolicy(endpoint, command, timeout_s, found, protocol)
 
 
 def _value(text: str) -> Any:
@@ -107,6 +115,6 @@ def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **h
         ask = stack.enter_context(asking(endpoint, policy.timeout_s, process))
         replayed, _ = replay_under_component(
             ask, policy.text, found.jobs, found.machine, found.cluster, files,
-            config=policy.config, **how,
+            config=policy.config, protocol=policy.protocol, **how,
         )  # fmt: skip
     return replayed

@@ -82,6 +82,7 @@ def simulate(
     edc_config: Annotated[
         list[str] | None, option("KEY=VALUE", "Batsim's configuration, such as dynamic-jobs-enabled=true; repeatable.")
     ] = None,
+    edc_protocol: Annotated[int, option("VERSION", "Version of Batsim's protocol that it speaks: 4 or 5.")] = 4,
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
     jobs_order: Annotated[
         str, option("ORDER", "Order of the rows of jobs.csv: submission, or end as Batsim's.", words=ORDERS)
@@ -123,7 +124,7 @@ def simulate(
         raise not_among("--origin", origin, "an origin", ORIGINS)
     if edc is not None or edc_command is not None:
         refuse(_NOT_WITH_COMPONENT, given, "not together with --edc, whose component decides")
-        decides = component_policy(edc, edc_command, edc_timeout, edc_config or [])
+        decides = component_policy(edc, edc_command, edc_timeout, edc_config or [], edc_protocol)
     elif daemon is not None:
         refuse(_INSTEAD, given, "not together with --daemon")
         from .daemon_replay import read_daemon

@@ -8,16 +8,15 @@ the message. A time within a microsecond of now is now, because messages have si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from ...formats.batsim.descriptions import Descriptions
 from ...formats.batsim.messages import (
-    DECISIONS,
     FAILED,
     KILLED,
     SUCCEEDED,
@@ -42,15 +41,13 @@ from ...formats.batsim.messages import (
     SetResourceState,
     SimulationBegins,
     SimulationEnds,
-    batsim_message,
+    StopCalls,
     interval_text,
-    read_message,
     refusal,
 )
-from ...formats.batsim.profiles import Profile, parse_profile
-from ...formats.batsim.runs import Runs
+from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
 from ...formats.batsim.workload import parse_batsim
-from ...formats.document_errors import bad, inside
+from ...formats.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, common, count_of, without
 from ...simulate.queue_policies.interface import (
@@ -65,37 +62,14 @@ from ...simulate.queue_policies.interface import (
     Switch,
     Wake,
 )
+from .component_world import World
+from .known_profiles import KnownProfiles
 
 #: Times that differ by less are the same, seconds.
 SAME_S = 1e-6
 #: Messages in a row at one instant, or calls in a row without a job, after which a component is taken to be stuck.
 MOST_IN_VAIN = 10_000
 _SUBMITTER = (JobSubmitted, Notify)
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What a component learns of the machine, and what it may do.
-
-    Args:
-        about: the `data` of SIMULATION_BEGINS.
-        states: number of a state of machines -> whether they are on then; empty: machines cannot be switched.
-        storages: label of a storage -> its number.
-        speeds: flop/s of all resources; () = unknown.
-        registers: it may register jobs.
-        forwards: submissions carry the profile.
-        natural: submissions of one instant come in the order of the file.
-        latency_s: seconds by which each end reaches the component later.
-    """
-
-    about: Mapping[str, Any]
-    states: Mapping[str, bool] = field(default_factory=dict)
-    storages: Mapping[str, int] = field(default_factory=dict)
-    speeds: tuple[float, ...] = ()
-    registers: bool = False
-    forwards: bool = False
-    natural: bool = False
-    latency_s: float = 0.0
 
 
 class DecisionComponent:
@@ -107,6 +81,7 @@ class DecisionComponent:
         world: what it learns of the machine.
         described: the jobs.
         returns: exit status of each job, by row; None = all succeed.
+        protocol: the version that it speaks.
 
     `metadata`: what the component attached to jobs, by id. `messages`: how many it was sent.
     """
@@ -115,15 +90,15 @@ class DecisionComponent:
 
     def __init__(
         self, name: str, ask: Callable[[bytes], bytes], world: World, described: Descriptions,
-        returns: list[int] | None = None,
+        returns: list[int] | None = None, protocol: ProtocolVersion = VERSION_4,
     ) -> None:  # fmt: skip
         self.name, self.ask, self.world, self.described, self.returns = name, ask, world, described, returns
+        self.protocol = protocol
         self.powered = bool(world.states)
         self.metadata: dict[str, str] = {}
         self.said, self.messages, self.in_vain, self.unseen = b"", 0, 0, len(described.ids)
-        self.profiles = {workload: dict(profiles) for workload, profiles in described.profiles.items()}
+        self.profiles = KnownProfiles(described.profiles, world.speeds, across=protocol.number == 5)
         self.registered: dict[str, dict[str, Any]] = {}
-        self._runs: dict[str, Runs] = {}
         self._jobs: dict[str, Job] = {}  # submitted
         self._done: set[str] = set()  # ended or rejected
         self._killed: set[str] = set()
@@ -135,6 +110,7 @@ class DecisionComponent:
             tuple[float, int, Event, bytes | None]
         ] = []  # decisions (with the message) and events to come
         self._number = count()
+        self._periodic: dict[str, CallMeLater] = {}
         self._free_at = self._now = -1e300
         self._first = True
         self._decided: list[Decision] = []
@@ -166,7 +142,7 @@ class DecisionComponent:
 
     # --- what happened ---
     def _is_idle(self, now: Snapshot) -> bool:
-        return not (self.unseen or now.waiting or now.running or now.ended)
+        return not (self.unseen > 0 or now.waiting or now.running or now.ended)
 
     def _at(self, time: float, event: Event, said: bytes | None = None) -> None:
         """Note an event of the future, or a decision to carry out then."""
@@ -187,6 +163,8 @@ class DecisionComponent:
                 self._carry_out(event, now, said)
             elif isinstance(event, RequestedCall):
                 calls.append((time, event))
+            elif isinstance(event, CallMeLater):
+                calls += self._call_again(event, now, time)
             else:
                 self._pending.append((time, event))
         self._calls = calls
@@ -223,9 +201,7 @@ class DecisionComponent:
 
     def _submitted(self, time: float, job_id: str, job: Job, description: Mapping[str, Any]) -> None:
         self._jobs[job_id] = job
-        workload, profile = job_id.partition("!")[0], None
-        if self.world.forwards:
-            profile = self.profiles[workload][description["profile"]]
+        profile = self.profiles.find(job_id, description["profile"]) if self.world.forwards else None
         self._pending.append((time, JobSubmitted(job_id, description, profile)))
 
     def _id(self, job: Job) -> str:
@@ -269,8 +245,8 @@ class DecisionComponent:
     def _send(self, now: float, events: list[tuple[float, Event]]) -> Message:
         self.messages += 1
         self.said = b""
-        self.said = self.ask(batsim_message(Message(now, events)))
-        return read_message(self.said, DECISIONS, self.name)
+        self.said = self.ask(self.protocol.from_batsim(Message(now, events)))
+        return self.protocol.read_decisions(self.said, self.name)
 
     def _time_of(self, key: str, time: float, now: float) -> float:
         if abs(time - now) <= SAME_S:
@@ -292,7 +268,8 @@ class DecisionComponent:
         except ConfigError as error:
             if error.source:
                 raise
-            problem = f"{decision.type}: {error.key}: {error.problem}".replace(": : ", ": ")
+            kind = self.protocol.names.get(type(decision), decision.type)
+            problem = f"{kind}: {error.key}: {error.problem}".replace(": : ", ": ")
             raise self._refusal(problem, error.allowed) from None
 
     def _job(self, job_id: str) -> Job:
@@ -336,26 +313,49 @@ class DecisionComponent:
             self._pending.append((now.time, done))
 
     def _progress(self, job_id: str, job: Job, running: Running, now: float) -> dict[str, Any]:
-        workload = job_id.partition("!")[0]
         profile = (self.registered.get(job_id) or self.described.jobs[job.number])["profile"]
-        seconds = self._known_runs(workload).run(profile, job.size).seconds
+        seconds = self.profiles.run(job_id, profile, job.size).seconds
         return {"profile": profile, "progress": (now - running.start_time) / seconds if seconds > 0 else 0.0}
 
     def _call_later(self, given: CallMeLater, now: Snapshot) -> None:
-        time = self._time_of("data.timestamp", given.timestamp, now.time)
+        if given.period_s is not None and given.call_id is not None:
+            if given.call_id in self._periodic:
+                raise bad(f"call {given.call_id!r:.60} is periodic already", "new ids, or StopCallMeLaterEvent first")
+            self._call_at_next_multiple(given, now)
+            return
+        # Batsim 5 answers a time in the past at once.
+        late = self.protocol.number == 5 and given.timestamp < now.time
+        time = now.time if late else self._time_of("data.timestamp", given.timestamp, now.time)
+        call = RequestedCall(given.call_id or "")
         if time > now.time:
-            self._at(time, RequestedCall())
+            self._at(time, call)
         else:
-            self._pending.append((now.time, RequestedCall()))
+            self._pending.append((now.time, call))
+
+    def _call_at_next_multiple(self, given: CallMeLater, now: Snapshot) -> None:
+        assert given.call_id is not None and given.period_s is not None, "it is periodic"
+        periods = math.floor((now.time + SAME_S) / given.period_s) + 1
+        self._periodic[given.call_id] = given
+        self._at(periods * given.period_s, given)
+
+    def _call_again(self, given: CallMeLater, now: Snapshot, time: float) -> list[tuple[float, Event]]:
+        """Return a periodic call that is due, unless it was stopped, and note the next one."""
+        assert given.call_id is not None, "it is periodic"
+        if self._periodic.get(given.call_id) is not given:
+            return []
+        del self._periodic[given.call_id]
+        if given.times != 1:
+            again = given if given.times is None else replace(given, times=given.times - 1)
+            self._call_at_next_multiple(again, now)
+        return [(time, RequestedCall(given.call_id, last=given.times == 1))]
+
+    def _stop_calls(self, given: StopCalls, now: Snapshot) -> None:
+        if self._periodic.pop(given.call_id, None) is None:
+            raise bad(f"call {given.call_id!r:.60} is not periodic, or has ended", "calls that come again")
 
     def _register_profile(self, given: RegisterProfile, now: Snapshot) -> None:
         self._check_registers()
-        known = self.profiles.setdefault(given.workload_name, {})
-        inside("profile", parse_profile, dict(given.profile))
-        if known.get(given.profile_name, given.profile) != given.profile:
-            raise bad(f"profile {given.profile_name!r:.60} is there already, and differs", "new names")
-        known[given.profile_name] = dict(given.profile)
-        self._runs.pop(given.workload_name, None)
+        self.profiles.register(given.workload_name, given.profile_name, given.profile)
 
     def _register_job(self, given: RegisterJob, now: Snapshot) -> None:
         self._check_registers()
@@ -366,10 +366,10 @@ class DecisionComponent:
             raise bad(f"job {given.job_id!r:.60} is there already", "new ids")
         description = {**given.job, "id": given.job_id}
         description.setdefault("subtime", now.time)
-        profiles = self.profiles.get(workload, {})
-        known = {name: profiles[name] for name in (description.get("profile"),) if name in profiles}
-        (job,) = parse_batsim({"jobs": [description], "profiles": known}, "").jobs
-        run = self._known_runs(workload).run(job.profile, job.res)
+        name = str(description.get("profile"))
+        profile = self.profiles.find(given.job_id, name)
+        (job,) = parse_batsim({"jobs": [description], "profiles": {} if profile is None else {name: profile}}, "").jobs
+        run = self.profiles.run(given.job_id, job.profile, job.res)
         if run.program >= 0 or not job.res:
             raise bad(f"job {given.job_id!r:.60}: its run time depends on where it runs", "jobs that wait or compute")
         self.registered[given.job_id] = {key: value for key, value in description.items() if value is not None}
@@ -379,15 +379,10 @@ class DecisionComponent:
 
     def _check_registers(self) -> None:
         if not self.world.registers:
-            raise bad("the component registers jobs", "jobs of the workload; or --edc-config dynamic-jobs-enabled=true")
-
-    def _known_runs(self, workload: str) -> Runs:
-        if workload not in self._runs:
-            parsed: dict[str, Profile] = {
-                name: parse_profile(profile) for name, profile in self.profiles.get(workload, {}).items()
-            }
-            self._runs[workload] = Runs(parsed, Path(), self.world.speeds)
-        return self._runs[workload]
+            how = "--edc-config dynamic-jobs-enabled=true"
+            if self.protocol.number == 5:
+                how = "dynamic_registration in its hello"
+            raise bad("the component registers jobs", f"jobs of the workload; or {how}")
 
     def _set_state(self, given: SetResourceState, now: Snapshot) -> None:
         if now.states is None:
@@ -425,6 +420,7 @@ _CARRY_OUT: dict[type[Event], Callable[[DecisionComponent, Any, Snapshot], None]
     RejectJob: DecisionComponent._reject,
     KillJob: DecisionComponent._kill,
     CallMeLater: DecisionComponent._call_later,
+    StopCalls: DecisionComponent._stop_calls,
     RegisterProfile: DecisionComponent._register_profile,
     RegisterJob: DecisionComponent._register_job,
     SetResourceState: DecisionComponent._set_state,

@@ -1,8 +1,8 @@
 """A queue policy as the decision component of a Batsim.
 
 Rule: the policy sees what it sees in a replay: each message is one call, after all its events. A job that requests more
-than the machine has is rejected. A job without a walltime is rejected by a policy that needs walltimes, with the reason
-in its metadata.
+than the machine has is rejected. A job without a walltime is rejected by a policy that needs walltimes, in protocol 4
+with the reason in its metadata. The first message says which version of the protocol Batsim speaks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from heapq import heappop
 from typing import Any
 
+from ... import __version__
+from ...formats.batsim.hello_5 import hello_message, is_init_message
 from ...formats.batsim.messages import (
-    EVENTS,
     Answer,
     CallMeLater,
     Event,
@@ -27,10 +28,9 @@ from ...formats.batsim.messages import (
     SetJobMetadata,
     SimulationBegins,
     SimulationEnds,
-    component_message,
-    read_message,
     refusal,
 )
+from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5, ProtocolVersion
 from ...formats.document_errors import inside
 from ...formats.quantities import checked_number, whole
 from ...simulate.errors import ConfigError
@@ -54,6 +54,7 @@ class PolicyComponent:
     def __init__(self, policy: QueuePolicy, name: str, *, needs_walltimes: bool = False) -> None:
         self._policy, self._name, self._needs_walltimes = policy, name, needs_walltimes
         self._jobs: _JobsOfBatsim | None = None
+        self._protocol: ProtocolVersion | None = None
         self._raw = b""
 
     def answer(self, raw: bytes) -> tuple[bytes, bool]:
@@ -63,7 +64,11 @@ class PolicyComponent:
             ConfigError: the message cannot be read, or does not follow from those before.
             PolicyError: the policy raised an exception, or decided what cannot be done.
         """
-        self._raw, message = raw, read_message(raw, EVENTS, "Batsim")
+        if self._protocol is None and is_init_message(raw):
+            self._protocol = VERSION_5
+            return hello_message("pilotfish", __version__), False
+        self._protocol = protocol = self._protocol or VERSION_4
+        self._raw, message = raw, protocol.read_events(raw, "Batsim")
         decisions, last = list[Event](), False
         for i, (time, event) in enumerate(message.events):
             try:
@@ -71,12 +76,12 @@ class PolicyComponent:
             except ConfigError as error:
                 if error.source:
                     raise
-                key = f"events[{i}].data.{error.key}"
+                key = f"events[{i}].{'data' if protocol is VERSION_4 else 'event'}.{error.key}"
                 raise refusal("Batsim", key, error.problem, error.allowed, self._said()) from None
             last |= isinstance(event, SimulationEnds)
         if self._jobs is not None and not last:
             decisions += self._jobs.decide_at(message.now)
-        return component_message(Message(message.now, [(message.now, event) for event in decisions])), last
+        return protocol.from_component(Message(message.now, [(message.now, event) for event in decisions])), last
 
     def _said(self) -> str:
         return self._raw.decode("utf-8", "replace")

@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...formats.batsim.descriptions import describe
-from ...formats.batsim.machine_description import CONFIG, simulation_begins, states_of
+from ...formats.batsim.hello_5 import init_message, read_hello
+from ...formats.batsim.machine_description import CONFIG, resource_speeds, simulation_begins, states_of
 from ...formats.batsim.messages import quoted
+from ...formats.batsim.messages_5_write import profile_messages, simulation_begins_5
+from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5
+from ...formats.document_errors import from_source
 from ...simulate.errors import ConfigError, PolicyError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, speeds_of, storages_of
 from ...simulate.model.workload import Workload
 from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.replay_result import Replayed
-from .decision_component import DecisionComponent, World
+from .component_world import World
+from .decision_component import DecisionComponent
 
+#: When a component of protocol 5 may want to learn of profiles.
+_FORWARDS = ("job_submission", "simulation_begins")
 #: What is wrong where an error names no part of a reply.
 REPLY = "its reply"
 
@@ -30,7 +38,7 @@ REPLY = "its reply"
 def replay_under_component(
     ask: Callable[[bytes], bytes], name: str, jobs: Workload, machine: Machine, cluster: Cluster | None,
     files: Sequence[Path], *, config: Mapping[str, Any] | None = None, latency_s: float = 0.0,
-    natural: bool = False, **how: Any,
+    natural: bool = False, protocol: int = 4, **how: Any,
 ) -> tuple[Replayed, int]:  # fmt: skip
     """Replay a workload; return the result, and how many messages were sent.
 
@@ -41,9 +49,11 @@ def replay_under_component(
         machine: its resources.
         cluster: what the machine was made from; None = a number of processors.
         files: where the workload comes from.
-        config: what differs from `CONFIG` in the configuration that the component gets.
+        config: what differs from `CONFIG` in the configuration that the component gets; in protocol 5 its
+            initialisation string, as `sched-config`.
         latency_s: seconds by which each end reaches the component later.
         natural: submissions of one instant come in the order of the files, not in that of their ids as text.
+        protocol: the version that the component speaks, 4 or 5.
         how: see `replay_under`.
 
     Raises:
@@ -58,7 +68,10 @@ def replay_under_component(
         registers=bool(told["dynamic-jobs-enabled"]), forwards=bool(told["profiles-forwarded-on-submission"]),
         natural=natural, latency_s=latency_s,
     )  # fmt: skip
-    component = DecisionComponent(name, ask, world, described, _returns(jobs))
+    if protocol == 5:
+        world = _after_hello(world, ask, name, str(told["sched-config"]), resource_speeds(machine, cluster))
+    version = VERSION_5 if protocol == 5 else VERSION_4
+    component = DecisionComponent(name, ask, world, described, _returns(jobs), version)
     try:
         replayed = replay_under(component, jobs, machine, cluster, **how)
         component.end()
@@ -74,6 +87,21 @@ def replay_under_component(
             raise
         raise PolicyError(name, error.key or REPLY, error.problem, error.allowed) from None
     return _with_metadata(replayed, component.metadata), component.messages
+
+
+def _after_hello(world: World, ask: Callable[[bytes], bytes], name: str, init: str, speeds: Sequence[float]) -> World:
+    """Return what a component of protocol 5 learns and may do, which it asks for in its hello. Raises PolicyError."""
+    try:
+        asked = read_hello(ask(init_message(init)), name)
+        forwards, at_start = (asked.get(f"forward_profiles_on_{when}", False) for when in _FORWARDS)
+        if forwards:
+            from_source(name, profile_messages, world.about["profiles"])
+        about = from_source(name, partial(simulation_begins_5, profiles=at_start), world.about, speeds)
+    except ConfigError as error:
+        raise PolicyError(name, error.key or REPLY, error.problem, error.allowed) from None
+    states = {"0": True, **({"1": False} if False in world.states.values() else {})} if world.states else {}
+    registers = asked.get("dynamic_registration", False)
+    return replace(world, about=about, states=states, registers=registers, forwards=forwards)
 
 
 def _returns(jobs: Workload) -> list[int] | None:

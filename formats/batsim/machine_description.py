@@ -62,6 +62,14 @@ def state_numbers(cluster: Cluster | None) -> tuple[str, str]:
     return str(host.pstate), host.properties.get("sleep_pstates", "1").partition(":")[0]
 
 
+def resource_speeds(machine: Machine, cluster: Cluster | None) -> list[float]:
+    """Return the speed of each resource, flop/s; empty if one is not known."""
+    if cluster is None or any(kind.speed is None for kind in cluster.types):
+        return []
+    cores = len(cluster.nodes) != machine.processors
+    return [node.type.relative_speed for node in cluster.nodes for _ in range(node.type.cores if cores else 1)]
+
+
 def _names(machine: Machine, cluster: Cluster | None) -> list[str]:
     """Return the name of each resource: that of its node, with the number of the core where cores are resources."""
     if cluster is None:

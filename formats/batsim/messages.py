@@ -1,7 +1,6 @@
-"""The messages between Batsim and its decision component, in version 4 of the protocol (JSON).
+"""The messages between Batsim and its decision component, and how they are read in version 4 of the protocol (JSON).
 
-Rule: what is read is checked, and an error quotes the message. What is written in Batsim's place is written as Batsim
-does: whole numbers as they are, all others with six decimals, an unknown walltime as an absent key.
+Rule: what is read is checked, and an error quotes the message.
 Source: Batsim's documentation, "Protocol"; and recorded messages of Batsim 4.2.1 where it is silent.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from json.encoder import encode_basestring
+from functools import partial
 from typing import Any, ClassVar
 
 from ...simulate.errors import ConfigError
@@ -174,8 +173,10 @@ class ResourceStateChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall(Event):
-    """The time of a CALL_ME_LATER has come."""
+    """The time of a CALL_ME_LATER has come. `call_id`: that of the call; `last`: of a number of periodic calls."""
 
+    call_id: str = ""
+    last: bool = False
     type: ClassVar[str] = "REQUESTED_CALL"
 
 
@@ -257,12 +258,23 @@ class KillJob(Event):
 
 @dataclass(frozen=True, slots=True)
 class CallMeLater(Event):
-    """Call again at a time, seconds."""
+    """Call again at a time, seconds. Protocol 5 has ids and, in place of a time, a period: `times` calls or endless."""
 
     timestamp: float
+    call_id: str | None = None
+    period_s: float | None = None
+    times: int | None = None
     type: ClassVar[str] = "CALL_ME_LATER"
     fields: ClassVar = {"timestamp": _seconds}
     required: ClassVar = ("timestamp",)
+
+
+@dataclass(frozen=True, slots=True)
+class StopCalls(Event):
+    """Make no more periodic calls of an id; in protocol 5 alone."""
+
+    call_id: str
+    type: ClassVar[str] = "STOP_CALL_ME_LATER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +358,23 @@ def read_message(raw: bytes, kinds: Mapping[str, type[Event]], sender: str) -> M
     Raises:
         ConfigError: it is not a message of the protocol; the error quotes it.
     """
+    return read_events(raw, partial(_event, kinds), sender)
+
+
+def read_events(raw: bytes, event_of: Callable[[dict[str, Any]], Event], sender: str) -> Message:
+    """Return the message that was received, in any version of the protocol.
+
+    Args:
+        raw: as it was received.
+        event_of: converts an event, after its time was read. Raises ConfigError.
+        sender: what sent it, for messages.
+
+    Raises:
+        ConfigError: it is not a message of the protocol; the error quotes it.
+    """
     said = raw.decode("utf-8", "replace")
     try:
-        return _message(json.loads(raw), kinds)
+        return _message(json.loads(raw), event_of)
     except ConfigError as error:
         raise refusal(sender, error.key, error.problem, error.allowed, said) from None
     except (ValueError, RecursionError):  # a UnicodeDecodeError is a ValueError
@@ -360,7 +386,7 @@ def refusal(sender: str, key: str, problem: str, allowed: str, message: str) -> 
     return ConfigError(sender, key, f"{problem}; the message: {quoted(message)}", allowed)
 
 
-def _message(value: Any, kinds: Mapping[str, type[Event]]) -> Message:
+def _message(value: Any, event_of: Callable[[dict[str, Any]], Event]) -> Message:
     data = mapping(value)
     require(data, ("now", "events"))
     if not isinstance(data["events"], list):
@@ -368,55 +394,25 @@ def _message(value: Any, kinds: Mapping[str, type[Event]]) -> Message:
     now = inside("now", _seconds, data["now"])
     events, before = list[tuple[float, Event]](), -LONGEST
     for i, one in enumerate(data["events"]):
-        before, event = inside(f"events[{i}]", _event, one, kinds, before, now)
+        before, event = inside(f"events[{i}]", _timed, one, event_of, before, now)
         events.append((before, event))
     return Message(now, events)
 
 
-def _event(value: Any, kinds: Mapping[str, type[Event]], before: float, now: float) -> tuple[float, Event]:
+def _timed(value: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
     given = mapping(value)
-    require(given, ("timestamp", "type"))
+    require(given, ("timestamp",))
     allowed = "times that ascend, up to now"
     time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), given["timestamp"])
+    return time, event_of(given)
+
+
+def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
+    require(given, ("type",))
     kind = kinds[inside("type", one_of, given["type"], kinds)]
     data = inside("data", mapping, given.get("data", {}))
     if kind in _WHOLE:
-        return time, kind(data)
+        return kind(data)
     inside("data", require, data, kind.required)
     fields = kind.fields
-    return time, kind(**{name: inside(f"data.{name}", fields[name], data[name]) for name in fields if name in data})
-
-
-# --- writing ---
-def as_batsim(value: Any) -> str:
-    """Return JSON as Batsim writes it: numbers that are not whole have six decimals, and nothing is spaced."""
-    write = _WRITTEN.get(type(value))
-    return write(value) if write is not None else json.dumps(value)
-
-
-def _object(value: Mapping[str, Any]) -> str:
-    return "{" + ",".join([f"{encode_basestring(key)}:{as_batsim(part)}" for key, part in value.items()]) + "}"
-
-
-def _array(value: Sequence[Any]) -> str:
-    return "[" + ",".join(map(as_batsim, value)) + "]"
-
-
-_WRITTEN: dict[type, Callable[[Any], str]] = {
-    float: lambda value: f"{value:.6f}", int: str, str: encode_basestring, dict: _object, list: _array, tuple: _array,
-}  # fmt: skip
-
-
-def batsim_message(message: Message) -> bytes:
-    """Return the text of a message as Batsim sends it."""
-    events = ",".join(
-        f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{as_batsim(event.data())}}}'
-        for time, event in message.events
-    )
-    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode("utf-8", "replace")
-
-
-def component_message(message: Message) -> bytes:
-    """Return the text of a message as a decision component sends it, with all digits."""
-    events = [{"timestamp": time, "type": event.type, "data": event.data()} for time, event in message.events]
-    return json.dumps({"now": message.now, "events": events}, separators=(",", ":")).encode()
+    return kind(**{name: inside(f"data.{name}", fields[name], data[name]) for name in fields if name in data})

@@ -119,7 +119,7 @@ def parse_profile(value: Any) -> Profile:
         if type(seconds) in (int, float) and 0 <= seconds <= LONGEST:
             return Profile("delay", partial(_wait, float(seconds)), 0, value, waits=float(seconds))
     data = mapping(value)
-    type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in _NAMES.values()))
+    type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in NAMES.values()))
     work, more = TYPES[type_](data)
     return Profile(type_, work, _field(data, "ret", _status, 0), data, **more)
 
@@ -250,7 +250,8 @@ def _refused(why: str) -> Parsed:
     return work, {}
 
 
-_NAMES: dict[Callable[[dict[str, Any]], Parsed], tuple[str, ...]] = {
+#: Parser of a type -> all its names, that of version 5 among them.
+NAMES: dict[Callable[[dict[str, Any]], Parsed], tuple[str, ...]] = {
     _delay: ("delay", "DelayProfile"),
     _parallel: ("parallel", "ptask", "ParallelTaskProfile", "msg_par"),
     _homogeneous: ("parallel_homogeneous", "ptask_homogeneous", "ParallelTaskHomogeneousProfile", "msg_par_hg"),
@@ -269,4 +270,4 @@ _NAMES: dict[Callable[[dict[str, Any]], Parsed], tuple[str, ...]] = {
     _message: ("send", "recv"),
 }  # fmt: skip
 #: Name of a type -> its parser.
-TYPES = {type_: read for read, types in _NAMES.items() for type_ in types}
+TYPES = {type_: read for read, types in NAMES.items() for type_ in types}

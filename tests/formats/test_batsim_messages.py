@@ -19,12 +19,11 @@ from pilotfish.formats.batsim.messages import (
     RequestedCall,
     ResourceStateChanged,
     SimulationEnds,
-    batsim_message,
-    component_message,
     interval_text,
     intervals_of,
     read_message,
 )
+from pilotfish.formats.batsim.messages_4_write import batsim_message, component_message
 from pilotfish.simulate.errors import ConfigError
 
 #: Messages as Batsim 4.2.1 sent them.

@@ -13,7 +13,7 @@ import pytest
 
 from pilotfish.cli.__main__ import main
 
-FCFS = Path(__file__).with_name("fcfs_component.py")
+FCFS = {4: "fcfs_component.py", 5: "fcfs_component_5.py"}
 JOBS = 150
 
 
@@ -45,16 +45,18 @@ def serving(folder: Path, policy: str) -> Iterator[str]:
         assert component.wait(60) == 0
 
 
-def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path) -> None:
+@pytest.mark.parametrize("protocol", FCFS)
+def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, protocol: int) -> None:
     endpoint = f"ipc://{folder}/fcfs"
-    command = f"{sys.executable} {FCFS} {endpoint}"
-    assert schedule(folder, "--edc", endpoint, "--edc-command", command) == schedule(folder, "-p", "strict")
+    command = f"{sys.executable} {Path(__file__).with_name(FCFS[protocol])} {endpoint}"
+    found = schedule(folder, "--edc", endpoint, "--edc-command", command, "--edc-protocol", str(protocol))
+    assert found == schedule(folder, "-p", "strict")
 
 
-@pytest.mark.parametrize("policy", ["easy", "conservative"])
-def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str) -> None:
+@pytest.mark.parametrize("policy, protocol", [("easy", 4), ("conservative", 4), ("easy", 5), ("conservative", 5)])
+def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str, protocol: int) -> None:
     with serving(folder, policy) as endpoint:
-        found = schedule(folder, "--edc", endpoint)
+        found = schedule(folder, "--edc", endpoint, "--edc-protocol", str(protocol))
     assert found == schedule(folder, "-p", policy)
 
 
@@ -82,6 +84,35 @@ def test_an_answer_that_makes_no_sense_is_quoted(
     )
     said = capsys.readouterr().err
     assert code == 1 and says in said and "Traceback" not in said
+
+
+def test_a_component_of_version_4_that_is_asked_in_version_5_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint, script = f"ipc://{folder}/bad", folder / "bad.py"
+    script.write_text(
+        f"import zmq\ns = zmq.Context().socket(zmq.REP)\ns.bind({endpoint!r})\ns.recv()\n"
+        's.send(b\'{"now":0,"events":[]}\')\n'
+    )
+    command = f"{sys.executable} {script}"
+    argv = ["--procs", "16", "--edc", endpoint, "--edc-command", command, "--edc-protocol", "5"]
+    assert main(["simulate", "trace.swf", *argv]) == 1
+    said = capsys.readouterr().err
+    assert "without --edc-protocol 5" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "argv, says",
+    [
+        (["--edc-protocol", "6"], "4 or 5"),
+        (["--edc-protocol", "5", "--edc-config", "dynamic-jobs-enabled=true"], "sched-config=TEXT"),
+    ],
+)
+def test_wrong_options_of_the_protocol_are_usage_errors(
+    folder: Path, argv: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "trace.swf", "--procs", "16", "--edc", "ipc://x", *argv]) == 64
+    assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argv", [["simulate", "trace.swf", "--edc", "head:9"], ["edc", "foo://x"]])

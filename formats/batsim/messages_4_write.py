@@ -1,0 +1,49 @@
+"""Messages of version 4 of Batsim's protocol: write them as Batsim does, and as a decision component.
+
+Rule: in Batsim's place whole numbers are written as they are, all others with six decimals, and an unknown walltime is
+an absent key.
+Source: recorded messages of Batsim 4.2.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from json.encoder import encode_basestring
+from typing import Any
+
+from .messages import Message
+
+
+def as_batsim(value: Any) -> str:
+    """Return JSON as Batsim writes it: numbers that are not whole have six decimals, and nothing is spaced."""
+    write = _WRITTEN.get(type(value))
+    return write(value) if write is not None else json.dumps(value)
+
+
+def _object(value: Mapping[str, Any]) -> str:
+    return "{" + ",".join([f"{encode_basestring(key)}:{as_batsim(part)}" for key, part in value.items()]) + "}"
+
+
+def _array(value: Sequence[Any]) -> str:
+    return "[" + ",".join(map(as_batsim, value)) + "]"
+
+
+_WRITTEN: dict[type, Callable[[Any], str]] = {
+    float: lambda value: f"{value:.6f}", int: str, str: encode_basestring, dict: _object, list: _array, tuple: _array,
+}  # fmt: skip
+
+
+def batsim_message(message: Message) -> bytes:
+    """Return the text of a message as Batsim sends it."""
+    events = ",".join(
+        f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{as_batsim(event.data())}}}'
+        for time, event in message.events
+    )
+    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode("utf-8", "replace")
+
+
+def component_message(message: Message) -> bytes:
+    """Return the text of a message as a decision component sends it, with all digits."""
+    events = [{"timestamp": time, "type": event.type, "data": event.data()} for time, event in message.events]
+    return json.dumps({"now": message.now, "events": events}, separators=(",", ":")).encode()
