@@ -134,7 +134,7 @@ class PolicyCalls(ABC):
             decided = self.decide(snapshot)
             found = [] if decided is None else list(decided)
         except ConfigError as error:  # it does not go with this machine
-            raise PolicyError(self.name, "", error.problem, error.allowed) from None
+            raise PolicyError(self.name, error.key, error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
         snapshot.submitted, snapshot.ended = [], []

@@ -203,7 +203,7 @@ def test_hosts_are_turned_off_and_on(tmp_path: Path) -> None:
         (("TurnOnOffHostsEvent", {"host_ids": "0", "state": 2}), "TurnOnOffHostsEvent: state 2"),
         (("RegisterJobEvent", {"job_id": "d!1", "job": {"resource_request": 1}}), "dynamic_registration in its hello"),
         (("CreateProbeEvent", {}), "probes are not answered"),
-        (("FlyAwayEvent", {}), "found 'FlyAwayEvent'"),
+        (("FlyAwayEvent", {}), "events[0].event_type: found 'FlyAwayEvent'"),
     ],
     ids=range(7),
 )
