@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..adapters.batsim.endpoints import ENDPOINT
 from ..simulate.replay.replay_result import Replayed
 from .usage_errors import bad
-
-#: Endpoints of other processes that ZeroMQ knows everywhere.
-ENDPOINT = re.compile(r"tcp://.+:(\d+|\*)|ipc://.+")
 
 
 @dataclass(frozen=True, slots=True)

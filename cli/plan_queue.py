@@ -21,6 +21,7 @@ from ..formats.plan import plan_to_dict
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
+from ..simulate.queue_policies.policy_specs import COMPONENT
 from ..trust import as_account, owner_of
 from .inputs import configured_adapter, read_cluster
 from .kernel_loading import load_simulator
@@ -61,6 +62,9 @@ def show_queue(
         given = {one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default}
         keys = ("policy", "objective", "seed", "budget", "time_limit")
         planning = Options(**({key: getattr(configured, key) for key in keys} | given))
+        if planning.policy.startswith(COMPONENT):
+            problem = f"{planning.policy} decides in the daemon alone, and about each job once"
+            raise ConfigError(str(config), "policy", problem, "-p with another policy; or pilotfish daemon --dry-run")
         if planning.policy == configured.policy:
             load_policy_of(configured, str(config))
         nodes, store = nodes or Path(configured.cluster), store or configured.profile_store

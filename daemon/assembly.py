@@ -15,6 +15,7 @@ from .learning.job_profiles import GivenProfiles
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
 from .planning.guard_rail import Forecaster, Guard
+from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.problem import WINDOW, Options, Planner
 from .report.cycle_report import CycleReporter, Observer
@@ -74,7 +75,13 @@ def assemble(
     guarded = GuardedPlanner(
         forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping
     )
-    watching = (latency, HoldAdvice(adapter), *observers(tracker), CycleReporter(metrics, tracker.queue, clock))
+    watching = (
+        latency,
+        HoldAdvice(adapter),
+        ComponentEvents(),
+        *observers(tracker),
+        CycleReporter(metrics, tracker.queue, clock),
+    )
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
 
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from ..adapters import DEFAULT
-from ..formats.entry_points import MAPPING_POLICIES, plug_ins, register_mapping_policy, spelled_out
+from ..adapters.batsim.endpoints import service_endpoint
+from ..formats.entry_points import MAPPING_POLICIES, plug_ins, spelled_out
 from ..formats.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError, PolicyError
@@ -43,8 +44,14 @@ def _known_policy(name: str) -> str:
 
 def _any_policy(text: str, info: ValidationInfo) -> str:
     """Return a mapping policy, or the SPEC of a queue policy with an absolute path. Raises ValueError."""
-    from ..simulate.queue_policies.policy_specs import Own, is_queue_policy, parse_planned
+    from ..simulate.queue_policies.policy_specs import COMPONENT, Own, is_queue_policy, parse_planned
 
+    if text.startswith(COMPONENT):
+        try:
+            folder = info.context["base"] if info.context else Path.cwd()
+            return COMPONENT + service_endpoint(text.removeprefix(COMPONENT), folder)
+        except ConfigError as error:
+            raise ValueError(error.allowed) from None
     text = spelled_out(text)
     if not is_queue_policy(text) or text in plug_ins(MAPPING_POLICIES):
         return _known_policy(text)
@@ -350,8 +357,10 @@ def load_policy_of(config: DaemonConfig, path: str | Path) -> None:
     Raises:
         ConfigError: it cannot be loaded, or somebody else can change its file.
     """
+    from .planning.live_component import use_policy
+
     try:
-        register_mapping_policy(config.policy, service=True, renew=True)
+        use_policy(config.policy)
     except PolicyError as error:
         raise ConfigError(str(path), "policy", f"{error.policy}: {error.where}: {error.problem}") from error
     except ConfigError as error:

@@ -21,7 +21,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job
 from ..simulate.model.plan import Plan
 from ..simulate.model.snapshot import Snapshot
-from ..simulate.queue_policies.policy_specs import is_queue_policy
+from ..simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy
 from .planning.isolation import Isolation
 from .planning.node_shortlist import shortlist
 from .planning.placement_gain import placement_gain
@@ -40,7 +40,7 @@ RUNNER_UP_BUDGET = 10_000
 #: Seconds of a cycle after which the search for more workflows to set aside goes on in the next cycle.
 ISOLATION_S = 2.0
 #: Longest text of an error that is logged and shown, characters.
-LONGEST_ERROR = 300
+LONGEST_ERROR = 600
 
 
 def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
@@ -49,7 +49,8 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     from ..simulate.planning.planner import plan
 
     register_mapping_policy(options.policy, service=True)
-    problem, cluster = shortlist(problem, cluster)
+    if not options.policy.startswith(COMPONENT):  # it numbers all nodes
+        problem, cluster = shortlist(problem, cluster)
     return plan(
         problem.workflow,
         cluster,
@@ -162,6 +163,7 @@ class GuardedPlanner:
             self.released = {} if self.options.place_all else gain.released
             report.gain_of_holding_s = None if self.options.place_all else gain.of_holding_s
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
+            self.trigger.recheck_at = min(self.trigger.recheck_at, now + plan.recheck_s)
             return plan, False
         return None, True
 

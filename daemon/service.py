@@ -50,6 +50,7 @@ from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
 from .next_look import NextLook
 from .planning.guard_rail import FORGOTTEN, Guard
+from .planning.live_component import end_components
 from .planning.problem import Planner
 from .power_saving import PowerSaver
 from .report.calibration_metrics import Calibrations
@@ -132,6 +133,7 @@ class Service:
         self._cluster = cluster = read_cluster(config.cluster)
         check_objective(config, cluster)
         load_policy_of(config, self._file)
+        stack.callback(end_components)
         if os.geteuid() == 0 and not (config.access.root or self._dry):
             problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")

@@ -214,7 +214,7 @@ class JobTracker:
             if entry and not entry.state.ended:
                 planned = self._corrected(planned, entry)
                 entry.expected = snapshot.time + planned.finish_time
-                entry.outlook = Outlook(planned, snapshot.time) if entry.waiting else None
+                entry.outlook = Outlook(planned, snapshot.time, plan.forecast_by) if entry.waiting else None
                 if entry.promised is None:
                     entry.promised = entry.expected
                     self.queue.dirty[entry.key] = entry

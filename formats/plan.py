@@ -19,7 +19,8 @@ from ..simulate.model.plan import Plan, PlannedJob
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Return the plan as a mapping for JSON: times in seconds from its start, energies in joules."""
     document = {"schema": "pilotfish/plan/v1", **asdict(plan)}
-    del document["plain_finish_times"]  # of a queue, whose plan is not written to a file
+    for of_queue in ("plain_finish_times", "recheck_s", "forecast_by"):  # its plan is not written to a file
+        del document[of_queue]
     return document
 
 

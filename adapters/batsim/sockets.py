@@ -20,6 +20,8 @@ from ...simulate.errors import ConfigError
 ENDPOINT = "tcp://localhost:28000"
 #: How often a wait looks whether the process of the component still runs, and how long it may take to end, seconds.
 LOOK_S, END_S = 0.2, 5.0
+#: Longest wait for a component that decides live to listen, seconds.
+CONNECT_S = 1.0
 
 
 @contextmanager
@@ -88,6 +90,65 @@ def asking(
             return socket.recv()
 
         yield ask
+
+
+class LiveSocket:
+    """A connection to a component that may not be there, may end, or may hang.
+
+    Args:
+        endpoint: where it is bound.
+
+    Raises:
+        ConfigError: the endpoint is wrong.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint, self._context = endpoint, zmq.Context(1)
+        self._socket = self._context.socket(zmq.REQ)
+        self._socket.setsockopt(zmq.LINGER, int(1000 * LOOK_S))
+        self._socket.setsockopt(zmq.IMMEDIATE, 1)  # nothing is sent to where nothing listens
+        self._lost = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise ConfigError("policy", "", f"{endpoint}: {error}", "an endpoint of ZeroMQ") from None
+
+    def ask(self, message: bytes, stop: Callable[[], bool]) -> bytes:
+        """Send a message and return the reply.
+
+        Args:
+            message: the message.
+            stop: whether it has waited for too long; called a few times a second.
+
+        Raises:
+            ConfigError: nothing listens, the connection was closed, or no reply in time.
+        """
+        began = time.monotonic()
+        while not self._socket.poll(int(1000 * LOOK_S), zmq.POLLOUT):
+            if time.monotonic() - began > CONNECT_S or stop():
+                raise _no_reply(self._endpoint, "nothing listens there", message)
+        self._socket.send(message)
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._lost, zmq.POLLIN)
+        while self._socket not in (ready := dict(poller.poll(int(1000 * LOOK_S)))):
+            if ready and not self._socket.poll(int(1000 * LOOK_S)):  # a last reply may be on its way
+                raise _no_reply(self._endpoint, "it has closed the connection", message)
+            if stop():
+                raise _no_reply(self._endpoint, f"no reply in {time.monotonic() - began:.1f} s", message)
+        return self._socket.recv()
+
+    def close(self, last: bytes = b"") -> None:
+        """Close the connection; `last` is sent before if the other side listens and owes no reply."""
+        with suppress(zmq.ZMQError):
+            if last:
+                self._socket.send(last, zmq.NOBLOCK)
+                self._socket.poll(int(1000 * LOOK_S))
+        self._socket.disable_monitor()
+        self._lost.close(0)
+        self._socket.close()
+        self._context.term()
 
 
 def _no_reply(endpoint: str, problem: str, message: bytes) -> ConfigError:

@@ -219,6 +219,8 @@ def _plan_lines(plan: dict[str, Any] | None, now: float) -> list[tuple[str, str]
     if within := plan["finish_within"]:
         low, high = (seconds(max(0.0, bound - now)) for bound in within)
         text += f" ({percent(LEVEL)} between {low} and {high})"
+    if by := plan.get("forecast_by"):
+        text += f"; forecast by {by}, as the policy decides when the time has come"
     best = plan["next_best"]
     cost = "" if best is None else "would never fit" if best["cost_s"] is None else f"{best['cost_s']:+.3g} s"
     return [("planned", text), ("next best", f"{fold(best['nodes'])}, {cost}" if best else "")]

@@ -69,10 +69,11 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a plan says of a waiting job; `time` is when the plan begins, epoch seconds."""
+    """What a plan that begins at `time` (epoch seconds) says of a waiting job; see `Plan.forecast_by`."""
 
     planned: PlannedJob
     time: float
+    forecast_by: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
@@ -84,6 +85,7 @@ class Outlook:
             "finish_time": self.time + planned.finish_time,
             "finish_within": [self.time + within.earliest, self.time + within.latest] if within else None,
             "run_time": planned.finish_time - planned.start_time,
+            "forecast_by": self.forecast_by or None,
             "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,
         }
 

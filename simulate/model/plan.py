@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -138,6 +139,8 @@ class Plan:
         plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
             queue that goes on.
         rejected: why a job that a queue policy rejects, or that waits for one, is not planned, by id.
+        recheck_s: when the policy wants to decide again if nothing happens, seconds; inf = it does not.
+        forecast_by: the policy that forecasts what does not start now; "": the policy itself.
     """
 
     workflow: str
@@ -156,3 +159,5 @@ class Plan:
     objective: str = "makespan"
     plain_finish_times: Mapping[str, float] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
+    recheck_s: float = math.inf
+    forecast_by: str = ""

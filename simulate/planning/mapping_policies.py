@@ -54,6 +54,8 @@ class Mapped:
     runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
     rejected: Mapping[int, str] = field(default_factory=dict)  # position of a job that is never started -> why
     warnings: tuple[str, ...] = ()
+    recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
+    forecast_by: str = ""  # the policy that forecasts what does not start now, if another one decides
 
 
 MappingPolicy = Callable[[Simulation, Request], Mapped]

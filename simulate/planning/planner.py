@@ -135,6 +135,8 @@ def plan(
         objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
         rejected=rejected,
+        recheck_s=mapped.recheck_s,
+        forecast_by=mapped.forecast_by,
     )
 
 

@@ -119,6 +119,8 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
 
 #: Queue policies that decide for plans, in words.
 PLANNED = "easy, strict or conservative with an order, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
+#: What the name of a decision component of Batsim begins with; its endpoint follows.
+COMPONENT = "batsim:"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 
@@ -368,11 +370,18 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
 
 def is_queue_policy(text: str) -> bool:
     """Return whether a text is meant as the SPEC of a queue policy."""
-    return is_python_policy(text) or text.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS}
+    return (
+        text.startswith(COMPONENT)
+        or is_python_policy(text)
+        or text.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS}
+    )
 
 
 def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it."""
+    if text.startswith(COMPONENT):
+        problem = f"{text!r} is a decision component, which decides about real jobs; only the daemon has that"
+        raise ConfigError("policy", "", problem, PLANNED)
     if is_python_policy(text):
         return parse_python_policy(text)
     policy = parse(text)

@@ -74,10 +74,11 @@ def test_a_waiting_job_shows_where_and_when_it_is_planned(shown):
     ],
 )
 def test_explain_says_where_a_waiting_job_would_go_and_what_is_next_best(capsys, best, says):
-    waiting = job("next", plan=PLAN | {"next_best": best})
+    waiting = job("next", plan=PLAN | {"next_best": best, "forecast_by": "easy" if best else None})
     show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": ["now"], "waits": "", "story": []})
     out = " ".join(capsys.readouterr().out.split())
     assert "planned starts in 30.00 s on b, ends in 60.00 s (80 % between 50.00 s and 90.00 s)" in out
+    assert ("forecast by easy" in out) is (best is not None)
     assert f"next best {says}" in out if says else "next best" not in out
 
 

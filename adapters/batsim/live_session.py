@@ -1,0 +1,273 @@
+"""A session with a decision component that decides about real jobs: what it was shown, and what it decided.
+
+Rule: a job is submitted once, and ends once. A job that runs already is submitted, too, with the rest of its walltime:
+where the component places it is only noted, so that it counts on fewer free hosts. A job that has left the queue before
+the component starts it ends as killed at once. One that came back (a requeue) is submitted again under a new id. What
+an operator of jobs must not do (kill, register, switch machines) is an error, as is all that makes no sense; an error
+quotes the message, and ends the session.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from ...formats.batsim.messages import (
+    DECISIONS,
+    FAILED,
+    KILLED,
+    SUCCEEDED,
+    TIMED_OUT,
+    Answer,
+    CallMeLater,
+    Event,
+    ExecuteJob,
+    JobCompleted,
+    JobSubmitted,
+    Message,
+    Notify,
+    RejectJob,
+    RequestedCall,
+    SetJobMetadata,
+    SimulationBegins,
+    SimulationEnds,
+    batsim_message,
+    interval_text,
+    read_message,
+    refusal,
+)
+from ...formats.document_errors import bad
+from ...simulate.errors import ConfigError
+from ...simulate.model.intervals import FreeResources, Interval, count_of
+from ...simulate.model.snapshot import JobState
+from ...simulate.queue_policies.interface import Job, Running
+
+#: Times that differ by less are the same, seconds: messages have six decimals.
+SAME_S = 1e-6
+#: Messages in a row after which a component is taken to be stuck.
+MOST_IN_VAIN = 1000
+#: The profile of all jobs: what they will do is not known.
+PROFILE = "unknown"
+#: State and return code of a job that ended, by how it ended in the resource manager.
+_ENDED = {
+    JobState.COMPLETED: SUCCEEDED, JobState.FAILED: FAILED, JobState.TIMEOUT: TIMED_OUT, JobState.CANCELLED: KILLED,
+}  # fmt: skip
+End = tuple[str, int]
+_LOST: End = KILLED, -1
+
+
+def end_of(state: JobState, exit_code: int | None) -> End:
+    """Return the state of a job that ended and its return code, as Batsim names them."""
+    return _ENDED[state], -1 if exit_code is None else exit_code
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A job that was submitted to the component; `hosts`: where it placed it; `ran`: it was seen running."""
+
+    job_id: str
+    key: str
+    size: int
+    hosts: list[Interval] | None = None
+    ran: bool = False
+    rejected: bool = False
+
+
+class LiveSession:
+    """What a component and pilotfish have said to each other since SIMULATION_BEGINS.
+
+    Args:
+        name: of the component, for messages.
+        workload: of all jobs, new for each session: a component that still has jobs of another one is found out.
+        about: the `data` of SIMULATION_BEGINS.
+    """
+
+    def __init__(self, name: str, workload: str, about: Mapping[str, Any]) -> None:
+        self.name, self.workload = name, workload
+        self.hosts: int = about["nb_compute_resources"]
+        self._about: Mapping[str, Any] | None = about  # until it is sent
+        self._free = FreeResources(self.hosts)
+        self._by_key: dict[str, _Shown] = {}
+        self._by_id: dict[str, _Shown] = {}
+        self._left: dict[str, tuple[int, End]] = {}  # size and end of jobs that ended before the component started them
+        self._times = Counter[str]()
+        self._later: list[tuple[float, int, Event, bytes]] = []  # decisions of the future, with the message
+        self._number = count()
+        self._said, self._busy_until = b"", 0.0
+
+    @property
+    def placed(self) -> Iterator[tuple[str, list[Interval]]]:
+        """The jobs that the component has started and that do not run yet, with their hosts, as they were started."""
+        return ((one.key, one.hosts) for one in self._by_key.values() if one.hosts is not None and not one.ran)
+
+    @property
+    def rejected(self) -> set[str]:
+        """The jobs that the component has rejected."""
+        return {one.key for one in self._by_key.values() if one.rejected}
+
+    @property
+    def call_at(self) -> float:
+        """When the component wants to be called, or has decided something for, seconds of the session; inf: never."""
+        return self._later[0][0] if self._later else math.inf
+
+    def knows(self, key: str) -> bool:
+        """Return whether a job was submitted to the component and has not ended."""
+        return key in self._by_key
+
+    def update(
+        self, now: float, waiting: Sequence[Job], running: Sequence[Running], ended: Mapping[str, End],
+        ask: Callable[[bytes], bytes],
+    ) -> None:  # fmt: skip
+        """Show the component what happened since the last call, if anything did, and note what it decides.
+
+        Args:
+            now: seconds since the session began, ascending.
+            waiting: the jobs that may start now.
+            running: the jobs that run.
+            ended: how jobs ended that the component knows; others that are gone count as killed.
+            ask: sends a message and returns the reply. Raises ConfigError: no reply.
+
+        Raises:
+            ConfigError: no reply, or one that makes no sense.
+        """
+        now = max(now, self._busy_until)
+        if self._about is not None:
+            about, self._about = self._about, None
+            self._exchange(now, [SimulationBegins(about)], ask)
+        events = [*self._note_ends({str(job.id) for job in waiting}, {str(it.job.id) for it in running}, ended)]
+        for it in running:
+            events += self._submit(it.job, now, max(it.until, 1.0), ran=True)
+        for job in waiting:
+            events += self._submit(job, now, job.walltime)
+        while self._later and self._later[0][0] <= now + SAME_S:
+            _, _, event, said = heappop(self._later)
+            events += [event] if isinstance(event, RequestedCall) else self._carry_out(event, now, said)
+        in_vain = 0
+        while events:
+            events = self._exchange(now, events, ask)
+            in_vain += 1
+            if in_vain > MOST_IN_VAIN:
+                raise self._refusal("it is asked again and again", "a reply without further calls")
+
+    def last_message(self, now: float) -> bytes:
+        """Return the message that ends the session."""
+        now = max(now, self._busy_until)
+        return batsim_message(Message(now, [(now, SimulationEnds())]))
+
+    # --- what happened ---
+    def _note_ends(self, waiting: set[str], running: set[str], ended: Mapping[str, End]) -> Iterator[Event]:
+        for one in [*self._by_key.values()]:
+            if one.key in running:
+                one.ran = True
+            elif one.ran or one.key not in waiting:
+                del self._by_key[one.key], self._by_id[one.job_id]
+                end = ended.get(one.key, _LOST)
+                if one.hosts is not None:
+                    yield self._completed(one.job_id, one.hosts, end)
+                elif not one.rejected:
+                    self._left[one.job_id] = one.size, end
+
+    def _completed(self, job_id: str, hosts: list[Interval], end: End) -> JobCompleted:
+        self._free.release(hosts)
+        return JobCompleted(job_id, *end, interval_text(hosts))
+
+    def _submit(self, job: Job, now: float, walltime: float, *, ran: bool = False) -> Iterator[Event]:
+        key = str(job.id)
+        if key in self._by_key:
+            return
+        self._times[key] += 1
+        again = f"#{self._times[key]}" if self._times[key] > 1 else ""
+        job_id = f"{self.workload}!{key}{again}"
+        self._by_key[key] = self._by_id[job_id] = _Shown(job_id, key, job.size, ran=ran)
+        about: dict[str, Any] = {"id": job_id, "subtime": now, "res": job.size, "profile": PROFILE, "nodes": job.nodes}
+        if walltime < math.inf:
+            about["walltime"] = walltime
+        if job.user is not None:
+            about["user"] = str(job.user)
+        yield JobSubmitted(job_id, about)
+
+    # --- messages ---
+    def _exchange(self, now: float, events: Sequence[Event], ask: Callable[[bytes], bytes]) -> list[Event]:
+        """Send a message, and carry out the reply; return what that makes happen at once. Raises ConfigError."""
+        self._said = ask(batsim_message(Message(now, [(now, event) for event in events])))
+        reply = read_message(self._said, DECISIONS, self.name)
+        self._busy_until = max(self._busy_until, self._time_of("now", reply.now, now))
+        found = list[Event]()
+        for i, (timestamp, decision) in enumerate(reply.events):
+            time = self._time_of(f"events[{i}].timestamp", timestamp, now)
+            if time > now:
+                heappush(self._later, (time, next(self._number), decision, self._said))
+            else:
+                found += self._carry_out(decision, now, self._said)
+        return found
+
+    def _time_of(self, key: str, time: float, now: float) -> float:
+        if time < now - SAME_S:
+            raise self._refusal(f"{key} is {time} s, in the past", f"{now:.6f} s, which is now, or later")
+        return now if time <= now + SAME_S else time
+
+    def _refusal(self, problem: str, allowed: str = "") -> ConfigError:
+        return refusal(self.name, "", problem, allowed, self._said.decode("utf-8", "replace"))
+
+    # --- decisions ---
+    def _carry_out(self, decision: Event, now: float, said: bytes) -> list[Event]:
+        self._said = said
+        try:
+            if isinstance(decision, ExecuteJob):
+                return self._execute(decision)
+            if isinstance(decision, RejectJob):
+                if decision.job_id not in self._left:
+                    one = self._waiting(decision.job_id)
+                    one.rejected = not one.ran
+                return []
+            if isinstance(decision, CallMeLater):
+                time = self._time_of("timestamp", decision.timestamp, now)
+                if time <= now:
+                    return [RequestedCall()]
+                heappush(self._later, (time, next(self._number), RequestedCall(), said))
+                return []
+        except ConfigError as error:
+            if error.source:
+                raise
+            raise self._refusal(f"{decision.type}: {error.problem}", error.allowed) from None
+        if isinstance(decision, SetJobMetadata | Notify | Answer):
+            return []
+        allowed = "EXECUTE_JOB, REJECT_JOB, CALL_ME_LATER, SET_JOB_METADATA, NOTIFY"
+        raise self._refusal(f"{decision.type} cannot be carried out on real jobs and machines", allowed)
+
+    def _waiting(self, job_id: str) -> _Shown:
+        one = self._by_id.get(job_id)
+        if one is None:
+            raise bad(f"job {job_id!r:.60} is not known", f"jobs that were submitted to it, as {self.workload}!...")
+        if one.hosts is not None or one.rejected:
+            done = "rejected" if one.rejected else "started"
+            raise bad(f"job {job_id!r:.60} was {done} before", "jobs that wait")
+        return one
+
+    def _execute(self, given: ExecuteJob) -> list[Event]:
+        """Note where the component places a job; one that has left the queue ends at once. Raises ConfigError."""
+        left = self._left.get(given.job_id)
+        size = left[0] if left else self._waiting(given.job_id).size
+        job = f"job {given.job_id!r:.60}"
+        if given.additional_io_job is not None or given.storage_mapping:
+            raise bad(f"{job}: jobs have no transfers and no storages here", "alloc alone")
+        if any(rank != host for rank, host in (given.mapping or {}).items()):
+            raise bad(f"{job}: mapping: ranks cannot be placed otherwise than in their order", "rank i on host i")
+        if count_of(given.alloc) != size:
+            raise bad(f"{job}: it is given {count_of(given.alloc)} hosts", f"{size}, which it requests")
+        if given.alloc[-1][1] >= self.hosts:
+            raise bad(f"{job}: there is no host {given.alloc[-1][1]}", f"0 to {self.hosts - 1}")
+        if (busy := self._free.allocate_these(given.alloc)) is not None:
+            raise bad(f"{job}: host {busy} is taken", "hosts that are free")
+        if left:
+            del self._left[given.job_id]
+            return [self._completed(given.job_id, given.alloc, left[1])]
+        one = self._by_id[given.job_id]
+        one.hosts = given.alloc
+        self._by_key[one.key] = self._by_key.pop(one.key)  # in the order of their starts
+        return []
