@@ -1,9 +1,10 @@
 """A decision component as the policy of the daemon: it is asked about what really happened, once.
 
 Rule: what the component has started begins in each plan at once, on the nodes of its hosts if these are the cores of as
-many nodes as the job asks for and have room; else where there is room; else it waits for it. Everything later in a plan
-is only a forecast, by EASY. After an answer that makes no sense, or none, the session ends, and the next one begins
-after RETRY_S; until then every plan fails with the same error, so that the fallback decides.
+many nodes as the job asks for and have room; else where there is room; else it waits for it. A node that takes no jobs
+is shown as a job that runs. Everything later in a plan is only a forecast, by EASY. After an answer that makes no
+sense, or none, the session ends, and the next one begins after RETRY_S; until then every plan fails with the same
+error, so that the fallback decides.
 """
 
 from __future__ import annotations
@@ -26,7 +27,17 @@ from ...simulate.model.snapshot import JobState
 from ...simulate.planning.mapping_policies import Mapped, Request
 from ...simulate.planning.queue_mapping import QueueMapping
 from ...simulate.planning.simulation import Simulation
-from ...simulate.queue_policies.interface import Decision, FreeNodes, Job, QueuePolicy, Reject, Snapshot, Start, Wake
+from ...simulate.queue_policies.interface import (
+    Decision,
+    FreeNodes,
+    Job,
+    QueuePolicy,
+    Reject,
+    Running,
+    Snapshot,
+    Start,
+    Wake,
+)
 from ...simulate.queue_policies.policy_specs import Easy, text_of
 from ...simulate.queue_policies.uncompiled import uncompiled
 from .endpoints import check_listener
@@ -40,6 +51,8 @@ RETRY_S = (1.0, 60.0)
 PATIENCE_S = 10.0
 #: When the forecast begins to start what the component does not start now, seconds.
 LATER_S = 1.0
+#: Walltime of the job as which a node is shown that takes no jobs, seconds.
+DOWN_S = 365 * 86400.0
 #: What forecasts the starts that are to come.
 FORECASTS = Easy()
 
@@ -129,11 +142,18 @@ class LivePolicy(QueueMapping):
             log.info("%s: a session with the decision component begins", self.name)
         socket, ended = self._socket, self._ended
         self._session.update(
-            self._clock() - self._began, [*now.waiting], [*now.running], ended,
+            self._clock() - self._began, [*now.waiting], [*self._down(now), *now.running], ended,
             lambda message: socket.ask(message, self._stop),
         )  # fmt: skip
         ended.clear()
         return self._session
+
+    def _down(self, now: Snapshot) -> Iterator[Running]:
+        assert self._cluster is not None, "a plan is made for a cluster"
+        usable = set(now.machine.names)
+        for node in self._cluster.nodes:
+            if node.name not in usable:
+                yield Running(Job(-1, f"down:{node.name}", node.type.cores, DOWN_S, 0.0), 0.0, DOWN_S, ())
 
     def _new_session(self) -> LiveSession:
         assert self._cluster is not None, "a plan is made for a cluster"

@@ -10,7 +10,6 @@ quotes the message, and ends the session.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -95,7 +94,7 @@ class LiveSession:
         self._by_key: dict[str, _Shown] = {}
         self._by_id: dict[str, _Shown] = {}
         self._left: dict[str, tuple[int, End]] = {}  # size and end of jobs that ended before the component started them
-        self._times = Counter[str]()
+        self._ids = count(1)
         self._later: list[tuple[float, int, Event, bytes]] = []  # decisions of the future, with the message
         self._number = count()
         self._said, self._busy_until = b"", 0.0
@@ -180,11 +179,10 @@ class LiveSession:
         key = str(job.id)
         if key in self._by_key:
             return
-        self._times[key] += 1
-        again = f"#{self._times[key]}" if self._times[key] > 1 else ""
-        job_id = f"{self.workload}!{key}{again}"
+        job_id = f"{self.workload}!{next(self._ids)}"  # pybatsim wants numbers
         self._by_key[key] = self._by_id[job_id] = _Shown(job_id, key, job.size, ran=ran)
-        about: dict[str, Any] = {"id": job_id, "subtime": now, "res": job.size, "profile": PROFILE, "nodes": job.nodes}
+        about: dict[str, Any] = {"id": job_id, "name": key, "subtime": now, "res": job.size, "profile": PROFILE}
+        about["nodes"] = job.nodes
         if walltime < math.inf:
             about["walltime"] = walltime
         if job.user is not None:

@@ -22,7 +22,7 @@ from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.live_component import end_components, use_policy
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.queue_policies.policy_specs import parse
@@ -149,7 +149,7 @@ def test_a_component_that_fails_is_quoted_once_and_the_fallback_decides(
     (tmp_path / "scripted.py").write_text(SCRIPTED)
     bench = decided(tmp_path / "scripted.py", json.dumps([[], reply]))
     options = bench.cycle.planner.options
-    bench.cycle.planner.options = dataclasses.replace(options, time_limit=0.5)
+    bench.cycle.planner.options = dataclasses.replace(options, time_limit=0.5 if reply == "hang" else 9.0)
     bench.cycle.planner.clock = time.monotonic
     flow = bench.submit(*(kit.job(f"j{i}", seconds=2.0, walltime=5.0) for i in range(2)))
     with caplog.at_level(logging.ERROR, "pilotfish.cycle"):
@@ -191,6 +191,20 @@ def test_after_a_restart_what_runs_takes_hosts(decided: Any, kit: Any, tmp_path:
     assert times == {"runs": 0.0, "j0": 2.0, "j1": 4.0, "j2": 6.0}
     assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
     assert set(bench.manager.runs.values()) == {1}
+
+
+def test_a_node_that_takes_no_jobs_takes_hosts_until_it_is_back(decided: Any, kit: Any) -> None:
+    """The first two jobs need a node each; the third, which the component starts second, has to wait for it."""
+    bench = decided(FCFS)
+    bench.manager.states[0] = NodeState.DOWN
+    bench.submit(*(kit.job(f"j{i}", seconds=4.0, threads=2, walltime=5.0) for i in range(3)))
+    bench.run(2)
+    assert {name: nodes for name, (_, nodes) in starts_of(bench).items()} == {"j0": ("n2",)}
+    bench.manager.states[0] = NodeState.UP
+    bench.run(9)
+    found = starts_of(bench)
+    assert found == {"j0": (0.0, ("n2",)), "j1": (2.0, ("n1",)), "j2": (4.0, ("n2",))}
+    assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-pytest.register_assert_rewrite("real_world", "installed")
+pytest.register_assert_rewrite("real_world", "installed", "pybatsim")
 from installed import installed  # noqa: F401
+from pybatsim import pybatsim  # noqa: F401
 
 MARK = "PILOTFISH_TEST"
 PATIENCE_S = 60.0  # on a busy machine; a test that leaves nothing waits for nothing
