@@ -7,7 +7,7 @@ updated in place and valid during a call only: a policy may keep numbers and job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 import numpy as np
@@ -72,7 +72,25 @@ class Running:
     resources: tuple[Interval, ...]
 
 
-@dataclass(frozen=True, slots=True)
+def quick_maker(frozen: type[T]) -> Callable[..., T]:
+    """Return a constructor, by position, of a frozen dataclass with slots that is twice as fast as its own.
+
+    A frozen class sets each field by a call. This one sets those of an open class with the same slots, and then changes
+    the class of the object.
+    """
+    open_class: Callable[..., Any] = make_dataclass(
+        frozen.__name__, [each.name for each in fields(frozen)], slots=True, eq=False  # type: ignore[arg-type]
+    )  # fmt: skip
+
+    def make(*values: Any) -> T:
+        made = open_class(*values)
+        made.__class__ = frozen
+        return made  # type: ignore[no-any-return]
+
+    return make
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Start:
     """Start a waiting job.
 

@@ -34,10 +34,12 @@ from .interface import (
     Switch,
     View,
     Wake,
+    quick_maker,
 )
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
+_running = quick_maker(Running)
 
 
 class PolicyCalls(ABC):
@@ -137,20 +139,27 @@ class PolicyCalls(ABC):
             raise PolicyError(self.name, error.key, error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
-        snapshot.submitted, snapshot.ended = [], []
+        if snapshot.submitted:
+            snapshot.submitted = []
+        if snapshot.ended:
+            snapshot.ended = []
         return found
 
     def apply(self, decisions: Iterable[Any], now: float) -> None:
         """Apply the decisions of the last call; `again`: they ask for another one at once. Raises PolicyError."""
-        self.again, acted, changed, waiting = False, False, False, len(self.waiting)
+        self.again, acted, changed, waiting = False, False, False, self.waiting
+        before = len(waiting)
         for decision in decisions:
-            acted |= not isinstance(decision, Wake)
-            changed |= isinstance(decision, Kill | Submit)
-            if isinstance(decision, Start):
-                self._start(self._waiting_job(decision.job), decision, now)
-            elif isinstance(decision, Wake):
+            if isinstance(decision, Wake):
                 self._schedule_wake(decision.time, now, acted=acted)
-                self.again &= changed or len(self.waiting) < waiting
+                self.again &= changed or len(waiting) < before
+                continue
+            acted = True
+            if isinstance(decision, Start):
+                job = decision.job
+                if not isinstance(job, Job) or waiting.get(job.number) is not job:
+                    job = self._waiting_job(job)  # says what is wrong
+                self._start(job, decision, now)
             elif isinstance(decision, Reject):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
@@ -158,10 +167,12 @@ class PolicyCalls(ABC):
             elif isinstance(decision, Switch):
                 self.switch(decision)
             elif isinstance(decision, Kill):
+                changed = True
                 if decision.running not in self.running:
                     raise self.error(decision.running.job, "it is killed", "a job of `running`")
                 self.kill(decision.running, now)
             elif isinstance(decision, Submit):
+                changed = True
                 self.add_job(decision, now)
             else:
                 raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch, Kill, Submit")
@@ -172,7 +183,7 @@ class PolicyCalls(ABC):
             return
         self._remove_from_queue(job)
         begins = self.ready if self.ready > now else now
-        running = Running(job, begins, begins + job.walltime, given)
+        running = _running(job, begins, begins + job.walltime, given)
         self.begin(running)
         self.add_running(running)
 

@@ -124,13 +124,14 @@ def drive(
             apply_at = math.inf
             if not loop.has_changed():
                 continue
-        began = clock()
+        began = clock() if decision_time is None else 0.0
         decisions = loop.call_policy()
         spent = clock() - began if decision_time is None else decision_time
         if now + spent > now:
             apply_at = now + spent
             continue
-        loop.apply(decisions, now)
+        if decisions:
+            loop.apply(decisions, now)
         while loop.again:
             loop.apply(loop.call_policy(), now)
     return loop.result(instants, clock() - replay_began)

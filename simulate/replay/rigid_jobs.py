@@ -13,7 +13,7 @@ from ..kernels.queue.tables import PIECE
 from ..model.intervals import Interval
 from ..model.machine import Machine
 from ..model.workload import Workload
-from ..queue_policies.interface import Job, QueuePolicy, Running, Submit
+from ..queue_policies.interface import Job, QueuePolicy, Running, Submit, quick_maker
 from ..queue_policies.processor_policy_calls import ProcessorPolicyCalls
 from .queue_tables import DependencyTracker, stranded
 from .replay_result import Replayed, without_switches
@@ -22,7 +22,7 @@ from .replay_result import Replayed, without_switches
 class RigidJobs(ProcessorPolicyCalls):
     """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
 
-    make_job: Callable[..., Job] = Job
+    make_job: Callable[..., Job] = staticmethod(quick_maker(Job))
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
         name = f"{type(policy).__module__}:{type(policy).__qualname__}"
@@ -97,7 +97,7 @@ class RigidJobs(ProcessorPolicyCalls):
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
         self.end_jobs(now)
-        for number in self.dependencies.pop_released():
+        for number in self.dependencies.pop_released() if self.dependencies.unmet else ():
             self.submitted[number] = now
             self._submit(number, now)
         while self.submit_times[self.next] == now and self.next < self.count:

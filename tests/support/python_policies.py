@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import merge
 from typing import Any
 
 from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Start
@@ -12,18 +13,19 @@ class Easy:
     """EASY backfilling, worked out from scratch at each call."""
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
-        free, reserved, spare = now.free, None, 0
-        ends = [(it.until, it.job.size) for it in now.running]
-        for job in now.waiting:
-            until = now.time + job.walltime
-            if job.size <= free and (reserved is None or until <= reserved or job.size <= spare):
-                yield Start(job)
-                free -= job.size
-                ends.append((until, job.size))
-                spare -= job.size if reserved is not None and until > reserved else 0
+        free, reserved, spare, started = now.free, None, 0, []
+        for job in now.waiting if free else ():
+            if job.size <= free:
+                until = now.time + job.walltime
+                late = reserved is not None and until > reserved
+                if not late or job.size <= spare:
+                    yield Start(job)
+                    free -= job.size
+                    spare -= job.size if late else 0
+                    started.append((until, job.size))
             elif reserved is None:
                 spare = free - job.size
-                for time, size in sorted(ends):
+                for time, size in merge(sorted(started), ((it.until, it.job.size) for it in now.running)):
                     if spare >= 0 and time > reserved:
                         break
                     reserved, spare = time, spare + size
