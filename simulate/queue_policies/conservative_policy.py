@@ -36,15 +36,36 @@ class Reserving:
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
         queue, kept = self._queue.sorted(now), self._kept
+        yield from self._reserve(now, queue, self._free(now))
+        self._due = math.inf
+        for job in queue:
+            if job.number not in kept:
+                continue
+            start, nodes = kept[job.number]
+            if start <= now.time:
+                del kept[job.number]
+                yield Start(job, nodes=nodes) if self._on_nodes else Start(job, _intervals(nodes))
+            else:
+                self._due = min(self._due, start)
+        if self._due < math.inf:
+            yield Wake(self._due)
+
+    def _free(self, now: Snapshot) -> FreeNodes:
+        """Return what reservations can have now."""
+        return now.free_nodes() if self._on_nodes else _each_resource(now)
+
+    def _reserve(self, now: Snapshot, queue: list[Job], free: FreeNodes) -> Iterator[Decision]:
+        """Move reservations, and reserve for new jobs; reject those that fit nowhere."""
+        kept = self._kept
         new = [*queue] if self._arranged else [*now.submitted]
         self._arranged, self._loose = (
             False,
-            self._loose or any(max(it.until, _end(it.start_time, it.job)) > now.time for it in now.ended),
+            self._loose or any(max(it.until, reserved_until(it.start_time, it.job)) > now.time for it in now.ended),
         )
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]
-        ends = [_end(start, job) for start, job in zip(starts, known, strict=True)]
-        profile = _Profile(now, (*starts, *ends), self._allocation)
+        ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
+        profile = _Profile(now, free, (*starts, *ends), self._allocation)
         for job in known:
             if not profile.take(job, *kept[job.number]):
                 lost.append(job)  # what should have ended by then has not
@@ -61,22 +82,10 @@ class Reserving:
                 continue
             kept[job.number] = found
             profile.take(job, *found)
-        self._due = math.inf
-        for job in queue:
-            if job.number not in kept:
-                continue
-            start, nodes = kept[job.number]
-            if start <= now.time:
-                del kept[job.number]
-                yield Start(job, nodes=nodes) if self._on_nodes else Start(job, _intervals(nodes))
-            else:
-                self._due = min(self._due, start)
-        if self._due < math.inf:
-            yield Wake(self._due)
 
 
-def _end(start: float, job: Job) -> float:
-    """Return the latest end of a job; one of zero walltime holds its nodes until the next representable time."""
+def reserved_until(start: float, job: Job) -> float:
+    """Return until when a job holds its nodes; with zero walltime, until the next representable time."""
     end = start + job.walltime
     return end if end > start else math.nextafter(start, math.inf)
 
@@ -86,17 +95,17 @@ class _Profile:
 
     Args:
         now: the snapshot, with the running jobs.
+        free: what is free now.
         times: of the changes to come by reservations, seconds.
         allocation: see `Reserving`.
     """
 
-    def __init__(self, now: Snapshot, times: Iterable[float], allocation: str) -> None:
+    def __init__(self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str) -> None:
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
         self._groups = now.machine.groups or ((0, now.machine.processors - 1),) if allocation.endswith("local") else ()
-        self._single = allocation != "basic"
-        free = _each_resource(now) if self._single else now.free_nodes()
-        self._need = free.need
-        ends = [latest_end(it, now.time) for it in now.running]
+        self._single, self._need = allocation != "basic", free.need
+        soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
+        ends = [max(latest_end(it, now.time), soon) for it in now.running]
         self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
@@ -122,7 +131,12 @@ class _Profile:
         """Reserve nodes from `start` on; return False if they are not free."""
         if start < self._times[0]:
             return False
-        first, stop, need, columns = self._row(start), self._row(_end(start, job)), self._need(job), _columns(nodes)
+        first, stop, need, columns = (
+            self._row(start),
+            self._row(reserved_until(start, job)),
+            self._need(job),
+            _columns(nodes),
+        )
         if (self._cores[first:stop, columns] < need.cores).any():
             return False
         if need.memory and (self._memory[first:stop, columns] < need.memory).any():
@@ -135,7 +149,7 @@ class _Profile:
         first = self._row(start)
         if not self._enough(job, first).any():
             return None  # no earlier time has nodes for it
-        self._add(first, self._row(_end(start, job)), job, nodes, 1)
+        self._add(first, self._row(reserved_until(start, job)), job, nodes, 1)
         found = self._search(job, start)
         self.take(job, *(found or (start, nodes)))
         return found
@@ -166,7 +180,7 @@ class _Profile:
                 start = self._times[row]
                 if start >= before:
                     return None
-                stop = bisect_left(self._times, _end(start, job))
+                stop = bisect_left(self._times, reserved_until(start, job))
                 if stop > gap:
                     break
                 fits = self._need(job).fits(self._cores[row:stop], self._memory[row:stop])

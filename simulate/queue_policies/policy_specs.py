@@ -242,6 +242,7 @@ class Conservative:
     source: ClassVar = "Mu'alem and Feitelson 2001; Poquet 2017, 2.2 and 5"
     order: str = choice("fcfs", {name: ORDERS[name] for name in ORDERS if name not in CHANGING}, "order of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "resources that a job gets")
+    share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
 
     @property
     def local(self) -> bool:
@@ -402,7 +403,7 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
 
 def needs_nodes(policy: object) -> bool:
     """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
-    return isinstance(policy, Placing | Planned) or (isinstance(policy, Easy) and policy.share != Sharing())
+    return isinstance(policy, Placing | Planned) or getattr(policy, "share", Sharing()) != Sharing()
 
 
 def why_without_contention(policy: object) -> str:

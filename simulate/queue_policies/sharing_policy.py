@@ -1,9 +1,12 @@
-"""EASY backfilling on nodes that jobs share, with a bound on how much they slow each other down, in Python.
+"""Backfilling on nodes that jobs share, with a bound on how much they slow each other down, in Python.
 
-Rule: that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither it nor
-any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of later
-phases. The head of the queue has a reservation of nodes without other jobs. Until a job ends, the reservation stands
-and what was refused stays refused.
+Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither
+it nor any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of
+later phases. The head of the queue has a reservation of nodes without other jobs. Until a job ends, the reservation
+stands and what was refused stays refused.
+Under conservative backfilling each waiting job has a reservation of nodes without other jobs. Before that, it may start
+next to running jobs, as above, on nodes that are not reserved for others until its latest end; so it delays no
+reservation.
 A forecast knows nothing of decisions of the same call, so each call starts one job and asks to be called again.
 """
 
@@ -15,8 +18,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..arrays import Array
+from .conservative_policy import Reserving, reserved_until
 from .easy_policy import reservation
-from .interface import Decision, FreeNodes, Job, Snapshot, Start, Wake
+from .interface import Decision, FreeNodes, Job, Need, Snapshot, Start, Wake
 from .order import Order
 
 HAIR = 1.0 + 1e-9
@@ -44,7 +48,7 @@ class SharedBackfilling:
         """Start the first job that may start, reserving for the head of the queue."""
         queue, free = self._queue.sorted(now), now.free_nodes()
         again, self._called = self._called == now.time and not now.ended, now.time
-        empty = np.array([last - first + 1 for first, last in now.machine.nodes])
+        empty = _cores_of(now)
         if not queue:
             self._head = None
             return
@@ -80,23 +84,7 @@ class SharedBackfilling:
             fits &= need.fits(later.cores, later.memory)
             if self._bound == 0.0:
                 fits &= later.cores == empty
-        found: tuple[int, ...] = ()
-        for node in np.flatnonzero(fits).tolist():
-            if not self._within(now, job, (node,)):
-                continue
-            found += (node,)
-            if len(found) == job.nodes:
-                break
-        else:
-            return ()
-        return found if len(found) == 1 or self._within(now, job, found) else ()
-
-    def _within(self, now: Snapshot, job: Job, nodes: tuple[int, ...]) -> bool:
-        """Return whether no job is slowed down beyond the bound, neither at once nor in a later phase."""
-        if self._bound == 0.0:
-            return True
-        would = now.forecast(job, nodes)
-        return max(would.crowding, would.slowdown, would.others) <= self._bound * HAIR
+        return _lowest_within(now, job, fits, self._bound)
 
     def _reserve(self, now: Snapshot, head: Job, empty: Array) -> None:
         """Reserve nodes without other jobs for the head of the queue."""
@@ -113,6 +101,95 @@ class SharedBackfilling:
             later.cores[list(place)] = 0
         self._head, self._later = head, (later.cores, later.memory)
         self._drifts = any(it.until <= now.time and it.start_time < now.time for it in now.running)
+
+
+class SharedReserving(Reserving):
+    """Conservative backfilling with a bound on sharing.
+
+    O(nodes) forecasts for each job that is examined: until a job ends, what was refused stays refused.
+
+    Args:
+        queue: order of the queue.
+        bound: see `SharedBackfilling`.
+        arranged: see `Reserving`.
+    """
+
+    def __init__(self, queue: Order, bound: float, *, arranged: bool = False) -> None:
+        super().__init__(queue, arranged=arranged)
+        self._bound, self._refused, self._again = bound, set[int](), False
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Move reservations, reserve for new jobs, and start the first job that may start."""
+        if not (now.ended or now.submitted or self._again) and now.time < self._due:
+            return  # an older wake-up
+        queue, kept, self._again = self._queue.sorted(now), self._kept, False
+        yield from self._reserve(now, queue, self._free(now))
+        if now.ended:
+            self._refused.clear()
+        for job in queue:
+            if job.number in kept and (nodes := self._where(now, job)):
+                del kept[job.number]
+                self._again = self._loose = True
+                yield Start(job, nodes=nodes)
+                yield Wake(now.time)
+                return
+        self._due = min((start for start, _ in kept.values() if start > now.time), default=math.inf)
+        if self._due < math.inf:
+            yield Wake(self._due)
+
+    def _free(self, now: Snapshot) -> FreeNodes:
+        """Return which nodes have no job, as one core each that a job takes whole."""
+        room, empty = now.free_nodes(), _cores_of(now)
+        alone, memory = np.ones(len(empty), np.int64), room.memory.copy()
+        for it in now.running:
+            nodes = list(room.held(it))
+            alone[nodes] -= 1  # below 0 until the last of several jobs ends
+            memory[nodes] += room.need(it.job).memory
+        return FreeNodes(
+            alone, np.zeros(len(empty)), lambda job: Need(1, 0.0, room.need(job).fits(empty, memory)), room.held
+        )
+
+    def _where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
+        """Return the nodes on which a job may start now; () if it may not."""
+        start, nodes = self._kept[job.number]
+        if start <= now.time and _is_within(now, job, nodes, self._bound):
+            return nodes
+        if self._bound == 0.0 or job.number in self._refused:
+            return ()
+        self._refused.add(job.number)
+        free = now.free_nodes()
+        fits = free.need(job).fits(free.cores, free.memory)
+        for number, (begin, reserved) in self._kept.items():
+            if number != job.number and begin < reserved_until(now.time, job):
+                fits[list(reserved)] = False
+        return _lowest_within(now, job, fits, self._bound)
+
+
+def _cores_of(now: Snapshot) -> Array:
+    """Return the cores of each node."""
+    return np.array([last - first + 1 for first, last in now.machine.nodes])
+
+
+def _lowest_within(now: Snapshot, job: Job, fits: Array, bound: float) -> tuple[int, ...]:
+    """Return the lowest of the nodes that fit on which a job may start; () if they are too few."""
+    found: tuple[int, ...] = ()
+    for node in np.flatnonzero(fits).tolist():
+        if not _is_within(now, job, (node,), bound):
+            continue
+        found += (node,)
+        if len(found) == job.nodes:
+            break
+    else:
+        return ()
+    return found if len(found) == 1 or _is_within(now, job, found, bound) else ()
+
+
+def _is_within(now: Snapshot, job: Job, nodes: tuple[int, ...], bound: float) -> bool:
+    """Return whether no job is slowed down beyond the bound, neither at once nor in a later phase."""
+    if bound == 0.0:
+        return True
+    would = now.forecast(job, nodes)
+    return max(would.crowding, would.slowdown, would.others) <= bound * HAIR
 
 
 def _start(now: Snapshot, queue: list[Job], job: Job, nodes: tuple[int, ...]) -> Iterator[Decision]:

@@ -10,7 +10,7 @@ from .policy_options import Sharing
 from .policy_specs import CHANGING, Conservative, Easy, Saving, Strict
 from .power_limits import Window
 from .saving_policy import SavingBackfilling
-from .sharing_policy import SharedBackfilling
+from .sharing_policy import SharedBackfilling, SharedReserving
 
 
 def uncompiled(
@@ -27,6 +27,8 @@ def uncompiled(
     if isinstance(policy, Saving):
         return SavingBackfilling(policy, Order(policy.base.order, seed), window)
     queue = Order(policy.order, seed)
+    if isinstance(policy, Conservative) and policy.share != Sharing():
+        return SharedReserving(queue, policy.share.bound, arranged=arranged)
     if isinstance(policy, Conservative):
         return Reserving(queue, arranged=arranged, allocation=policy.allocation)
     if isinstance(policy, Easy) and policy.share != Sharing():

@@ -46,6 +46,7 @@ class Mine:
 """
 POLICIES = (
     "easy", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous", "easy:share=1.1",
+    "conservative:share=1.1",
     "easy+opportunistic", "easy+powercap:cap=60%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
     "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead", "./mine.py:Mine",
 )  # fmt: skip
@@ -85,9 +86,9 @@ NETWORK = Network(
 )  # fmt: skip
 
 
-def jobs_of(world: World) -> tuple[Workload, list[Part]]:
+def jobs_of(world: World, seed: int = 7) -> tuple[Workload, list[Part]]:
     """Return 16 jobs that queue, and their programs if they communicate."""
-    draw, count = np.random.default_rng(7), 16
+    draw, count = np.random.default_rng(seed), 16
     submit, size = np.sort(draw.integers(0, 30, count)).astype(float), draw.integers(1, 9, count)
     run = draw.integers(2, 25, count).astype(float)
     more: dict[str, Any] = {"volume": run * draw.choice([0.0, 2e9, 9e9], count), "memory": np.full(count, 1e8)}
@@ -105,9 +106,9 @@ def jobs_of(world: World) -> tuple[Workload, list[Part]]:
     ), [*parts]
 
 
-def replayed(policy: str, world: World, folder: Path) -> tuple[Replayed, list[Part]]:
+def replayed(policy: str, world: World, folder: Path, seed: int = 7) -> tuple[Replayed, list[Part]]:
     """Replay the jobs as `simulate` does. Raises what it would show as an error."""
-    jobs, parts = jobs_of(world)
+    jobs, parts = jobs_of(world, seed)
     spec = policy.replace("./", f"{folder}/")
     if policy == "lookahead":
         if not world.cluster:

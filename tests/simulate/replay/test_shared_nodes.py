@@ -26,6 +26,7 @@ from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
 from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
 from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
 from tests.reference.plain_shared_nodes import Plain
+from tests.reference.plain_sharing import PlainSharing
 
 TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))
 #: Gap, run time, walltime, size, GB/s per thread, GB per thread.
@@ -337,12 +338,14 @@ def test_compiled_backfilling_is_that_in_python(
     assert nodes_of(compiled, cores) == nodes_of(python, cores) and compiled.machine == python.machine == sum(cores)
 
 
-@given(CROWD, CLUSTERS, st.sampled_from((1.0, 1.1, 1.5, 2.0)))
+@given(CROWD, CLUSTERS, st.sampled_from((1.0, 1.1, 1.5, 2.0)), st.sampled_from((Easy, Conservative)))
 @settings(max_examples=150, deadline=None)
-def test_no_job_is_slowed_down_by_more_than_the_bound(rows: list[Any], cluster: Cluster, bound: float) -> None:
+def test_no_job_is_slowed_down_by_more_than_the_bound(
+    rows: list[Any], cluster: Cluster, bound: float, policy: type[Easy] | type[Conservative]
+) -> None:
     jobs = workload(rows)
     jobs = replace(jobs, walltime=np.full(len(jobs), 1e3))
-    done = replay_on_nodes(jobs, cluster, Easy(share=Sharing(bound)))
+    done = replay_under(policy(share=Sharing(bound)), jobs, machine_of(cluster), cluster)
     alone = np.array([alone_on(cluster, jobs, row) for row in range(len(jobs))])
     ran = ~done.rejected
     assert ((done.finish_time - done.start_time) <= alone * bound * (1 + 1e-6) + 1e-6)[ran].all()
@@ -360,11 +363,13 @@ def alone_on(cluster: Cluster, jobs: Workload, row: int) -> float:
     return float(np.nanmax(times)) if not np.isnan(times).all() else math.inf
 
 
-@given(CROWD, CLUSTERS)
+@given(CROWD, CLUSTERS, st.sampled_from((Easy, Conservative)))
 @settings(max_examples=100, deadline=None)
-def test_without_sharing_each_job_has_nodes_of_its_own(rows: list[Any], cluster: Cluster) -> None:
+def test_without_sharing_each_job_has_nodes_of_its_own(
+    rows: list[Any], cluster: Cluster, policy: type[Easy] | type[Conservative]
+) -> None:
     jobs = workload(rows)
-    done = replay_on_nodes(jobs, cluster, Easy(share=Sharing(0.0)))
+    done = replay_under(policy(share=Sharing(0.0)), jobs, machine_of(cluster), cluster)
     nodes = nodes_of(done, [node.type.cores for node in cluster.nodes])
     for one, mine in nodes.items():
         for other, theirs in nodes.items():
@@ -382,6 +387,33 @@ def test_streams_wait_for_each_other_where_the_bound_is_small() -> None:
     assert starts[math.inf] == starts[2.0] == [0.0, 0.0, 20.0]
     assert starts[1.0] == starts[1.5] == [0.0, 10.0, 0.0]
     assert starts[0.0] == [0.0, 10.0, 20.0]
+
+
+@given(CROWD, CLUSTERS, st.sampled_from((0.0, 1.0, 1.1, 1.5)), st.sampled_from(("fcfs", "sjf", "largest")))
+@settings(max_examples=150, deadline=None)
+def test_conservative_with_a_bound_is_the_reference(
+    rows: list[Any], cluster: Cluster, bound: float, order: str
+) -> None:
+    jobs, plain = workload(rows), PlainSharing(order, bound)
+    done = replay_under(Conservative(order, share=Sharing(bound)), jobs, machine_of(cluster), cluster)
+    expected = replay_queue_on_nodes(jobs, cluster, plain)
+    for column in ("start_time", "finish_time", "overran", "rejected"):
+        assert np.array_equal(getattr(done, column), getattr(expected, column), equal_nan=True), column
+    cores = [node.type.cores for node in cluster.nodes]
+    assert nodes_of(done, cores) == nodes_of(expected, cores)
+    for row, reserved in plain.first.items():
+        assert done.start_time[row] <= reserved, "a reservation is a promise"
+
+
+@given(CROWD, st.integers(1, 3))
+@settings(max_examples=100, deadline=None)
+def test_conservative_without_sharing_is_the_kernel_on_nodes_as_resources(rows: list[Any], nodes: int) -> None:
+    cluster = lab(nodes, Contention.NONE)
+    jobs = workload([(gap, max(run, 0.1), wall, size, 0, 0) for gap, run, wall, size, _, _ in rows])
+    done = replay_under(Conservative(share=Sharing(0.0)), jobs, machine_of(cluster), cluster)
+    needed = np.array([shape[0] if shape else nodes + 1 for shape in shapes_of(jobs, cluster)])
+    compiled = replay(replace(jobs, size=needed), nodes, Conservative())
+    np.testing.assert_allclose(done.start_time, compiled.start_time, rtol=0, atol=1e-9)
 
 
 # --- what if ---

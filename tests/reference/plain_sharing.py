@@ -1,0 +1,116 @@
+"""Conservative backfilling with a bound on sharing, worked out from lists of occupied times at each call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from pilotfish.simulate.queue_policies.interface import Decision, Job, Reject, Snapshot, Start, Wake
+
+Occupied = list[tuple[float, float, int]]  # first and last time, and the node
+
+
+class PlainSharing:
+    """Each waiting job has a reservation of nodes of its own; it starts earlier where it hurts none beyond the bound."""
+
+    def __init__(self, order: str, bound: float) -> None:
+        self.order, self.bound = order, bound
+        self.reserved: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self.first: dict[int, float] = {}  # the first reservation of each job
+        self.refused = set[int]()
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Try to move each reservation to an earlier time, reserve for new jobs, and start one job."""
+        keys: Any = {"fcfs": lambda job: 0, "sjf": lambda job: job.walltime, "largest": lambda job: -job.size}
+        queue = sorted(now.waiting, key=keys[self.order])
+        if now.ended:
+            self.refused.clear()
+        kept, lost = list[Job](), list[Job]()
+        for job in [job for job in queue if job.number in self.reserved]:
+            begin, nodes = self.reserved.pop(job.number)
+            if begin >= now.time and set(nodes) <= self.free(now, begin, _end(begin, job)):
+                self.reserved[job.number] = begin, nodes
+                kept.append(job)
+            else:
+                lost.append(job)
+        for job in kept:
+            old = self.reserved.pop(job.number)
+            new = self.earliest(now, job)
+            self.reserved[job.number] = new if new is not None and new[0] < old[0] else old
+        for job in (*lost, *now.submitted):
+            if (found := self.earliest(now, job)) is None:
+                yield Reject(job)
+            else:
+                self.reserved[job.number] = found
+                self.first.setdefault(job.number, found[0])
+        for job in queue:
+            if job.number in self.reserved and (start := self.where(now, job)):
+                del self.reserved[job.number]
+                yield Start(job, nodes=start)
+                yield Wake(now.time)
+                return
+        later = [begin for begin, _ in self.reserved.values() if begin > now.time]
+        if later:
+            yield Wake(min(later))
+
+    def occupied(self, now: Snapshot) -> Occupied:
+        """Return when nodes are not free for a reservation."""
+        held, found = now.free_nodes().held, list[tuple[float, float, int]]()
+        for it in now.running:
+            late = max(now.time - it.until, 1.0)
+            end = it.until if it.until > now.time or it.start_time == now.time else now.time + late
+            found += [(now.time, max(end, math.nextafter(now.time, math.inf)), node) for node in held(it)]
+        waiting = {job.number: job for job in now.waiting}
+        for number, (begin, nodes) in self.reserved.items():
+            found += [(begin, _end(begin, waiting[number]), node) for node in nodes]
+        return found
+
+    def free(self, now: Snapshot, begin: float, end: float) -> set[int]:
+        """Return the nodes that are free from one time to another."""
+        taken = {node for first, last, node in self.occupied(now) if first < end and last > begin}
+        return set(range(len(now.machine.nodes))) - taken
+
+    def earliest(self, now: Snapshot, job: Job) -> tuple[float, tuple[int, ...]] | None:
+        """Return the earliest start of a job on nodes of its own; None if it fits on too few empty nodes."""
+        free = now.free_nodes()
+        need, cores, memory = free.need(job), free.cores.copy(), free.memory.copy()
+        for it in now.running:
+            for node in free.held(it):
+                cores[node] += free.need(it.job).cores
+                memory[node] += free.need(it.job).memory
+        fits = {node for node in range(len(cores)) if cores[node] >= need.cores and memory[node] >= need.memory}
+        for begin in sorted({now.time, *(last for _, last, _ in self.occupied(now))}):
+            found = sorted(fits & self.free(now, begin, _end(begin, job)))[: job.nodes]
+            if len(found) == job.nodes:
+                return begin, tuple(found)
+        return None
+
+    def where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
+        """Return the nodes on which a job starts now; () if it does not."""
+        begin, nodes = self.reserved[job.number]
+        if begin <= now.time and self.is_within(now, job, nodes):
+            return nodes
+        if self.bound == 0.0 or job.number in self.refused:
+            return ()
+        self.refused.add(job.number)
+        found, free = list[int](), now.free_nodes()
+        need = free.need(job)
+        for node in range(len(free.cores)):
+            others = [at for number, (at, on) in self.reserved.items() if number != job.number and node in on]
+            late = any(at < _end(now.time, job) for at in others)
+            fits = free.cores[node] >= need.cores and free.memory[node] >= need.memory
+            if len(found) < job.nodes and fits and not late and self.is_within(now, job, (node,)):
+                found.append(node)
+        return tuple(found) if len(found) == job.nodes and self.is_within(now, job, tuple(found)) else ()
+
+    def is_within(self, now: Snapshot, job: Job, nodes: tuple[int, ...]) -> bool:
+        """Return whether no job is slowed down beyond the bound."""
+        if self.bound == 0.0:
+            return True
+        would = now.forecast(job, nodes)
+        return max(would.crowding, would.slowdown, would.others) <= self.bound * (1.0 + 1e-9)
+
+
+def _end(begin: float, job: Job) -> float:
+    return max(begin + job.walltime, math.nextafter(begin, math.inf))
