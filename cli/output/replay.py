@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...formats.quantities import format_size
-from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds
+from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
+from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
 from ...profiles.prediction.predictors import LIMIT
 from .text import Column, Screen, hanging, numbers, progress_bar
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as Bar
 
-    from ...profiles.prediction.evaluate import Evaluation, Score
+    from ...profiles.prediction.evaluate import Evaluation, Intervals, Score
     from ...profiles.prediction.online_run_times import Accuracy
     from ...simulate.model.workload import Workload
     from ...simulate.replay.energy import LimitOutcome
@@ -220,6 +221,20 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
             screen.table([Column(title, most=44), *numbers("JOBS")], _kinds(score))
             screen.put("")
     screen.put("* best. TOO LOW: share of jobs that needed more than predicted")
+    for predictor, score in found.scores.items():
+        if score.intervals is not None:
+            screen.put("", *_interval_lines(predictor, score.intervals))
+
+
+def _interval_lines(predictor: str, found: Intervals) -> list[str]:
+    low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
+    held = f"{count(found.held, 'user')} of {found.users} with {ENOUGH_JOBS} or more jobs have at least {low} % inside"
+    return [
+        f"{predictor}: {percent(found.inside)} of {count(found.jobs, 'job')} inside their {percent(LEVEL)} interval, "
+        f"median width {times(found.width)}",
+        *([f"{held}, {found.calibrated} of them at most {high} %"] if found.users else ()),
+        f"{percent(found.no_better)} of the intervals are no better than the job's own limit: they reach it",
+    ]
 
 
 def _columns(scores: Sequence[Score], need: str) -> Iterable[list[str]]:
@@ -241,4 +256,4 @@ def _kinds(score: Score) -> list[tuple[str, str]]:
     shown = kinds[:_MOST_KINDS]
     if len(kinds) > len(shown):
         shown.append(("other kinds", sum(share for _, share in kinds[_MOST_KINDS:])))
-    return [("none yet: the limit" if kind == LIMIT else kind, f"{100 * share:.1f} %") for kind, share in shown]
+    return [("none yet: from the limit" if kind == LIMIT else kind, f"{100 * share:.1f} %") for kind, share in shown]

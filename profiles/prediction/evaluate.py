@@ -1,6 +1,8 @@
 """Comparison of predictors on a trace.
 
 Rule: each job is predicted at its submission, from jobs that have ended before; later facts never change a prediction.
+Intervals are corrected by what came true for the jobs of the user, then of the kind, then of all, as far as they had
+ended.
 Predictors are compared over the jobs that all of them predict; one that predicts none is named and left out. In a
 trace, values below 0 are unknown (SWF), and so are amounts of 0 and columns with one value for all jobs; an estimate is
 the requested time or memory, never derived from the use.
@@ -8,9 +10,10 @@ the requested time or memory, never derived from the use.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +21,14 @@ import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from .predictors import QUANTILE, TRAITS, Estimate, History, LastTwo, Prediction, SubmittedJob
+from .conformal import AdaptiveBounds
+from .predictors import QUANTILE, TRAITS, Estimate, History, LastTwo, Prediction, SubmittedJob, at_most
 
 Array = npt.NDArray[Any]
+#: Share of the jobs that intervals shall hold, the shares that count as well calibrated, and the least jobs of a group.
+LEVEL, CALIBRATED, ENOUGH_JOBS = 0.8, (0.75, 0.85), 30
+#: Needs are compared as if they were at least this large (s, or bytes).
+_LEAST = 1.0
 #: Predictable needs -> (column of the use, column of the request, their unit in ours); None = the run time.
 NEEDS = {"run-time": (None, "requested_time", 1.0), "memory": ("used_memory", "requested_memory", 1024.0)}
 #: Predictors by name, each created for a quantile, which only some predict.
@@ -58,16 +66,42 @@ def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | Non
         predictor: learns and predicts.
     """
     jobs, values, known_at = trace.jobs, trace.values.tolist(), trace.known_at.tolist()
+    bounds, raw, found = AdaptiveBounds(LEVEL), list[Prediction | None](), list[Prediction | None]()
     ended = np.argsort(trace.known_at, kind="stable")
     ended = iter(ended[np.isfinite(trace.values[ended])].tolist())
     last = next(ended, None)
-    found = []
     for job, now in zip(jobs, trace.asked_at.tolist(), strict=True):
         while last is not None and known_at[last] < now:
             predictor.learn(jobs[last], values[last])
+            if last < len(raw):  # an end before the submission is no end of a job that was predicted
+                _learn(bounds, jobs[last], raw[last], values[last])
             last = next(ended, None)
-        found.append(predictor.predict(job))
+        raw.append(predictor.predict(job))
+        found.append(_corrected(bounds, job, raw[-1]))
     return found
+
+
+def _groups(job: SubmittedJob, made: Prediction) -> tuple[Hashable, ...]:
+    user = job.traits[TRAITS.index("user")]
+    return (*([] if user is None else [("user", user)]), ("kind", made.kind), "all")
+
+
+def _learn(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None, value: float) -> None:
+    if made is not None and made.low is not None and made.high is not None:
+        low, high, need = (math.log(max(each, _LEAST)) for each in (made.low, made.high, value))
+        bounds.learn(_groups(job, made), low - need, need - high)
+
+
+def _corrected(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None) -> Prediction | None:
+    """Return a prediction whose interval is as much wider or narrower as what came true says."""
+    if made is None or made.low is None or made.high is None or (by := bounds.of(_groups(job, made))) is None:
+        return made
+    low = max(made.low, _LEAST) * math.exp(-by[0])
+    high = max(made.high, _LEAST) * math.exp(by[1])
+    if low > high:
+        low = high = math.sqrt(low * high)
+    high = at_most(high, job.limit)
+    return replace(made, low=min(low, high), high=high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +112,7 @@ class Score:
         underpredicted: share of the jobs that needed more than predicted, [0, 1].
         relative: mean error / that of the user's estimate; None without an estimate, or if its error is 0.
         kinds: share of the jobs predicted from each kind, the largest first.
+        intervals: None from a predictor without intervals.
     """
 
     mean_error: float
@@ -85,16 +120,40 @@ class Score:
     underpredicted: float
     relative: float | None
     kinds: Mapping[str, float]
+    intervals: Intervals | None
 
 
-def score(actual: Array, limits: Array, made: Sequence[Prediction]) -> Score:
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Coverage of the intervals of LEVEL.
+
+    Args:
+        jobs: number of jobs with an interval.
+        inside: share of them whose need was inside, [0, 1].
+        width: median of the widths, upper over lower end, each at least 1 s or 1 byte.
+        no_better: share of the intervals whose upper end is the job's own limit, so that they say no more than it.
+        users: users of at least ENOUGH_JOBS jobs with an interval; calibrated: those of them of whose jobs a share in
+            CALIBRATED was inside; held: those with at least the lower end of that.
+    """
+
+    jobs: int
+    inside: float
+    width: float
+    no_better: float
+    users: int
+    calibrated: int
+    held: int
+
+
+def score(actual: Array, jobs: Sequence[SubmittedJob], made: Sequence[Prediction]) -> Score:
     """Return the accuracy of predictions.
 
     Args:
         actual: needs of the jobs, at least one.
-        limits: users' limits; nan = none.
+        jobs: as submitted.
         made: one per job.
     """
+    limits = np.array([job.limit for job in jobs], float)
     predicted = np.array([one.value for one in made])
     error, estimated = np.abs(predicted - actual), float(np.abs(limits - actual).mean())
     return Score(
@@ -102,7 +161,32 @@ def score(actual: Array, limits: Array, made: Sequence[Prediction]) -> Score:
         float(np.median(error)),
         float((predicted < actual).mean()),
         float(error.mean()) / estimated if estimated > 0 else None,
-        {kind: jobs / len(made) for kind, jobs in Counter(one.kind for one in made).most_common()},
+        {kind: number / len(made) for kind, number in Counter(one.kind for one in made).most_common()},
+        _intervals(actual.tolist(), jobs, made),
+    )
+
+
+def _intervals(actual: Sequence[float], jobs: Sequence[SubmittedJob], made: Sequence[Prediction]) -> Intervals | None:
+    insides, widths, reach, users = list[bool](), list[float](), 0, defaultdict[Hashable, list[bool]](list)
+    for need, job, one in zip(actual, jobs, made, strict=True):
+        if one.low is None or one.high is None:
+            continue
+        insides.append(max(one.low, _LEAST) - 1e-9 <= max(need, _LEAST) <= max(one.high, _LEAST) + 1e-9)
+        widths.append(max(one.high, _LEAST) / max(one.low, _LEAST))
+        reach += job.limit is not None and one.high >= job.limit
+        users[job.traits[TRAITS.index("user")]].append(insides[-1])
+    if not insides:
+        return None
+    shares = [sum(own) / len(own) for user, own in users.items() if user is not None and len(own) >= ENOUGH_JOBS]
+    held = [share for share in shares if share >= CALIBRATED[0]]
+    return Intervals(
+        len(insides),
+        sum(insides) / len(insides),
+        float(np.median(widths)),
+        reach / len(insides),
+        len(shares),
+        sum(share <= CALIBRATED[1] for share in held),
+        len(held),
     )
 
 
@@ -188,9 +272,10 @@ def evaluate(trace: TracedJobs, names: Sequence[str], quantile: float = QUANTILE
     known = np.isfinite(trace.values) & bool(answered)
     for predictions in answered.values():
         known &= np.fromiter((one is not None for one in predictions), bool, len(predictions))
-    rows, limits = np.flatnonzero(known), np.array([job.limit for job in trace.jobs], float)
+    rows = np.flatnonzero(known)
+    jobs = [trace.jobs[row] for row in rows.tolist()]
     scores = {
-        name: score(trace.values[rows], limits[rows], [one for row in rows.tolist() if (one := predictions[row])])
+        name: score(trace.values[rows], jobs, [one for row in rows.tolist() if (one := predictions[row])])
         for name, predictions in answered.items()
         if len(rows)
     }

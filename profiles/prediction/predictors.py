@@ -20,7 +20,7 @@ from typing import Any
 
 #: Traits of a job at its submission, in the order of `SubmittedJob.traits`.
 TRAITS = ("user", "group", "executable", "queue", "size", "walltime")
-#: The kind of a prediction that is the job's own limit, without similar jobs.
+#: The kind of a prediction that rests on the job's own limit, without similar jobs.
 LIMIT = "limit"
 _USER = TRAITS.index("user")
 #: Traits that jobs must share, the most specific kind first.
@@ -40,6 +40,9 @@ KINDS = (
     ("walltime",),
     (),
 )
+#: Share of its limit that a job is expected to need while no job at all has ended: the median of a uniform share, which
+#: is about what users' estimates show. Source: Mu'alem and Feitelson (IEEE TPDS 12(6), 2001), section 5.
+UNKNOWN_SHARE = 0.5
 #: The predicted quantile: above the median, because a job that outlasts its prediction does the most harm.
 QUANTILE = 0.7
 _LOW, _HIGH = 0.1, 0.9
@@ -177,7 +180,7 @@ class History(Estimate):
         self._kinds = [_JobsOfKind(kind, weights.latest) for kind in KINDS]
 
     def predict(self, job: SubmittedJob) -> Prediction | None:
-        """Return the quantile over the first kind with enough jobs; the limit if no job has ended yet."""
+        """Return the quantile over the first kind with enough jobs; a share of the limit if no job has ended yet."""
         closest = None
         for kind in self._kinds:
             latest = kind.latest(job)
@@ -186,7 +189,7 @@ class History(Estimate):
                 if len(latest) >= self._enough:
                     break
         if closest is None:
-            return super().predict(job)
+            return None if job.limit is None else Prediction(UNKNOWN_SHARE * job.limit, LIMIT, 0)
         kind, latest = closest
         bounds = self._weights.quantiles(latest, self._quantiles)
         value, low, high = (at_most(bound * kind.scale(job), job.limit) for bound in bounds)

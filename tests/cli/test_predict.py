@@ -21,7 +21,8 @@ def trace(tmp_path, monkeypatch):
 def test_a_table_of_predictors(trace, capfd):
     assert main(["predict", "evaluate", "--workload", str(trace)]) == 0
     out = capfd.readouterr().out
-    for word in ("estimate", "last-two", "history", "MEAN ERROR", "TOO LOW", "user, size, walltime"):
+    shown = ("MEAN ERROR", "TOO LOW", "user, size, walltime", "inside their 80 % interval", "no better than")
+    for word in ("estimate", "last-two", "history", *shown):
         assert word in out
     assert max(map(len, out.splitlines())) <= 80
 

@@ -6,6 +6,16 @@ import numpy as np
 import pytest
 
 from pilotfish.profiles.prediction.evaluate import PREDICTORS, evaluate, traced
+from pilotfish.profiles.prediction.predictors import (
+    LIMIT,
+    TRAITS,
+    UNKNOWN_SHARE,
+    Estimate,
+    History,
+    LastTwo,
+    Prediction,
+    SubmittedJob,
+)
 from pilotfish.simulate.errors import ConfigError
 from tests.profiles.prediction.generated_users import habitual
 
@@ -27,6 +37,20 @@ def test_history_beats_the_estimate_and_the_last_two_where_users_repeat_themselv
 def test_the_share_of_covered_jobs_is_the_quantile(quantile):
     found = evaluate(traced(habitual(6000)), ["history"], quantile).scores["history"]
     assert 1 - found.underpredicted == pytest.approx(quantile, abs=0.06)
+
+
+def test_intervals_hold_what_they_promise_for_most_users():
+    found = evaluate(traced(habitual(6000)), list(PREDICTORS)).scores
+    assert found["estimate"].intervals is None and found["last-two"].intervals is None
+    intervals = found["history"].intervals
+    assert 0.76 <= intervals.inside <= 0.87 and intervals.width > 1 and 0 <= intervals.no_better < 0.5
+    assert intervals.users == 20 and intervals.held >= intervals.calibrated >= 15
+
+
+def test_while_no_job_has_ended_a_share_of_the_limit_is_expected():
+    job = SubmittedJob((None,) * len(TRAITS), 100.0)
+    assert History().predict(job) == Prediction(UNKNOWN_SHARE * 100.0, LIMIT, 0)
+    assert Estimate().predict(job) == LastTwo().predict(job) == Prediction(100.0, LIMIT, 0)
 
 
 def test_scores_match_their_definitions():

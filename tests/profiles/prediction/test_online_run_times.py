@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.online_run_times import Accuracy, OnlineRunTimes, accuracy
-from pilotfish.profiles.prediction.predictors import LastTwo
+from pilotfish.profiles.prediction.predictors import UNKNOWN_SHARE, LastTwo
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Policy
 from pilotfish.simulate.replay.replay import replay
@@ -67,7 +67,7 @@ def test_jobs_without_a_request_are_predicted_by_others_and_counted() -> None:
         "w", np.arange(3), np.arange(3.0), np.full(3, 50.0), np.array([50.0, 50.0, 100.0]), np.full(3, 1), more
     )
     online = OnlineRunTimes(jobs)
-    assert online.unasked == 2 and online.expected(0) is None and online.expected(2) == 100.0
+    assert online.unasked == 2 and online.expected(0) is None and online.expected(2) == UNKNOWN_SHARE * 100.0
     online.ended(0)
     assert online.expected(1) == 50.0 and OnlineRunTimes(replace(jobs, more={})).unasked == 0
 
