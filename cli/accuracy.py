@@ -33,11 +33,11 @@ def accuracy(
 ) -> None:
     """Compare the forecasts of completed jobs with their outcomes.
 
-    By contention model, source of profiles, policy and profile: the median and the 90 % quantile of the factors by
-    which run times were off (2.0x: twice or half as long as forecast); the bias, the median of actual / forecast; the
-    trend of the factors from the earlier half of the jobs to the later; the share of jobs inside their prediction
-    interval, which should be 80 %; and the median width of the intervals, longest over shortest run time. Asks the
-    daemon, or reads its journal, for the latest 10,000 jobs.
+    By contention model, source of profiles, policy, class, user, command and profile: the median and the 90 % quantile
+    of the factors by which run times were off (2.0x: twice or half as long as forecast); the bias, the median of
+    actual / forecast; the trend of the factors from the earlier half of the jobs to the later; the share of jobs
+    inside their prediction interval, which should be 80 %; and the median width of the intervals, longest over
+    shortest run time. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from ..simulate.errors import ConfigError
 from .apply import Applier
 from .config import DaemonConfig
 from .guarded_planner import GuardedPlanner, simulate_plan
-from .learning.interval_correction import IntervalCorrection
+from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
@@ -92,7 +92,9 @@ def _interval_correction(journal: Journal) -> IntervalCorrection:
     except ConfigError as error:
         log.warning("prediction intervals begin without the jobs that ended before: %s", error)
         past = []
-    return IntervalCorrection((one.profile, one.forecast_s, one.actual_s) for one in past)
+    return IntervalCorrection(
+        (groups_of(one.profile, one.source, one.user), one.forecast_s, one.actual_s) for one in past
+    )
 
 
 def options_of(config: DaemonConfig) -> Options:

@@ -17,11 +17,11 @@ from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, R
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.external_load import taken_by_others
-from .learning.job_profiles import GivenProfiles, has_default_profile, profile_of
+from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
-from .report.forecast_errors import ForecastErrors
+from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .report.job_log import JobLog
 from .state.ended_jobs import EndedJobs
 from .state.handed_over import take_in
@@ -166,11 +166,11 @@ class JobTracker:
         self.log.add_events(events)
         for event in events:
             if event.entry.state is JobState.COMPLETED:
-                submit_time = self.queue.submissions[event.entry.workflow].submit_time
+                submission = self.queue.submissions[event.entry.workflow]
                 view = snapshot.jobs.by_key.get(event.entry.key)
                 taken = taken_by_others(view, snapshot.jobs) if view is not None else None
                 self.log.add_taken(event.entry, taken)
-                self.forecasts.measure(event.entry, submit_time, snapshot.cluster, taken)
+                self.forecasts.measure(event.entry, submission, snapshot.cluster, taken)
         if events:
             self._follow(snapshot, events)
         return events
@@ -230,15 +230,16 @@ class JobTracker:
             entry.forecast = forecast = Forecast.of(planned, snapshot.time)
             entry.expected = forecast.finish_time
             self.queue.dirty[entry.key] = entry
-            self.log.add_choice(entry, forecast, planned, plan, snapshot)
+            user = owner_of(entry, self.queue.submissions[entry.workflow])
+            self.log.add_choice(entry, forecast, planned, plan, snapshot, user)
             actions.append(start)
         return actions
 
     def _corrected(self, planned: PlannedJob, entry: Entry) -> PlannedJob:
-        """Return a planned job with the prediction interval that held for its profile; a guess has none."""
-        if has_default_profile(entry.job):
-            return planned
-        return self.forecasts.intervals.corrected(planned, profile_of(entry.job))
+        """Return a planned job with the prediction interval that held for jobs like it; a guess has none."""
+        return self.forecasts.intervals.corrected(
+            planned, interval_groups(entry, self.queue.submissions[entry.workflow])
+        )
 
     def actions(self, snapshot: Snapshot, starts: Sequence[Action]) -> list[Action]:
         """Return all actions of this cycle: cancels, releases and the given starts.

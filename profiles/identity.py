@@ -46,6 +46,12 @@ def signature(job: Job) -> str | None:
     return _valid_name(COMMAND + " ".join(words))
 
 
+def program(name: str) -> str | None:
+    """Return the first words of a command's or a job's name: `cmd: align.sh`; None if it names no program."""
+    words = name.split(" ")[:2]
+    return " ".join(words) if len(words) == 2 and name.startswith((COMMAND, KIND)) else None
+
+
 def name_apart(name: str, owner: int) -> str:
     """Return the name under which a user's runs of another user's named profile are kept: `align of uid 1005`.
 

@@ -23,7 +23,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, have_same_inputs, statistics
-from .identity import owner_apart, signature
+from .identity import owner_apart, program, signature
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands
@@ -273,12 +273,12 @@ class ProfileStore:
 
     def _relatives(self, name: str) -> _Relatives:
         """Return the runs of commands of the same shape, oldest first, or else the names of others; cached by shape."""
-        program, shape = similar_commands.program(name), similar_commands.shape(name)
+        own, shape = program(name), similar_commands.shape(name)
         with self._file.reading() as connection:
-            if connection is None or program is None:
+            if connection is None or own is None:
                 return (), ()
             if shape not in self._relatives_by_shape:
-                found = connection.execute(_OF_PROGRAM, (program, f"{program} ", f"{program}!")).fetchall()
+                found = connection.execute(_OF_PROGRAM, (own, f"{own} ", f"{own}!")).fetchall()
                 alike, others = similar_commands.relatives(name, [other for (other,) in found])
                 self._relatives_by_shape[shape] = self._latest(connection, alike), others
             return self._relatives_by_shape[shape]

@@ -16,12 +16,15 @@ from rich.text import Text
 from ...daemon.ipc import user_name
 from ...daemon.planning.guard_rail import Forecaster
 from ...daemon.report.accuracy import (
+    CALIBRATED,
+    ENOUGH_JOBS,
     KINDS,
     Accuracy,
     ForecastOutcome,
     TurnaroundGain,
     accuracy,
     by,
+    calibration,
     error_ratio,
     inside,
     known,
@@ -185,7 +188,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
-    lines += _plan_lines(job.get("plan"), reply.get("time", begin))
+    lines += _plan_lines(job.get("plan"), reply.get("time", begin), job.get("walltime"))
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
         lines.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
@@ -210,7 +213,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
             show(f"  {name:<{margin - 2}}{job[name]}")
 
 
-def _plan_lines(plan: dict[str, Any] | None, now: float) -> list[tuple[str, str]]:
+def _plan_lines(plan: dict[str, Any] | None, now: float, walltime: float | None) -> list[tuple[str, str]]:
     """Return where and when a waiting job is planned to run, and the next best nodes."""
     if plan is None:
         return []
@@ -219,6 +222,8 @@ def _plan_lines(plan: dict[str, Any] | None, now: float) -> list[tuple[str, str]
     if within := plan["finish_within"]:
         low, high = (seconds(max(0.0, bound - now)) for bound in within)
         text += f" ({percent(LEVEL)} between {low} and {high})"
+        if walltime is not None and within[1] - plan["start_time"] >= 0.99 * walltime:
+            text += f"; that is no better than its walltime of {seconds(walltime)}"
     if by := plan.get("forecast_by"):
         text += f"; forecast by {by}, as the policy decides when the time has come"
     best = plan["next_best"]
@@ -267,6 +272,11 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
             f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected",
             "width     longest over shortest run time of the interval, in the median",
         )
+        low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
+        for found in calibration(jobs):
+            which = f"{found.calibrated} of {count(found.groups, found.kind)} of {ENOUGH_JOBS} or more jobs"
+            more = f"; {found.below} below" * (found.below > 0) + f"; {found.above} above" * (found.above > 0)
+            screen.put(f"hold      {which}: {low} to {high} % inside{more}")
     if gain := turnaround_gain(jobs):
         _show_gain(screen, gain)
     if assumed := len(jobs) - len(whole):

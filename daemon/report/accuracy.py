@@ -17,10 +17,12 @@ from functools import cached_property
 from typing import Any
 
 from ...formats.text import clean
+from ...profiles.identity import program
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
+from ..ipc import user_name
 from ..learning.job_profiles import has_default_profile
 from ..state.queue import Entry, Submission
 
@@ -173,10 +175,12 @@ NOT_RECORDED = "not recorded"
 #: Columns of the CSV, and the attributes of a job behind those that are named otherwise.
 _COLUMNS = (
     "job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "ratio", "shortest_s",
-    "longest_s", "inside", "turnaround_s", "forecast_turnaround_s", "plain_turnaround_s",
+    "longest_s", "inside", "turnaround_s", "forecast_turnaround_s", "plain_turnaround_s", "user",
 )  # fmt: skip
 _ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time", "ratio": "error"}
-KINDS = ("model", "source", "policy", "class", "profile")
+KINDS = ("model", "source", "policy", "class", "user", "command", "profile")
+#: Kinds of groups in which intervals are to hold; shares of the jobs that count as calibrated; least jobs of a group.
+CALIBRATED_KINDS, CALIBRATED, ENOUGH_JOBS = ("source", "user", "command", "profile"), (0.75, 0.85), 30
 #: Sources of profiles, default profiles excepted: the errors of guesses must not count against a model.
 SOURCES = ("measured", "predicted", "given")
 
@@ -193,6 +197,7 @@ class ForecastOutcome:
         turnaround_s: of a job that was handed over, from its submission to its end; forecast_turnaround_s: as forecast
             when it was placed; plain_turnaround_s: in the resource manager's own order, as forecast when it was first
             planned.
+        user: uid of its owner.
     """
 
     key: str
@@ -209,6 +214,12 @@ class ForecastOutcome:
     turnaround_s: float | None = None
     forecast_turnaround_s: float | None = None
     plain_turnaround_s: float | None = None
+    user: int | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The program of its profile, `cmd: align.sh`; None if the profile was named."""
+        return self.profile and program(self.profile)
 
     @property
     def inside(self) -> bool | None:
@@ -309,11 +320,43 @@ def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
         kind: what to group by, one of KINDS.
         jobs: the oldest first.
     """
-    groups: dict[str, list[ForecastOutcome]] = {}
+    groups: dict[str | int | None, list[ForecastOutcome]] = {}
     for job in jobs if kind == "profile" else known(jobs):
-        groups.setdefault(getattr(job, _ATTRIBUTES.get(kind, kind)) or NOT_RECORDED, []).append(job)
-    found = [accuracy(name, members) for name, members in groups.items()]
+        name = getattr(job, _ATTRIBUTES.get(kind, kind))
+        if name is not None or kind != "command":  # a profile that has a name of its own is not of one command
+            groups.setdefault(name, []).append(job)
+    found = [accuracy(_named(name), members) for name, members in groups.items()]
     return sorted(found, key=lambda group: (-group.jobs, group.name))
+
+
+def _named(group: str | int | None) -> str:
+    return user_name(group) if isinstance(group, int) else group or NOT_RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How many groups of a kind, of at least ENOUGH_JOBS jobs with intervals, have the promised share of jobs inside.
+
+    Args:
+        groups: their number; calibrated: of these, those with a share in CALIBRATED; below, above: the others.
+    """
+
+    kind: str
+    groups: int
+    calibrated: int
+    below: int
+    above: int
+
+
+def calibration(jobs: Sequence[ForecastOutcome]) -> list[Calibration]:
+    """Return how well the intervals hold in each kind of group that has one of enough jobs."""
+    found = []
+    for kind in CALIBRATED_KINDS:
+        shares = [each.inside for each in by(kind, jobs) if each.inside is not None and each.intervals >= ENOUGH_JOBS]
+        below, above = sum(share < CALIBRATED[0] for share in shares), sum(share > CALIBRATED[1] for share in shares)
+        if shares:
+            found.append(Calibration(kind, len(shares), len(shares) - below - above, below, above))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +424,7 @@ def to_dict(jobs: Sequence[ForecastOutcome]) -> dict[str, Any]:
         "all": asdict(accuracy("all", whole)) if whole else None,
         **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
         "level": LEVEL,
+        "calibration": [asdict(each) for each in calibration(jobs)],
         "turnaround": asdict(gain) if (gain := turnaround_gain(jobs)) else None,
         "jobs": [asdict(job) | {"ratio": job.error, "inside": job.inside} for job in jobs],
     }

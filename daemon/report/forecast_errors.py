@@ -13,16 +13,26 @@ from ...formats.text import times
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ..learning.external_load import MUCH
-from ..learning.interval_correction import IntervalCorrection
+from ..learning.interval_correction import Groups, IntervalCorrection, groups_of
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Forecaster, Guard
 from ..state.journal import Unsaved
-from ..state.queue import Entry
+from ..state.queue import Entry, Submission
 from .accuracy import error_ratio, factor, inside, model_of, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")
+
+
+def owner_of(entry: Entry, submission: Submission) -> int | None:
+    """Return the uid of the user of a job of a submission; None = not known."""
+    return submission.owner if entry.job.owner is None else entry.job.owner
+
+
+def interval_groups(entry: Entry, submission: Submission) -> Groups:
+    """Return the groups by whose errors the interval of a job of a submission is corrected; none for a guess."""
+    return groups_of(profile_of(entry.job), source_of(entry.job), owner_of(entry, submission))
 
 
 class ForecastErrors:
@@ -48,12 +58,12 @@ class ForecastErrors:
         self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
         self._learned_as, self.intervals = learned_as, intervals
 
-    def measure(self, entry: Entry, submit_time: float, cluster: Cluster, taken: float | None = None) -> None:
+    def measure(self, entry: Entry, submission: Submission, cluster: Cluster, taken: float | None = None) -> None:
         """Measure the forecasts of a completed job.
 
         Args:
             entry: the completed job.
-            submit_time: of its submission to us, epoch seconds; the entry's own time goes first.
+            submission: that has it; the entry's own owner and time go first.
             cluster: on which it ran.
             taken: share of its run time that others took from it; None = unknown.
         """
@@ -71,11 +81,12 @@ class ForecastErrors:
                     self._metrics.errors.external.inc()
                 else:
                     self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                groups = interval_groups(entry, submission)
                 if within := entry.forecast.run_within:
-                    self._metrics.errors.count_interval(source_of(entry.job), inside=inside(run_time, within))
-                self.intervals.learn(profile_of(entry.job), entry.forecast.run_time, run_time)
+                    self._metrics.errors.count_interval(groups, source_of(entry.job), inside=inside(run_time, within))
+                self.intervals.learn(groups, entry.forecast.run_time, run_time)
         if entry.promised is not None:
-            submitted = submit_time if entry.since is None else entry.since
+            submitted = submission.submit_time if entry.since is None else entry.since
             error = error_ratio(entry.promised - submitted, entry.finish_time - submitted)
             self._metrics.errors.observe_kind("finish_time", error)
 

@@ -65,7 +65,9 @@ class JobLog:
         about = entry.job.profile.provenance
         self._add(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
-    def add_choice(self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot) -> None:
+    def add_choice(
+        self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot, user: int | None
+    ) -> None:
         """Record that the plan starts a job now: nodes, forecast, contention model, class, runner-up, who is preempted.
 
         Args:
@@ -74,6 +76,7 @@ class JobLog:
             planned: the job in the plan.
             plan: that starts the job.
             snapshot: that it was planned for.
+            user: uid of the job's owner; None: not known.
         """
         cluster = snapshot.cluster
         within = (planned.within.earliest, planned.within.latest) if planned.within else None
@@ -82,6 +85,7 @@ class JobLog:
             "objective": plan.objective,
             "profile": profile_of(entry.job),
             "source": source_of(entry.job),
+            "user": user,
             "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
             "model": model_of(planned.nodes, cluster),
             "nodes": planned.nodes,

@@ -12,21 +12,25 @@ import math
 import re
 from collections import Counter
 from collections import Counter as Counts
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any, cast
 
 from ... import __version__
 from ...adapters.base import Adapter, AdapterError, BreakerState, Load
 from ...profiles.identity import COMMAND, KIND
+from ...profiles.prediction.conformal import MOST_GROUPS
 from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
+from ..learning.interval_correction import Groups
 from ..planning.guard_rail import Forecaster
-from .accuracy import NOT_RECORDED, SOURCES, factor
+from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, factor
 
 MOST_PROFILES = 50
 OTHERS = "others"
+#: Shares of jobs inside: see `accuracy.CALIBRATED`.
+_SHARES = ("below", "calibrated", "above")
 #: Names of profiles that are labels. The others may be text of a command.
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 
@@ -35,8 +39,9 @@ class ErrorMetrics:
     """Metrics of forecast errors: all, by contention model, by profile; `make` makes a metric, see `Metrics`."""
 
     def __init__(self, make: Any) -> None:
-        from prometheus_client import Counter, Histogram, Summary
+        from prometheus_client import Counter, Gauge, Histogram, Summary
 
+        low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
         text = "Actual over forecast or its inverse, the larger one, {}; direction: it took longer or shorter."
         self._all = make(
             Histogram,
@@ -64,6 +69,17 @@ class ErrorMetrics:
         for source in SOURCES:
             for result in ("inside", "outside"):
                 self._intervals.labels(source, result)
+        self._groups = make(
+            Gauge,
+            "forecast_interval_groups",
+            f"Groups of {ENOUGH_JOBS} jobs or more, by their share of jobs inside since the start: {low} to {high} %,"
+            " or below, or above.",
+            ("kind", "share"),
+        )
+        self._inside: dict[tuple[Hashable, ...], tuple[int, int]] = {}
+        for kind in CALIBRATED_KINDS:
+            for share in _SHARES:
+                self._groups.labels(kind, share)
         self._by_profile = make(
             Summary,
             "profile_forecast_error_log",
@@ -89,9 +105,24 @@ class ErrorMetrics:
         self._by_model.labels(*labels).observe(factor(error))
         self._by_profile.labels(self._label(profile)).observe(math.log(factor(error)))
 
-    def count_interval(self, source: str, *, inside: bool) -> None:
-        """Count a completed job with a prediction interval, by the source of its profile."""
+    def count_interval(self, groups: Groups, source: str, *, inside: bool) -> None:
+        """Count a completed job with a prediction interval.
+
+        Args:
+            groups: of the job.
+            source: of its profile.
+            inside: whether its run time was.
+        """
         self._intervals.labels(source, "inside" if inside else "outside").inc()
+        for group in groups:
+            jobs, held = self._inside.pop(group, (0, 0))
+            self._inside[group] = (jobs + 1, held + inside)
+            if jobs >= ENOUGH_JOBS:
+                self._groups.labels(group[0], _share(held / jobs)).dec()
+            if jobs + 1 >= ENOUGH_JOBS:
+                self._groups.labels(group[0], _share((held + inside) / (jobs + 1))).inc()
+        while len(self._inside) > MOST_GROUPS:
+            del self._inside[next(iter(self._inside))]
 
     def _label(self, profile: str) -> str:
         if profile not in self._labels and len(self._labels) < MOST_PROFILES:
@@ -102,6 +133,10 @@ class ErrorMetrics:
         kind = next((kind for kind in (COMMAND, KIND) if profile.startswith(kind)), "profile: ")
         self._numbered[kind] += 1
         return f"{kind}#{self._numbered[kind]}"
+
+
+def _share(inside: float) -> str:
+    return _SHARES[0] if inside < CALIBRATED[0] else _SHARES[2] if inside > CALIBRATED[1] else _SHARES[1]
 
 
 def _direction(error: float) -> str:

@@ -119,6 +119,7 @@ class Documents:
             "state": str(entry.state),
             "nodes": list(entry.nodes),
             **{name: getattr(entry, name) for name in ("start_time", "finish_time", "exit_code", "signal", "reason")},
+            "walltime": entry.job.walltime,
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_run_within": list(within) if within else None,
             "forecast_finish_time": entry.expected,

@@ -338,7 +338,7 @@ class Journal:
         """
         rows = self._read(_FORECASTS, (str(JobState.COMPLETED), most))
         try:
-            return [_measured_forecast(*row) for row in reversed(rows)]
+            return [_measured(*row) for row in reversed(rows)]
         except ValueError as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
@@ -434,17 +434,16 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.forecast = Forecast(*forecast) if row[10] is not None else None
 
 
-def _measured_forecast(
-    key: str, time: float, forecast_s: float, actual_s: float, since: float | None, data: str | None
-) -> ForecastOutcome:
+def _measured(key: str, time: float, said: float, ran: float, since: float | None, data: str | None) -> ForecastOutcome:
     choice = json.loads(data or "{}")
     if not isinstance(choice, dict):
         raise ValueError(f"the forecast of {key} is not a record")
     named = [choice.get(name) for name in ("profile", "model", "policy", "source", "class")]
     within = choice.get("run_within") or (None, None)
     numbers = isinstance(within, list) and len(within) == 2 and all(isinstance(bound, int | float) for bound in within)
-    if not all(name is None or isinstance(name, str) for name in named) or not (numbers or within == (None, None)):
+    kinds = [isinstance(name, str | None) for name in named] + [isinstance(choice.get("user"), int | None)]
+    if not (all(kinds) and (numbers or within == (None, None))):
         raise ValueError(f"the forecast of {key} cannot be read")
     times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
-    times = times if all(isinstance(each, float) for each in times) else []
-    return ForecastOutcome(key, time, forecast_s, actual_s, *named, *within, *times)
+    times = times if all(isinstance(each, float) for each in times) else [None] * 3
+    return ForecastOutcome(key, time, said, ran, *named, *within, *times, user=choice.get("user"))

@@ -30,12 +30,6 @@ _LEAST_S = 1e-4
 _UNKNOWN, _FLAT = 1.0, 0.1
 
 
-def program(name: str) -> str | None:
-    """Return the first words of a command's name (see `signature`): `cmd: align.sh`; None if it names no program."""
-    words = name.split(" ")[:2]
-    return " ".join(words) if len(words) == 2 else None
-
-
 def shape(name: str) -> str:
     """Return a command's name with its numbers replaced, except those that give threads and nodes."""
     extent = _extent(name)

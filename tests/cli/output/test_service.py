@@ -82,6 +82,14 @@ def test_explain_says_where_a_waiting_job_would_go_and_what_is_next_best(capsys,
     assert f"next best {says}" in out if says else "next best" not in out
 
 
+@pytest.mark.parametrize(("walltime", "says"), [(60.0, True), (61.0, False), (None, False)])
+def test_explain_says_when_an_interval_is_no_better_than_the_walltime(capsys, walltime, says):
+    waiting = job("next", plan=PLAN | {"next_best": None}, walltime=walltime)
+    show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": []})
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("that is no better than its walltime of 60.00 s" in out) == says
+
+
 def test_a_long_list_is_cut_and_says_so(shown):
     many = flow(1, *(job(f"j{i}") for i in range(500)), job("fails", "failed"), job("runs", "running", **RUNS))
     ended = [flow(i, job("x", "completed"), state="completed", finish_time=9.0) for i in range(2, 7)]

@@ -22,6 +22,7 @@ from pilotfish.daemon.report.accuracy import (
     ForecastOutcome,
     accuracy,
     by,
+    calibration,
     error_ratio,
     factor,
     known,
@@ -107,6 +108,20 @@ def test_jobs_inside_their_interval_are_counted_if_there_was_one():
     assert document["level"] == 0.8 and document["all"]["inside"] == 0.5 and document["jobs"][1]["inside"] is False
 
 
+def test_intervals_hold_or_not_in_each_group_of_enough_jobs():
+    held = [job(12.0 if i % 5 else 99.0, shortest_s=10.0, longest_s=15.0, user=1, source="given") for i in range(40)]
+    wide = [replace(one, profile="cmd: x 1", actual_s=12.0, user=2, source="given") for one in held]
+    few = [replace(one, profile="cmd: x 2", user=3) for one in held[:29]]
+    found = {each.kind: each for each in calibration([*held, *wide, *few])}
+    assert [found["source"].groups, found["source"].calibrated, found["source"].above] == [1, 0, 1]
+    assert [found["user"].groups, found["user"].calibrated, found["user"].above] == [2, 1, 1]
+    assert [found["command"].groups, found["command"].above] == [1, 1] and found["profile"].groups == 2
+    assert calibration(few) == []
+    assert to_dict([*held, *wide])["calibration"][0]["groups"] == 1
+    names = [group.name for group in by("user", [*held, *wide])]
+    assert len(names) == 2 and all("uid" in name for name in names)
+
+
 def test_turnaround_is_compared_with_the_queues_own_order():
     times = {"turnaround_s": 40.0, "forecast_turnaround_s": 30.0, "plain_turnaround_s": 60.0}
     jobs = [job(20.0, 20.0, **times), job(5.0, 5.0, **times | {"plain_turnaround_s": 20.0}), job(5.0, 5.0)]
@@ -159,6 +174,7 @@ def test_an_interval_survives_a_restart_and_is_counted_at_the_end(bench, kit, tm
     assert "outside of 9.000 s to 11.00 s" in " ".join(capsys.readouterr().out.split())
     assert bench.value("forecast_intervals_total", source="given", result="inside") == 1
     assert bench.value("forecast_intervals_total", source="given", result="outside") == 1
+    assert bench.value("forecast_interval_groups", kind="profile", share="calibrated") == 0
     bench.kill()
     assert main(["accuracy", "--journal", str(bench.path), "--out", str(tmp_path / "a.csv")]) == 0
     out = capsys.readouterr().out
@@ -201,7 +217,9 @@ def test_it_reads_a_journal_in_use_by_a_daemon(ran, capsys, monkeypatch):
     assert document["all"]["jobs"] == 7 and document["profile"][0]["high_factor"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("data", ["{", "[1]", '{"run_within": [1, "b"]}', '{"run_within": [1]}', '{"model": {}}'])
+@pytest.mark.parametrize(
+    "data", ["{", "[1]", '{"run_within": [1, "b"]}', '{"run_within": [1]}', '{"model": {}}', '{"user": []}']
+)
 def test_an_unreadable_record_is_reported_as_damage_in_one_line(ran, capsys, data):
     ran.kill()
     with closing(sqlite3.connect(ran.path, isolation_level=None)) as database:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
+from pilotfish.profiles.identity import program
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.prediction.predictors import WEIGHTS
-from pilotfish.profiles.prediction.similar_commands import amounts, predicted, program, relatives, shape
+from pilotfish.profiles.prediction.similar_commands import amounts, predicted, relatives, shape
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
 
@@ -40,7 +41,7 @@ def test_shapes_ignore_numbers_except_threads_and_nodes():
     assert shape("cmd: align.sh OMP_NUM_THREADS=4") != shape("cmd: align.sh OMP_NUM_THREADS=8")
     assert shape("cmd: align.sh on 2 nodes") != shape("cmd: align.sh on 3 nodes")
     assert program("cmd: align.sh -n 8") == program("cmd: align.sh") == "cmd: align.sh"
-    assert program("cmd:") is None
+    assert program("cmd:") is None and program("my align") is None
 
 
 def test_commands_of_the_same_shape_come_first():
