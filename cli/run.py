@@ -24,6 +24,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from . import options
+from .charts import picture_files
 from .inputs import Profiles, read_cluster, this_machine, working_directory
 from .kernel_loading import load_simulator
 from .options import flag, option
@@ -60,6 +61,9 @@ def run(
     metrics_port: Annotated[
         int | None, option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535)
     ] = None,
+    report: Annotated[
+        Path | None, option("FILE", "Draw forecast and actual times into FILE.html, .svg, .png or .pdf.")
+    ] = None,
     store: options.Store = None,
 ) -> int:
     """Plan a workflow, run its commands on this machine, and compare the forecast with the outcome.
@@ -75,8 +79,10 @@ def run(
       pilotfish run dag.yaml
       pilotfish run dag.yaml --cluster laptop.yaml --policy mom
       pilotfish run dag.yaml --no-live --json > run.json
+      pilotfish run dag.yaml --report run.html
       pilotfish run dag.yaml --metrics-port 9836
     """
+    picture_files.check(report, "--report")
     request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
     given = read_cluster(cluster) if cluster else None
     flow = profiles.read_workflow(workflow, given)
@@ -101,6 +107,10 @@ def run(
             print_json("run", with_classes(outcome_to_dict(outcome, outputs), classes))
         else:
             _show(outcome, flow, site, everything)
+    if report is not None:
+        from .charts.run_figure import run_report
+
+        picture_files.save(run_report(outcome, flow, site), report)
     from .output.tables import busy_hint, failures
 
     hint = busy_hint(outcome, others)

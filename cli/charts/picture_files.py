@@ -27,8 +27,12 @@ PlotFile = Annotated[
 ]
 
 
-def check(target: Path | None) -> None:
-    """Check the value of --plot, if given.
+def check(target: Path | None, option: str = "--plot") -> None:
+    """Check the value of an option, if given.
+
+    Args:
+        target: the file to draw.
+        option: its name.
 
     Raises:
         typer.BadParameter: the ending is unknown.
@@ -40,7 +44,7 @@ def check(target: Path | None) -> None:
     ending = target.suffix.lower()
     if ending not in PACKAGES:
         problem = f"{target.name!r} has no known ending (allowed: {', '.join(PACKAGES)})"
-        raise typer.BadParameter(problem, param_hint="'--plot'")
+        raise typer.BadParameter(problem, param_hint=f"'{option}'")
     if not target.parent.is_dir():
         raise ConfigError(str(target), "", "cannot be written: there is no such folder")
     if importlib.util.find_spec(PACKAGES[ending]) is None:

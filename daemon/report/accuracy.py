@@ -222,11 +222,14 @@ class ForecastOutcome:
         return self.profile and program(self.profile)
 
     @property
+    def within(self) -> tuple[float, float] | None:
+        """The prediction interval of the run time, seconds."""
+        return None if self.shortest_s is None or self.longest_s is None else (self.shortest_s, self.longest_s)
+
+    @property
     def inside(self) -> bool | None:
         """Whether the run time was inside its prediction interval; None without one."""
-        if self.shortest_s is None or self.longest_s is None:
-            return None
-        return inside(self.actual_s, (self.shortest_s, self.longest_s))
+        return inside(self.actual_s, self.within) if self.within is not None else None
 
     @property
     def error(self) -> float:

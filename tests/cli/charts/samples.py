@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_figure, replay_figures
+from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_figure, replay_figures, run_figure
 from pilotfish.cli.charts.figure import Figure
 from pilotfish.cli.charts.plan_gantt import plan_gantt
 from pilotfish.cli.charts.replay_figures import View, view
-from pilotfish.daemon.report.accuracy import ForecastOutcome
+from pilotfish.daemon.report.accuracy import ForecastOutcome, JobOutcome, RunOutcome
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.model.plan import Plan, PlannedJob, RunnerUp
+from pilotfish.simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp
+from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.results.recorded_run import DONE, WALLTIME, Energy, Jobs, MachineStates, Run
 from tests.profiles.calibration.calibrations import FULL
 
@@ -98,9 +99,22 @@ def forecasts(count: int = 60) -> list[ForecastOutcome]:
     draw = random.Random(count)
     return [
         ForecastOutcome(f"k{i}", 1.77e9 + 700 * i, 100.0, 100 * draw.lognormvariate(0.05, 0.3), f"p{i % 5}\x1b",
-                 ("max-min", "equal-share")[i % 2], "easy", "measured")
+                 ("max-min", "equal-share")[i % 2], "easy", "measured", None, 80.0, 125.0)
         for i in range(count)
     ]  # fmt: skip
+
+
+def ran(plan: Planned) -> RunOutcome:
+    """What became of a plan: some jobs took as long as planned, longer or shorter, some failed, some never started."""
+    jobs = []
+    for i, job in enumerate(plan.plan.jobs):
+        began, took = job.start_time + 1.0, (job.finish_time - job.start_time) * (1.0, 2.0, 0.5)[i % 3]
+        length = job.finish_time - job.start_time
+        within = PredictionInterval(job.start_time, job.finish_time, 0.9 * length, 1.1 * length) if i % 2 else None
+        ended = (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)[i % 7 - 4 if i % 7 > 4 else 0]
+        times = (None, None) if ended is JobState.CANCELLED else (began, began + took)
+        jobs.append(JobOutcome(replace(job, within=within), ended, job.nodes, *times, 0, None, ""))
+    return RunOutcome("dag-1.7", plan.plan, JobState.FAILED, tuple(jobs))
 
 
 @cache
@@ -114,6 +128,7 @@ def pictures(count: int = 40) -> dict[str, Figure]:
         "queue": replay_figures.queue(both),
         "energy": replay_figures.energy(both, ["a", "b"]),
         "compare": compare_figure.compare(both),
+        "run": run_figure.run_report(ran(random_plan(count, 4)), *random_plan(count, 4)[1:]),
         "accuracy": forecast_figure.forecast_accuracy(forecasts(count)),
         "calibration": calibration_figure.calibration(FULL),
     }

@@ -137,7 +137,8 @@ def test_legends_name_every_series(kind: str) -> None:
     terminal = "\n".join(line.plain for line in terminal_backend.draw(figure, 120))
     for entry in figure.legend():
         assert entry.label in words
-        assert escape(entry.label) in page or json.dumps(escape(entry.label))[1:-1] in page
+        said = escape(entry.label)
+        assert any(text in page for text in (said, escape(said), json.dumps(said)[1:-1]))
         assert entry.kind not in ("line", "area") or entry.label in terminal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from pilotfish.cli.charts.figure import Bars, Figure, Line, Points
+from pilotfish.cli.charts.figure import Bars, Figure, Line, Points, Strokes
 from pilotfish.cli.charts.forecast_figure import forecast_accuracy
 from pilotfish.daemon.report.accuracy import ForecastOutcome, factor
 from tests.cli.charts.samples import forecasts
@@ -32,7 +32,7 @@ def test_the_picture_has_every_profile_and_counts_errors_above_its_top():
 
 def test_errors_are_factors_over_dates_with_their_running_median():
     jobs = forecasts(200)
-    above, below = forecast_accuracy(jobs).panels()
+    above, middle, below = forecast_accuracy(jobs).panels()
     points, lines, (bars,) = above.of(Points), above.of(Line), below.of(Bars)
     assert sum(len(each.x) for each in points) == 200 and len(lines) == len(points) == 2
     assert (
@@ -41,10 +41,16 @@ def test_errors_are_factors_over_dates_with_their_running_median():
     mine = [factor(one.error) for one in jobs if one.model == "max-min"]
     line = next(each for each in lines if each.label.startswith("max-min"))
     assert line.y[0] == mine[0] and line.y[-1] == statistics.median(mine[-20:])
+    assert sum(len(each.x) for each in middle.of(Points)) == 200 and len(middle.of(Points)) == 5
+    (bounds,) = middle.of(Strokes)
+    assert set(bounds.x) == {100.0} and set(bounds.low) == {80.0} and set(bounds.high) == {125.0}
     assert len(bars.names) == 5 and all("jobs" in words for words in bars.words)
 
 
 def test_no_job_is_an_empty_picture():
     figure = forecast_accuracy([])
-    assert [panel.empty for panel in figure.panels()] == ["no completed job had a forecast", "no job has completed"]
+    assert [panel.empty for panel in figure.panels()] == [
+        *["no completed job had a forecast"] * 2,
+        "no job has completed",
+    ]
     assert picture(figure).startswith(b"<?xml")
