@@ -35,11 +35,11 @@ from ...formats.batsim.messages import (
     SetJobMetadata,
     SimulationBegins,
     SimulationEnds,
-    batsim_message,
     interval_text,
     read_message,
     refusal,
 )
+from ...formats.batsim.messages_4_write import batsim_message
 from ...formats.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import FreeResources, Interval, count_of
