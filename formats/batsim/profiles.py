@@ -115,7 +115,7 @@ Parsed = tuple[Work, dict[str, Any]]
 def parse_profile(value: Any) -> Profile:
     """Return the profile that a mapping describes. Raises ConfigError with the key."""
     if type(value) is dict and len(value) == 2 and value.get("type") == "delay":  # most profiles: nothing to look up
-        seconds = value.get("delay")
+        seconds: Any = value.get("delay")
         if type(seconds) in (int, float) and 0 <= seconds <= LONGEST:
             return Profile("delay", partial(_wait, float(seconds)), 0, value, waits=float(seconds))
     data = mapping(value)
