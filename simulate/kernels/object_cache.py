@@ -110,7 +110,12 @@ def object_file(kernel: str) -> Path | None:
 
 def is_warm(kernel: str = "mapping.entry") -> bool:
     """Whether a compiled kernel is there, so that a caller can announce the one slow first use."""
-    return kernel in _loaded or _read(object_file(kernel)) is not None
+    return kernel in _loaded or _is_interpreted() or _read(object_file(kernel)) is not None
+
+
+def _is_interpreted() -> bool:
+    """Whether numba was asked to compile nothing, see `interpreted`."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def prepare(kernels: Iterable[str], say: Callable[[str], None]) -> None:
@@ -150,6 +155,11 @@ def _warn(text: str) -> None:
 
 def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
     """Load a kernel; compile and keep it if it is missing."""
+    if _is_interpreted():
+        from .interpreted import interpreted
+
+        module = import_module(f".{KERNELS[kernel].module or kernel}", __package__)
+        return interpreted(module.call, module.SIGNATURES[kernel])
     path = object_file(kernel)
     code = _read(path)
     if code:

@@ -4,9 +4,7 @@ Rule: the type of the state selects at compile time how ends are found (known at
 whether jobs have dependencies or predicted run times, and whether decisions take time. Plain replays pay nothing for
 features that they do not have. A latest end that is predicted is an expected end: `correct_ends` moves it when a job
 outlasts it.
-The bodies of `begin`, `next_end`, `end_first`, `ended_well`, `has_dependencies`, `has_predictions`,
-`decisions_take_time` and `decided_count` are empty because numba's `overload` replaces them; they work in compiled code
-only.
+Compiling selects by `overload`; in plain Python (see `interpreted`) the bodies do.
 """
 
 from __future__ import annotations
@@ -25,19 +23,23 @@ _OPTIONS = {"error_model": "numpy"}
 
 
 def begin(world, job, finish):
-    """Add a running job, which by its run time ends at `finish`. O(log n). numba's `overload` replaces this body."""
+    """Add a running job, which by its run time ends at `finish`. O(log n)."""
+    return _chosen(world.numba_type, job_progress.begin, push)(world, job, finish)
 
 
 def next_end(world, before):
-    """Return the next end, if not after `before`; else a later time, or infinity. O(1). Replaced by `overload`."""
+    """Return the next end, if not after `before`; else a later time, or infinity. O(1)."""
+    return _chosen(world.numba_type, job_progress.next_end, _first_in_heap)(world, before)
 
 
 def end_first(world):
-    """Remove and return the job that ends first. O(log n). numba's `overload` replaces this body."""
+    """Remove and return the job that ends first. O(log n)."""
+    return _chosen(world.numba_type, job_progress.end_first, pop)(world)
 
 
 def ended_well(world, job):
-    """Return whether an ended job succeeded, as far as the replay decides it. numba's `overload` replaces this body."""
+    """Return whether an ended job succeeded, as far as the replay decides it."""
+    return _chosen(world.numba_type, job_progress.ended_well, _success_known_before)(world, job)
 
 
 @inner
@@ -51,45 +53,49 @@ def _success_known_before(world, job):
 
 
 def _chosen(world, networked, fixed):
-    """Select one of two compiled functions by the type of the state."""
+    """Select one of two functions by the type of the state."""
     kinds = (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
-    return (networked if world in kinds else fixed).py_func
+    return networked if world in kinds else fixed
 
 
 @overload(begin, jit_options=_OPTIONS)
 def _begin(world, job, finish):
-    return _chosen(world, job_progress.begin, push)
+    return _chosen(world, job_progress.begin, push).py_func
 
 
 @overload(next_end, jit_options=_OPTIONS)
 def _next_end(world, before):
-    return _chosen(world, job_progress.next_end, _first_in_heap)
+    return _chosen(world, job_progress.next_end, _first_in_heap).py_func
 
 
 @overload(end_first, jit_options=_OPTIONS)
 def _end_first(world):
-    return _chosen(world, job_progress.end_first, pop)
+    return _chosen(world, job_progress.end_first, pop).py_func
 
 
 @overload(ended_well, jit_options=_OPTIONS)
 def _ended_well(world, job):
-    return _chosen(world, job_progress.ended_well, _success_known_before)
+    return _chosen(world, job_progress.ended_well, _success_known_before).py_func
 
 
 def has_dependencies(world):
-    """Return whether any job has dependencies. numba's `overload` replaces this body."""
+    """Return whether any job has dependencies."""
+    return len(world.unmet) > 0
 
 
 def has_predictions(world):
-    """Return whether run times are predicted. numba's `overload` replaces this body."""
+    """Return whether run times are predicted."""
+    return world.numba_type == RichReplay.numba_type and len(world.expected) > 0
 
 
 def decisions_take_time(world):
-    """Return whether decisions take time. numba's `overload` replaces this body."""
+    """Return whether decisions take time."""
+    return _may_take_time(world.numba_type) and world.clock.takes > 0.0
 
 
 def decided_count(world):
-    """Return the number of jobs that start when the pending decision is applied. `overload` replaces this body."""
+    """Return the number of jobs that start when the pending decision is applied."""
+    return world.count.decided if _may_take_time(world.numba_type) else 0
 
 
 @inner

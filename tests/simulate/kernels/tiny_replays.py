@@ -1,0 +1,45 @@
+"""Something small from each kernel, as text; run as a program, it also prints which kernels were loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pilotfish.formats.swf import read_swf
+from pilotfish.simulate.kernels import KERNELS, object_cache
+from tests.cli.test_what_goes_together import MINE, WORLDS, replayed
+from tests.simulate.planning.test_deside_interval import node_type, on_one_node, threads
+
+#: SPEC, and the title of a world.
+CELLS = (
+    ("easy", "processors"), ("easy:order=wfp3", "dependencies"), ("easy", "predicted run times"),
+    ("conservative:allocation=contiguous", "dependencies"), ("easy+energybud:budget=70%", "processors"),
+    ("easy+inertial", "dependencies"), ("easy", "network, decisions take time"),
+    ("conservative", "network, dependencies"), ("easy+opportunistic", "network"), ("./mine.py:Mine", "network"),
+    ("pairs", "shared nodes"), ("pairs", "shared nodes, decisions take time"), ("mom", "shared nodes, dependencies"),
+    ("easy:share=1.1", "shared nodes"),
+)  # fmt: skip
+TRACE = "; a comment\n1 0 -1 70 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n2 12.5 3 250 2 -1 -1 2 255 -1 1 3 -1 -1 -1 -1 -1 -1\n"
+
+
+def results() -> list[str]:
+    """Return the schedules, and what else kernels compute, to the last bit."""
+    worlds = {world.title: world for world in WORLDS}
+    found = list[str]()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "mine.py").write_text(MINE)
+        (folder / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
+        (folder / "tiny.swf").write_text(TRACE)
+        for policy, world in CELLS:
+            done, _ = replayed(policy, worlds[world], folder)
+            found.append(f"{policy}, {world}: {done.start_time.tolist()} {done.finish_time.tolist()} {done.pieces.tolist()}")
+        jobs = read_swf(folder / "tiny.swf")
+    found.append(f"trace: {jobs.submit_time.tolist()} {jobs.run_time.tolist()} {jobs.size.tolist()}")
+    found.append(f"intervals: {on_one_node(node_type(2), threads(2, 1.0, 0.7), threads(1, 2.0))}")
+    return found
+
+
+if __name__ == "__main__":
+    print("\n".join(results()))
+    print(sorted(KERNELS.keys() - object_cache._loaded.keys()), "were not loaded")
