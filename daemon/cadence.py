@@ -9,7 +9,7 @@ while nothing is handed over. A cycle follows as soon as
 - a time comes at which something changes by itself, or an action is unsettled;
 - `longest_s` have passed, ten times as many while nothing is handed over: not everything is counted.
 
-Looking takes at most a share of the time: LARGEST_SHARE after events (a short look each PROMPT_EVERY_S is not counted),
+Looking takes at most a share of the time: LARGEST_SHARE after events (but the first look after a while is at once),
 POLL_SHARE at the cadence, unless LONGEST_REST_S have passed. While nothing is handed over it is IDLE_SHARE, unless
 `longest_s` have passed.
 """
@@ -29,8 +29,8 @@ LOOKS_S = (0.05, 0.3, 1.0, 3.0, 10.0)
 #: Seconds from counts that moved to the looks after the first one.
 FOLLOW_S = (1.0, 3.0, 10.0)
 LARGEST_SHARE, POLL_SHARE, IDLE_SHARE = 0.25, 0.125, 0.01
-#: A cycle that took at most so long, seconds, does not put off the look at an event, once in so many seconds.
-PROMPT_S, PROMPT_EVERY_S = 0.125, 1.0
+#: The cycle before does not put off the look at an event once in so many seconds, and in so many times its length.
+PROMPT_EVERY_S, PROMPT_EVERY = 1.0, 8.0
 #: Longest pause, seconds, that a costly look makes necessary.
 LONGEST_REST_S = 10.0
 #: Seconds between two counts while nothing happens, and while nothing is handed over.
@@ -98,8 +98,9 @@ class Cadence:
 
     def hear(self, now: float) -> None:
         """Note that something has happened in the resource manager."""
-        if now >= self._prompt_at and self._gap_s <= PROMPT_S / LARGEST_SHARE:
-            self._prompt_at, self._gap_s = now + PROMPT_EVERY_S, LEAST_GAP_S
+        if now >= self._prompt_at:
+            every_s = max(PROMPT_EVERY_S, PROMPT_EVERY * LARGEST_SHARE * self._gap_s)
+            self._prompt_at, self._gap_s = now + every_s, LEAST_GAP_S
         self._looks = sorted([*self._looks[:1], *(now + after for after in LOOKS_S if after < self.every_s)])
         self._follow = [now + after for after in LOOKS_S if after >= self.every_s]
 

@@ -24,8 +24,8 @@ from pilotfish.daemon.cadence import (
     NEAR_S,
     NODES_S,
     POLL_SHARE,
+    PROMPT_EVERY,
     PROMPT_EVERY_S,
-    PROMPT_S,
     QUIET_COUNT_S,
     Cadence,
     Need,
@@ -54,14 +54,15 @@ def test_an_event_is_looked_at_again_until_the_next_cycle_would_do(every_s: floa
     assert cadence.due(changed=False) == pytest.approx(look + every_s)
 
 
-def test_a_short_cycle_puts_off_the_look_at_an_event_at_most_once_in_a_while() -> None:
-    cadence = Cadence(10.0)
-    for number, waits_s in enumerate((0.0, PROMPT_S / LARGEST_SHARE, 0.0)):
-        now = 100.0 + number * PROMPT_EVERY_S * 0.6
+@pytest.mark.parametrize("length", [0.1, 1.0])
+def test_the_cycle_before_puts_off_a_look_at_an_event_unless_there_was_none_for_a_while(length: float) -> None:
+    cadence = Cadence(60.0)
+    for number, waits_s in enumerate((0.0, length / LARGEST_SHARE, 0.0)):
+        now = 100.0 + number * max(PROMPT_EVERY_S, PROMPT_EVERY * length) * 0.6
         cadence.begin(now)
-        cadence.end(now + PROMPT_S)
-        cadence.hear(now + PROMPT_S)
-        assert cadence.due(changed=False) == pytest.approx(now + max(waits_s, PROMPT_S + LOOKS_S[0]))
+        cadence.end(now + length)
+        cadence.hear(now + length)
+        assert cadence.due(changed=False) == pytest.approx(now + max(waits_s, length + LOOKS_S[0]))
 
 
 def test_an_event_does_not_wait_for_the_late_look_at_one_before() -> None:
@@ -88,7 +89,7 @@ def test_an_event_during_a_cycle_is_looked_at_after_it() -> None:
 )
 def test_a_flood_of_events_causes_only_its_share_of_cycles(lengths: list[float], gaps: list[float]) -> None:
     cadence, now = Cadence(60.0), 1000.0
-    due, prompt = now, now - PROMPT_EVERY_S
+    due = not_again = now
     for number, length in enumerate(lengths):
         now = max(now, due)
         cadence.begin(now)
@@ -100,8 +101,8 @@ def test_a_flood_of_events_causes_only_its_share_of_cycles(lengths: list[float],
         due = cadence.due(changed=False)
         assert due <= began + 60.0
         if due < began + min(60.0, length / LARGEST_SHARE) - 1e-9:
-            assert length <= PROMPT_S + 1e-9 and due >= prompt + PROMPT_EVERY_S
-            prompt = now
+            assert max(due, now + max(gaps[number % len(gaps) :])) >= not_again - 1e-9
+            not_again = now + max(PROMPT_EVERY_S, PROMPT_EVERY * length)
 
 
 @given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=30))
