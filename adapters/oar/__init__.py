@@ -60,7 +60,7 @@ def create(
         timeout_s: Time limit of a command, seconds.
         requests_per_minute: Most requests to OAR; a cycle needs one or two.
         submit_options: Options added to the `oarsub` of our own jobs; default: the first of `queues`.
-        output_dir: Folder for stdout and stderr of our own jobs; None: OAR's default.
+        output_dir: Folder for stdout and stderr of our own jobs; None: that in which a job runs.
     """
     from .adapter import OarAdapter
     from .commands import Commands

@@ -86,7 +86,8 @@ class OarAdapter(Adapter):
         self._submit_options = tuple(submit_options)
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
-        self._time, self._read_at, self._version = clock, float("-inf"), 0
+        self._time, self._read_at, self._version = clock, clock(), 0
+        self._outdated = True  # something was changed since, or the last read failed
         self._world = World(0.0, 0.0, {}, (), ())
         self._machine = Machine(())
         self._history = History()
@@ -122,13 +123,14 @@ class OarAdapter(Adapter):
 
     def snapshot(self) -> Snapshot:
         """Read all, in one statement."""
+        self._outdated = True
         self._store(self.reader.world())
         self._poke_again()
         return self._build_snapshot()
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
-        """Read all again."""
-        return self.snapshot()
+        """Read all again, unless it is fresh: OAR itself checks a placement, and a job of ours is searched first."""
+        return self._build_snapshot() if self._is_fresh else self.snapshot()
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs by id, or by name; one statement."""
@@ -174,7 +176,8 @@ class OarAdapter(Adapter):
         if self.placements is None:
             return
         waiting = {job.id: job for job in self._world.jobs if job.state in ("Waiting", "Hold")}
-        self.placements.retain(waiting)
+        if not self._outdated:  # what was submitted since is not among them
+            self.placements.retain(waiting)
         kept = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
         for job in kept:
             own = not job_views.key_of(job, self._user).startswith(job_views.PREFIX)
@@ -253,12 +256,12 @@ class OarAdapter(Adapter):
             if self._recorded is not None:
                 self._recorded.append(shell_words(argv, one_line=True))
                 return
-            self._read_at = float("-inf")
+            self._outdated = True
             number = submission.job_id(self.commands.oar("submit", argv))
             if number is None:
                 raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
         elif job.state == "Waiting" and self.placements is not None and job.id not in self.placements.placed:
-            number = job.id
+            number, self._outdated = job.id, True
         else:
             return
         if self.placements is not None and self._recorded is None:
@@ -277,7 +280,7 @@ class OarAdapter(Adapter):
         if self._recorded is not None:
             self._recorded.append(shell_words(argv, one_line=True))
             return
-        self._read_at = float("-inf")
+        self._outdated = True
         self.commands.oar("cancel", argv, accepted=(0, 6))  # 6: it is being deleted
 
     def forget(self, key: str) -> None:
@@ -314,7 +317,7 @@ class OarAdapter(Adapter):
             log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
         self._closed = closed
         self._compare_clocks(world.now)
-        self._world, self._read_at = world, self._time()
+        self._world, self._read_at, self._outdated = world, self._time(), False
         self._version += 1
 
     def _compare_clocks(self, now: float) -> None:
@@ -325,6 +328,10 @@ class OarAdapter(Adapter):
             log.warning("this machine's clock is %s OAR's: OAR may place jobs without us until they agree", how)
         elif before and not self._ahead:
             log.warning("this machine's clock agrees with OAR's again")
+
+    @property
+    def _is_fresh(self) -> bool:
+        return not self._outdated and self._time() - self._read_at <= FRESH_S
 
     def _now(self) -> float:
         """Return OAR's clock, epoch seconds."""
@@ -365,15 +372,14 @@ class OarAdapter(Adapter):
     def _fresh(self, number: int) -> OarJob | None:
         """Return the last job of a chain as read within FRESH_S, or read it now."""
         jobs = self._world.jobs
-        if self._time() - self._read_at > FRESH_S:
+        if not self._is_fresh:
             jobs = self.reader.find([number]).jobs
         return max((job for job in jobs if job.first == number), key=lambda job: job.id, default=None)
 
     def _find(self, key: str) -> OarJob | None:
         """Return the last job of ours that was submitted under this key."""
         name = submission.name_of(key)
-        fresh = self._time() - self._read_at <= FRESH_S
-        world = self._world if fresh else None
+        world = self._world if self._is_fresh else None
         for known in (world, None):
             jobs = known.jobs if known else self.reader.find(names={name: self._user}).jobs
             found = [job for job in jobs if job_views.key_of(job, self._user) == key]

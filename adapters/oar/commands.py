@@ -33,7 +33,10 @@ _AWAY = (
 _WRONG = ("password", "no pg_hba.conf entry", "permission denied", "does not exist", "timeout expired")
 #: `oarsub` and `oardel` when Almighty cannot be reached: what they asked for is in the database.
 SERVER_AWAY = 9
-_NOISE = re.compile(r"^(?:\[\w[\w ]*\]|Generate a job key|#|DBD::|DBI |\s+at )")
+_NOISE = re.compile(
+    r"\[(?!ERROR\])\w[\w ]*\]|Generate a job key|#|DBD::|DBI |at |LINE \d+:|[^A-Za-z]*$|.* at /\S+ line \d+"
+)
+_ERROR = re.compile(r"\bERROR:\s+([^\n]*?)(?: at /\S+ line \d+\.)?(?:\n|$)")
 POKE_S = 1.0
 #: Requests in a minute where nothing else is said, and calls that change something.
 PER_MINUTE, CHANGES = 3000.0, frozenset(("submit", "cancel"))
@@ -110,9 +113,12 @@ class Commands:
 
 def readable(said: str) -> str:
     """Return the sentence in what a command of OAR's printed, without traces and notes."""
-    lines = [line.strip() for line in said.splitlines()]
-    kept = [line for line in dict.fromkeys(lines) if line and not _NOISE.match(line) and not line.startswith("OAR_JOB")]
-    return "; ".join(kept[-2:])[:300]
+    lines = [line.strip().removeprefix("[ERROR] ") for line in said.splitlines()]
+    kept = [line for line in dict.fromkeys(lines) if not _NOISE.match(line) and not line.startswith("OAR_JOB")][-2:]
+    why = _ERROR.search(said)  # of the database; those after it follow from it
+    if why and kept and not any(why[1] in line for line in kept):
+        kept.append(why[1])
+    return "; ".join(kept)[:300]
 
 
 def poke(server: tuple[str, int]) -> bool:

@@ -66,6 +66,8 @@ def findings(
     try:
         world = reader.world()
     except AdapterError as error:
+        if where and options.get("password_file") and "password" in str(error):
+            where = "adapter.options.password_file: "
         yield Finding(PROBLEM, "database", f"{where}{error}", mend)
         return
     by = "" if isinstance(reader, Database) else " by oarstat"

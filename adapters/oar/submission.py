@@ -54,7 +54,7 @@ def command(
         job: The job.
         nodes: Names of its nodes.
         options: The site's options (queue, project).
-        output: Folder of stdout and stderr; None: OAR's default.
+        output: Folder of stdout and stderr; None: that in which the job runs.
         pin: Bind it to the nodes for good, as without a shim.
         expire: When OAR gives it up if it has not begun, epoch seconds; None: never.
     """
@@ -63,13 +63,11 @@ def command(
     where = ["-p", condition(nodes)] if pin else []
     if expire is not None:
         where += ["-t", f"expire={time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(expire))}"]
-    files = files_of(output, key) if output else None
+    files = files_of(output, key) if output else default_files(key)
     return oarsub(key, job, len(nodes), [*where, *options], files, script(key, job))
 
 
-def oarsub(
-    key: str, job: Job, nodes: int, options: Sequence[str], files: tuple[Path, Path] | None, line: str
-) -> list[str]:
+def oarsub(key: str, job: Job, nodes: int, options: Sequence[str], files: tuple[Path, Path], line: str) -> list[str]:
     """Return the argv that submits a line of the shell.
 
     Args:
@@ -77,13 +75,13 @@ def oarsub(
         job: The job.
         nodes: Number of its nodes.
         options: More options.
-        files: Files of stdout and stderr; None: OAR's default.
+        files: Files of stdout and stderr.
         line: The line.
     """
     limit = "" if job.walltime is None else f",walltime={clock(max(1, math.ceil(job.walltime)), days=False)}"
     return [
         *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={nodes}/core={job.profile.threads}{limit}"),
-        *((f"--stdout={files[0]}", f"--stderr={files[1]}") if files else ()),
+        *(f"--stdout={files[0]}", f"--stderr={files[1]}"),
         *((f"--directory={job.directory}",) if job.directory else ()),
         *options,
         line,
@@ -110,6 +108,12 @@ def files_of(output: Path, key: str) -> tuple[Path, Path]:
     """Return the files of stdout and stderr of a job; OAR allows only a few characters in them."""
     name = re.sub(r"[^\w.-]", "_", file_name(key), flags=re.ASCII)
     return output / f"{name}.out", output / f"{name}.err"
+
+
+def default_files(key: str) -> tuple[Path, Path]:
+    """Return the files of a job in the folder in which it runs, as OAR names them, but without the slash of the key."""
+    out, _ = files_of(Path(), key)
+    return Path(f"OAR.{out.stem}.%jobid%.stdout"), Path(f"OAR.{out.stem}.%jobid%.stderr")
 
 
 def condition(nodes: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.world import Database
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.plan import Place, Release, Submit
 from tests.support.oar_records import PROPERTIES, answer, job
 
@@ -78,6 +80,15 @@ def test_a_database_that_is_away_is_not_one_that_refuses(argv: list[str], kind: 
 def test_a_trace_of_perl_is_not_what_a_user_reads() -> None:
     said = "[ADMISSION RULE] x\nDBD::Pg::st execute failed: ERROR at IO.pm line 7\n/!\\ queue y does not exist\nOAR_JOB_ID=-8\n"
     assert readable(said) == "/!\\ queue y does not exist"
+    said = """OAR_JOB_ID=
+DBD::Pg::db do failed: ERROR:  value too long for type character varying(255) at /usr/share/perl5/OAR/IO.pm line 1679.
+DBD::Pg::db do failed: ERROR:  syntax error at end of input
+LINE 5:
+        ^ at /usr/share/perl5/OAR/IO.pm line 1778.
+[ERROR] Oarsub failed, please verify your request syntax.
+"""
+    asked = "Oarsub failed, please verify your request syntax."
+    assert readable(said) == f"{asked}; value too long for type character varying(255)"
 
 
 @pytest.fixture
@@ -101,6 +112,7 @@ def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter,
     assert adapter.preview(Place("oar/5", asked, ("node9",))) == ["# not done: oar/5: there is no node 'node9'"]
     (line,) = adapter.preview(Submit("flow/a", asked.__class__("a", asked.profile, command=("true",)), ("node1",)))
     assert line.startswith("oarsub --name=flow/a -l /nodes=1/core=1")
+    assert re.search(r" --stdout=OAR\.flow_a-\w+\.%jobid%\.stdout ", line)  # a name with a slash is no name of a file
     assert not (tmp_path / "placements").exists()
 
 
@@ -123,3 +135,21 @@ def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
         made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
         made.keep_holding(made.snapshot().time + 30)
         assert set(file.freed) == freed
+
+
+def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:
+    reads: list[str] = []
+    reader = Database(lambda argv, environment: reads.append("") or answer(job(5)), "dbname=oar", None, 5.0)
+    file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
+    commands, pilot = Commands(5.0, ("/bin/sh", "-c", "echo OAR_JOB_ID=9")), Selection(frozenset({"pilot"}))
+    made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
+    now = made.snapshot().time
+    made.refresh(["flow/a"])
+    assert len(reads) == 1  # of just now
+    made.apply(Submit("flow/a", Job("a", DEFAULT_PROFILE, command=("true",)), ("node1",)))
+    made.keep_holding(now + 30)
+    assert re.search(r"^place 9 \d+ node1$", file.path.read_text(), re.M)  # though the last read does not show it
+    assert 0.0 < made.timer_s() < 2.0
+    before = len(reads)
+    made.refresh(["flow/a"])
+    assert len(reads) == before + 1  # it was submitted since

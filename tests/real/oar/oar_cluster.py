@@ -313,6 +313,8 @@ class OarCluster:
         (self.path / "log").chmod(0o1777)
         initdb = [str(programs() / "initdb"), "-D", str(data), "-A", "trust", "-E", "UTF8", "--locale=C"]
         self.run(*self._as("postgres"), *initdb)
+        rules = data / "pg_hba.conf"
+        rules.write_text(f"host all oar_ro 127.0.0.1/32 md5\n{rules.read_text()}")  # as a site has it
 
     def _install(self, text: str) -> None:
         draft = CONFIG.with_name("oar.conf.pilotfish")

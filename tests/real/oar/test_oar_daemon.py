@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from contextlib import closing
+from itertools import pairwise
+from typing import Any
 
 import pytest
+import yaml
 from oar_campaigns import SMALL, death, killed_work, mixed_work
 from oar_cluster import USERS, OarCluster
 from oar_daemon import OarDaemon, work
 from oar_site import QUEUE, Shim
-from real_world import eventually
+from real_world import COMMAND, eventually
+
+from pilotfish.adapters.oar.history import ASSUMED_S
 
 pytestmark = pytest.mark.xdist_group("oar")
 
@@ -30,6 +36,39 @@ def test_a_dry_run_holds_and_places_nothing(oar: OarCluster, users_shim: Shim) -
 def test_mixed_jobs_of_two_users_run_where_they_were_placed(oar: OarCluster, users_shim: Shim) -> None:
     """A short version of the campaign with 60 jobs; no reservation is late."""
     assert mixed_work(oar, users_shim, "mixed", 12, 10.0).placed >= 4
+
+
+def test_a_workflow_runs_in_order_and_is_expected_when_it_comes(oar: OarCluster, users_shim: Shim) -> None:
+    """Its forecast counts OAR's launches; its output is in the folder from which it was submitted."""
+    jobs = {name: {"after": after, "command": "echo here; sleep 1", "walltime": 60,
+                   "profile": {"service_demand": 0.01, "utilisation": 0.01}}
+            for name, after in {"a": [], "b": ["a"], "c": ["b"]}.items()}  # fmt: skip
+    with closing(OarDaemon("flow", oar, users_shim)) as daemon:
+        daemon.start()
+        flow = daemon.folder / "dag.yaml"
+        flow.write_text(
+            yaml.safe_dump({"schema": "pilotfish/workflow/v1", "name": "dag", "jobs": jobs}, sort_keys=False)
+        )
+        theirs = daemon.environment | {"PWD": str(oar.shared())}
+        argv = [*daemon.prefix, *COMMAND, "submit", str(flow), "--socket", str(daemon.socket)]
+        id = subprocess.run(
+            argv, check=True, capture_output=True, text=True, env=theirs, cwd=oar.shared()
+        ).stdout.strip()
+
+        def known() -> list[dict[str, Any]]:
+            (found,) = (daemon.ask("status", workflow=id) or {"workflows": [{"jobs": []}]})["workflows"]
+            return list(found["jobs"])
+
+        eventually(lambda: len(known()) == 3 and all(job["forecast_finish_time"] for job in known()), "forecasts")
+        ends = [job["forecast_finish_time"] for job in known()]
+        assert all(after - before >= 1 + ASSUMED_S for before, after in pairwise(ends))
+        eventually(lambda: [job["state"] for job in known()] == ["completed"] * 3, "the end")
+        assert all(before["finish_time"] <= after["start_time"] + 1 for before, after in pairwise(known()))
+        assert daemon.stop(signal.SIGTERM) == 0
+        said = daemon.log.read_text()
+        assert "Traceback" not in said and "fault of pilotfish" not in said
+    outputs = sorted(oar.shared().glob(f"OAR.{id}_?-*.stdout"))
+    assert [path.read_text() for path in outputs] == ["here\n"] * 3
 
 
 def test_each_job_runs_once_though_the_daemon_is_killed_again_and_again(oar: OarCluster, users_shim: Shim) -> None:

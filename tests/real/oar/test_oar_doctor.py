@@ -69,6 +69,8 @@ def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_p
         ({"queues": ["default"]}, "is not the shim"),
         ({"database": host}, "adapter.options.database: OAR's database: "),
         ({"database": good["database"].replace("dbname=oar", "dbname=none")}, 'database "none" does not exist'),
+        ({"database": "host=/nowhere dbname=oar user=oar_ro"}, "adapter.options.database: OAR's database: "),
+        ({"password_file": str(password)}, "adapter.options.password_file: OAR's database: "),
         ({"placement_file": "/nonexistent/placements"}, "file: /nonexistent"),
         ({"max_defer_s": -1}, "max_defer_s: found -1"),
     ):

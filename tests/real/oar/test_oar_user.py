@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from collections import Counter
@@ -20,9 +22,12 @@ from oar_cluster import USERS, OarCluster
 from oar_site import as_user
 from real_world import COMMAND, PATIENCE_S, users_cache
 
+from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.oarstat import Oarstat
+from pilotfish.adapters.oar.submission import command, job_id, key_in
 from pilotfish.adapters.oar.world import Database, OarJob
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 
 pytestmark = pytest.mark.xdist_group("oar")
 
@@ -128,6 +133,31 @@ def test_what_follows_a_failure_does_nothing_and_what_is_cancelled_ends(oar: Oar
 def _until(oar: OarCluster, workflow: str, job: str, state: str) -> None:
     """Wait for a state of a job of a workflow."""
     oar.until(lambda: oar.sql(f"select state from jobs where job_name = '{workflow}/{job}'") == state, f"{job} {state}")
+
+
+ODD = ("a'b", 'a"b', "a b", "a\nb", "é ß", "x" * 300, "a;b", "$(id)", "\\\\")
+
+
+@pytest.mark.parametrize("option", ["--project", "-p", "--name"])
+def test_odd_words_come_back_or_are_refused_in_one_sentence(oar: OarCluster, option: str) -> None:
+    commands, taken = Commands(15.0, tuple(as_user())), dict[str, str]()
+    shown, key = Oarstat(commands), "flow/odd 'key'"
+    for word in ODD:
+        value = f"host <> {word}" if option == "-p" else word
+        job = Job("odd", DEFAULT_PROFILE, command=("printf", word))
+        try:
+            said = commands.oar("submit", command(key, job, oar.nodes[:1], [option, value], None, pin=False))
+        except AdapterError as error:
+            assert not re.search(r"\n|DBD::| line \d|\.pm|^oarsub: exit code", str(error)), str(error)
+            continue
+        number = job_id(said)
+        assert number is not None, said
+        (found,) = shown.find([number]).jobs
+        assert option == "--name" or key_in(found.command, found.name) == key
+        assert found.command.endswith(f"exec {shlex.join(('printf', word))}")
+        taken[word] = {"--project": found.project, "-p": found.properties, "--name": found.name}[option]
+    assert taken.keys() <= {word for word in ODD if taken.get(word, word).endswith(word)}, taken
+    assert option == "-p" or {"a b", "a;b"} <= taken.keys()
 
 
 def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
