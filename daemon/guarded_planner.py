@@ -63,7 +63,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         available=problem.available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
         submitted=problem.submitted,
-        late={key for key, entry in problem.startable.items() if entry.offered},
+        late=problem.late(every=options.all_late),
         latency_s=options.latency_s,
         may_reject=True,
     )
@@ -144,10 +144,10 @@ class GuardedPlanner:
             objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
             limit = self._limit(began)
-            latency_s = self.latency.gap_s
             options = dataclasses.replace(
-                self.options, policy=policy, objective=objective, should_stop=limit, latency_s=latency_s
-            )
+                self.options, policy=policy, objective=objective, should_stop=limit, latency_s=self.latency.gap_s,
+                all_late=self.latency.of_all,
+            )  # fmt: skip
             try:
                 plan = self._plan(problem, snapshot.cluster, options, report)
             except Exception as error:  # a policy must not take the daemon down

@@ -213,7 +213,7 @@ class JobTracker:
             entry = self.queue.find(planned.id)
             if entry and not entry.state.ended:
                 planned = self._corrected(planned, entry)
-                entry.expected = snapshot.time + planned.finish_time
+                entry.expected = snapshot.time + planned.finish_time + planned.late_s
                 entry.outlook = Outlook(planned, snapshot.time, plan.forecast_by) if entry.waiting else None
                 if entry.promised is None:
                     entry.promised = entry.expected
@@ -228,7 +228,7 @@ class JobTracker:
             entry = problem.startable[start.key]
             planned = self._corrected(planned, entry)
             entry.forecast = forecast = Forecast.of(planned, snapshot.time)
-            entry.expected = forecast.finish_time
+            entry.expected = forecast.finish_time + planned.late_s
             self.queue.dirty[entry.key] = entry
             user = owner_of(entry, self.queue.submissions[entry.workflow])
             self.log.add_choice(entry, forecast, planned, plan, snapshot, user)

@@ -21,6 +21,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     document = {"schema": "pilotfish/plan/v1", **asdict(plan)}
     for of_queue in ("plain_finish_times", "recheck_s", "forecast_by"):  # its plan is not written to a file
         del document[of_queue]
+    for job in document["jobs"]:
+        del job["late_s"]  # of a queue, too
     return document
 
 

@@ -97,7 +97,8 @@ class FixedPlan:
         elapsed = now - self._began
         keys, running = self._ours(problem.workflow.jobs), set(self._ours(problem.running))
         starting = self._starting(problem, cluster, keys, running)
-        jobs = [_moved(job, keys[job.id], elapsed, starting, running) for job in self._order if job.id in keys]
+        moved = elapsed, options.latency_s, starting, running
+        jobs = [_moved(job, keys[job.id], *moved) for job in self._order if job.id in keys]
         return dataclasses.replace(self.plan, jobs=tuple(jobs), simulated_in=0.0, evaluations=0, plain_finish_times={})
 
     def _ours(self, jobs: Iterable[Job | RunningJob]) -> dict[str, str]:
@@ -129,16 +130,22 @@ class FixedPlan:
         return all(taken.obstacle(entry.job, name) is None for name in planned.nodes)
 
 
-def _moved(job: PlannedJob, key: str, elapsed: float, starting: set[str], running: set[str]) -> PlannedJob:
+def _moved(
+    job: PlannedJob, key: str, elapsed: float, latency_s: float, starting: set[str], running: set[str]
+) -> PlannedJob:
     run_time = job.finish_time - job.start_time
     if job.id in running:
-        finish = max(0.0, job.finish_time - elapsed)
-        return dataclasses.replace(job, id=key, start_time=0.0, finish_time=finish, within=_later(job, -elapsed))
+        gone = elapsed - job.late_s
+        finish, within = max(0.0, job.finish_time - gone), _later(job, -gone)
+        return dataclasses.replace(job, id=key, start_time=0.0, finish_time=finish, within=within, late_s=0.0)
     start = 0.0 if job.id in starting else max(job.start_time - elapsed, 2 * NOW_S)
+    late_s = min(
+        job.late_s, latency_s if job.id in starting else max(0.0, job.start_time + job.late_s - elapsed - start)
+    )
     moved = _later(job, start - job.start_time)
     if moved and job.id in starting:  # when it starts is known by now
         moved = dataclasses.replace(moved, earliest=moved.shortest, latest=moved.longest)
-    return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time, within=moved)
+    return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time, within=moved, late_s=late_s)
 
 
 def _later(job: PlannedJob, seconds: float) -> PredictionInterval | None:

@@ -43,7 +43,8 @@ class Options:
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
         window: the most waiting jobs to consider, None = all.
-        latency_s: how much later than its nodes are free a job starts that was handed over, seconds.
+        latency_s: how much later than its nodes are free a job starts that was handed over, seconds; `all_late`: any
+            job, also one of ours.
         place_all: place every job that is handed over, also where that gains nothing (see `placement_gain`).
     """
 
@@ -56,6 +57,7 @@ class Options:
     window: int | None = None
     place_all: bool = False
     latency_s: float = 0.0
+    all_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ class Problem:
     stuck: dict[str, str]
     beyond: bool = False
     submitted: tuple[Submitted, ...] = ()
+
+    def late(self, *, every: bool) -> Collection[str]:
+        """Return the jobs that start later than their nodes are free; `every`: all that do not run yet."""
+        if every:
+            return self.workflow.index.keys() - {job.id for job in self.running}
+        return {key for key, entry in self.startable.items() if entry.offered}
 
 
 Planner = Callable[[Problem, Cluster, Options], Plan]

@@ -11,7 +11,7 @@ import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ...simulate.model.plan import Place
+from ...simulate.model.plan import Place, Submit
 from ...simulate.model.snapshot import Snapshot
 from ..state.queue import Event, Queue
 from .cycle_report import CycleReport, Observer
@@ -44,6 +44,7 @@ class PlacementLatency(Observer):
         self._costs = deque[float](maxlen=NEWEST)
         self._starts = deque[float](maxlen=NEWEST)  # what the resource manager needed to start what was placed
         self._ended: dict[str, float] = {}  # node -> when its last job ended, epoch seconds
+        self._just_ended = 0.0  # the last end that this snapshot is the first to show, epoch seconds
         self._sent: dict[str, float] = {}  # placed job -> when it was, by the resource manager's clock
         self._read_at = 0.0
 
@@ -61,9 +62,14 @@ class PlacementLatency(Observer):
         own = statistics.median(self._starts) if len(self._starts) >= FEWEST else self._launch_s()
         return max(0.0, self.cost_s + own)
 
+    @property
+    def of_all(self) -> bool:
+        """Whether jobs of ours take time to start, too: each of them passes through a queue."""
+        return self._launch_s() > 0.0
+
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Note when it was read."""
-        self._read_at = self._clock()
+        self._read_at, self._just_ended = self._clock(), 0.0
 
     def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
         """Note the ends, and measure the starts of the jobs that were placed."""
@@ -71,6 +77,7 @@ class PlacementLatency(Observer):
             entry = event.entry
             if entry.state.ended and entry.finish_time is not None:
                 self._ended |= dict.fromkeys(entry.nodes, entry.finish_time)
+                self._just_ended = max(self._just_ended, entry.finish_time)
             if entry.start_time is not None and (sent := self._sent.pop(entry.key, None)) is not None:
                 self._starts.append(entry.start_time - sent)
                 self._observe("started", entry.start_time - sent)
@@ -81,13 +88,16 @@ class PlacementLatency(Observer):
         """Measure the placements of the cycle."""
         for applied in report.applied:
             action = applied.action
-            if not isinstance(action, Place) or applied.error or report.dry:
+            if not isinstance(action, Place | Submit) or applied.error or report.dry:
+                continue
+            if (own := isinstance(action, Submit)) and not self.of_all:
                 continue
             decided, sent = applied.began - self._read_at, applied.ended - applied.began
             self._observe("decided", decided)
             self._observe("sent", sent)
             self._sent[action.key] = snapshot.time + applied.ended - self._read_at
-            ended = max((self._ended[name] for name in action.nodes if name in self._ended), default=0.0)
+            freed = max((self._ended[name] for name in action.nodes if name in self._ended), default=0.0)
+            ended = self._just_ended if own else freed  # one of ours may have waited for a job on other nodes
             seen = max(0.0, snapshot.time - ended)
             if seen < FOLLOWS_S:
                 self._observe("seen", seen)

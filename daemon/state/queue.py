@@ -77,13 +77,18 @@ class Outlook:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
-        planned, within, why = self.planned, self.planned.within, self.planned.why
+        planned, within, why, time = (
+            self.planned,
+            self.planned.within,
+            self.planned.why,
+            self.time + self.planned.late_s,
+        )
         cost_s = why.cost_s if why and math.isfinite(why.cost_s) else None  # None: it would never fit there
         return {
             "nodes": list(planned.nodes),
-            "start_time": self.time + planned.start_time,
-            "finish_time": self.time + planned.finish_time,
-            "finish_within": [self.time + within.earliest, self.time + within.latest] if within else None,
+            "start_time": time + planned.start_time,
+            "finish_time": time + planned.finish_time,
+            "finish_within": [time + within.earliest, time + within.latest] if within else None,
             "run_time": planned.finish_time - planned.start_time,
             "forecast_by": self.forecast_by or None,
             "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,

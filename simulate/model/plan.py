@@ -111,7 +111,8 @@ class PlannedJob:
     """The nodes and forecast of one job; times in seconds from the start of the plan.
 
     contention_slowdown = run time / isolated_run_time on that node type, for a running job of the rest of its work; at
-    least 1. `within` is None if the interval of its needs is unknown or was not requested.
+    least 1. `within` is None if the interval of its needs is unknown or was not requested. `late_s` is how much later
+    than these times it is expected, because it and others take time to start (see `start_latency`).
     """
 
     id: str
@@ -123,6 +124,7 @@ class PlannedJob:
     energy_j: float | None = None
     why: RunnerUp | None = None
     within: PredictionInterval | None = None
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True)

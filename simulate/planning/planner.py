@@ -108,9 +108,11 @@ def plan(
             delayed(workflow, late, latency_s), cluster, underway=underway, done=done, available=available
         )
     mapped = POLICIES[policy](searched, request)
-    makespan, energy = mapped.makespan, mapped.energy_j
+    makespan, energy, late_s = mapped.makespan, mapped.energy_j, [0.0] * len(workflow.jobs)
     if searched is not simulation:
+        ends = searched.world.jobs["finish"].copy()
         makespan, energy = mapped.mapping.follow(simulation)
+        late_s = (ends - simulation.world.jobs["finish"]).clip(0.0).tolist()
     asked = asked and not mapped.rejected
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
     notes = mapped.warnings
@@ -129,7 +131,7 @@ def plan(
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
-        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}),
+        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s),
         warnings=(*_warnings(workflow, cluster, simulation), *notes),
         makespan_within=whole,
         objective=str(objective) if policy == "lookahead" else "",
@@ -141,7 +143,11 @@ def plan(
 
 
 def _planned(
-    simulation: Simulation, runner_ups: Mapping[int, RunnerUp], intervals: dict[int, PredictionInterval], done: set[str]
+    simulation: Simulation,
+    runner_ups: Mapping[int, RunnerUp],
+    intervals: dict[int, PredictionInterval],
+    done: set[str],
+    late_s: Sequence[float],
 ) -> tuple[PlannedJob, ...]:
     world, isolated, planned = simulation.world, simulation.isolated, []
     rows = world.jobs[["start", "finish", "energy", "cls", "progress"]].tolist()
@@ -153,7 +159,7 @@ def _planned(
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
         why, interval = runner_ups.get(i), intervals.get(i)
-        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval))
+        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval, late_s[i]))
     return tuple(planned)
 
 

@@ -124,9 +124,22 @@ def test_a_dry_run_does_not_plan_without_end(bench, kit):
 
 def test_a_prediction_interval_moves_with_the_job_and_narrows_at_its_start():
     job = PlannedJob("j", ("n1",), 10.0, 20.0, 10.0, 1.0, within=PredictionInterval(15.0, 26.0, 9.0, 12.0))
-    waits = _moved(job, "w/j", 4.0, set(), set())
+    waits = _moved(job, "w/j", 4.0, 0.0, set(), set())
     assert (waits.start_time, waits.finish_time, waits.within) == (6.0, 16.0, PredictionInterval(11.0, 22.0, 9.0, 12.0))
-    starts = _moved(job, "w/j", 4.0, {"j"}, set())
+    starts = _moved(job, "w/j", 4.0, 0.0, {"j"}, set())
     assert (starts.finish_time, starts.within) == (10.0, PredictionInterval(9.0, 12.0, 9.0, 12.0))
-    runs = _moved(dataclasses.replace(job, start_time=0.0), "w/j", 18.0, set(), {"j"})
+    runs = _moved(dataclasses.replace(job, start_time=0.0), "w/j", 18.0, 0.0, set(), {"j"})
     assert (runs.finish_time, runs.within) == (2.0, PredictionInterval(0.0, 8.0, 9.0, 12.0))
+
+
+def test_a_late_job_is_expected_at_the_same_time_until_it_starts():
+    """It takes 3 s to start, and so did the job before it."""
+    job = PlannedJob("j", ("n1",), 10.0, 20.0, 10.0, 1.0, late_s=6.0)
+    waits = _moved(job, "w/j", 4.0, 3.0, set(), set())
+    assert waits.start_time + waits.late_s == 12.0
+    waits = _moved(job, "w/j", 14.0, 3.0, set(), set())  # its time in a world without delays is over
+    assert waits.start_time > 0.0 and waits.start_time + waits.late_s == pytest.approx(2.0)
+    starts = _moved(job, "w/j", 13.0, 3.0, {"j"}, set())
+    assert (starts.start_time, starts.late_s) == (0.0, 3.0)
+    runs = _moved(job, "w/j", 18.0, 3.0, set(), {"j"})
+    assert (runs.finish_time, runs.late_s) == (8.0, 0.0)

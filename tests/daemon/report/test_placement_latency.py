@@ -13,7 +13,7 @@ from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, Placeme
 from pilotfish.daemon.state.queue import Entry, Event, Queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
-from pilotfish.simulate.model.plan import Place
+from pilotfish.simulate.model.plan import Place, Start, Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 1, 2.0**30, 1e10)),))
@@ -24,10 +24,10 @@ SEEN_S, DECIDED_S, SENT_S, STARTED_S = 0.5, 0.25, 0.125, 1.0
 class Played:
     """Cycles in which a job has ended, and the next is placed on its node and starts."""
 
-    def __init__(self) -> None:
+    def __init__(self, launch_s: float = 0.0) -> None:
         self.now, self.number = 100.0, 0
         self.metrics = Metrics()
-        self.latency = PlacementLatency(self.metrics, Queue(), lambda: self.now)
+        self.latency = PlacementLatency(self.metrics, Queue(), lambda: self.now, lambda: launch_s)
 
     def snapshot(self) -> Snapshot:
         self.number += 1
@@ -41,15 +41,15 @@ class Played:
             setattr(entry, field, value)
         return Event(kind, entry, kind)
 
-    def turn(self, *, error: str = "", dry: bool = False) -> None:
-        """A job ends, and the next is placed; then it starts."""
+    def turn(self, *, error: str = "", dry: bool = False, start: type[Start] = Place) -> None:
+        """A job ends, and the next is placed, or submitted; then it starts."""
         name = f"j{self.number}"
         seen = self.snapshot()
         self.latency.on_snapshot(seen)
         self.latency.on_events([self.event("ended", "before", finish_time=seen.time - SEEN_S)], seen)
         began = self.now + DECIDED_S
         self.now = began + SENT_S
-        done = Applied(Place(f"rm/{name}", JOB, ("n1",)), error=error, began=began, ended=self.now)
+        done = Applied(start(f"rm/{name}", JOB, ("n1",)), error=error, began=began, ended=self.now)
         self.latency.on_cycle(CycleReport(self.number, 0.0, dry=dry, applied=[done]), seen)
         sent = seen.time + DECIDED_S + SENT_S
         self.now += 5.0
@@ -84,3 +84,13 @@ def test_what_did_not_happen_is_not_measured(what: dict[str, object]) -> None:
     for _ in range(FEWEST):
         played.turn(**what)  # type: ignore[arg-type]
     assert played.count("sent") == (0.0, 0.0) and played.latency.cost_s == ASSUMED_S
+
+
+@pytest.mark.parametrize("launch_s", [0.0, 2.0])
+def test_jobs_of_ours_count_where_a_launch_takes_time(launch_s: float) -> None:
+    played = Played(launch_s)
+    assert played.latency.gap_s == ASSUMED_S + launch_s and played.latency.of_all is (launch_s > 0.0)
+    for _ in range(FEWEST):
+        played.turn(start=Submit)
+    gap_s = SEEN_S + DECIDED_S + SENT_S + STARTED_S
+    assert played.latency.gap_s == pytest.approx(gap_s if launch_s else ASSUMED_S)

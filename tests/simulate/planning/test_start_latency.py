@@ -110,3 +110,24 @@ def test_the_idle_phase_uses_no_core() -> None:
     simulation = Simulation(workflow, CLUSTER)
     simulation.run("slf")
     assert simulation.world.jobs["finish"].tolist() == pytest.approx([10.0, 20.0], rel=1e-4)
+
+
+@given(st.integers(1, 5), st.floats(0.5, 50.0), st.floats(0.01, 5.0))
+@settings(max_examples=25)
+def test_each_job_of_a_chain_is_expected_later_by_all_starts_before_it(
+    count: int, seconds: float, latency_s: float
+) -> None:
+    jobs = spins(count, seconds).jobs
+    chain = [dataclasses.replace(job, after=tuple(f"j{i - 1}" for i in [i] if i)) for i, job in enumerate(jobs)]
+    made = planned(Workflow("chain", tuple(chain)), latency_s)
+    for number, job in enumerate(made.jobs):
+        assert job.start_time == pytest.approx(number * seconds)
+        assert job.late_s == pytest.approx((number + 1) * latency_s, rel=1e-3)
+
+
+def test_a_job_under_way_is_expected_as_it_is() -> None:
+    first, last = spins(2, 10.0).jobs
+    flow = Workflow("w", (first, dataclasses.replace(last, after=("j0",))))
+    running = [RunningJob("j0", ("n0",), 0.5)]
+    made = plan(flow, CLUSTER, underway=running, late={"j1"}, latency_s=1.0, explain=False)
+    assert [job.late_s for job in made.jobs] == pytest.approx([0.0, 1.0], abs=1e-4)
