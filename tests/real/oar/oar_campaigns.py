@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
+import statistics
 import time
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+import oar_cluster
 from oar_cluster import USERS, OarCluster
 from oar_daemon import OarDaemon, work
 from oar_site import Shim
@@ -129,3 +132,29 @@ def death(oar: OarCluster, shim: Shim, name: str) -> float:
         jobs.wait(240.0)
     jobs.each_ran_once()
     return max(began[0] for began in jobs.runs().values()) - killed
+
+
+def summary(values: Sequence[float]) -> str:
+    """The least, the median and the most of some seconds."""
+    least, middle, most = min(values), statistics.median(values), max(values)
+    return f"{least:.1f} / {middle:.1f} / {most:.1f} s (min / median / max), {len(values)}"
+
+
+@contextmanager
+def passes_apart(oar: OarCluster, seconds: int) -> Iterator[None]:
+    """OAR with at least so many seconds between two scheduling passes."""
+    settings = oar_cluster.SETTINGS
+    oar_cluster.SETTINGS = settings.replace('2_CALLS="1"', f'2_CALLS="{seconds}"')
+    _restart(oar)
+    try:
+        yield
+    finally:
+        oar_cluster.SETTINGS = settings
+        _restart(oar)
+
+
+def _restart(oar: OarCluster) -> None:
+    """Let Almighty read its configuration, which it does at its start only."""
+    oar.configure()
+    oar.signal("almighty", signal.SIGKILL)
+    oar.start_server()
