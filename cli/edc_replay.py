@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.batsim.endpoints import ENDPOINT
+from ..adapters.batsim.pybatsim_scheduler import PYBATSIM, scheduler_in_process
 from ..simulate.replay.replay_result import Replayed
 from .usage_errors import bad
 
@@ -18,7 +19,7 @@ class ComponentPolicy:
     """A decision component, which decides in place of a queue policy.
 
     Args:
-        endpoint: where it is bound; None = where its command binds.
+        endpoint: where it is bound, or a scheduler of pybatsim in this process; None = where its command binds.
         command: what starts it; None = it runs already.
         timeout_s: longest wait for a reply.
         config: keys of Batsim's configuration and their values.
@@ -66,7 +67,10 @@ def component_policy(
 
     if protocol not in (4, 5):
         raise bad("--edc-protocol", f"{protocol} (allowed: 4 or 5)")
-    if endpoint is not None:
+    if endpoint is not None and endpoint.startswith(PYBATSIM):
+        if command is not None or endpoint == PYBATSIM or protocol != 4:
+            raise bad("--edc", f"{endpoint!r} (allowed: {PYBATSIM}SCHEDULER, with protocol 4, without --edc-command)")
+    elif endpoint is not None:
         check_endpoint("--edc", endpoint)
     if not 0.0 < timeout_s <= 1e6:
         raise bad("--edc-timeout", f"{timeout_s:g} (allowed: seconds above 0, at most 1e6)")
@@ -109,7 +113,10 @@ def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **h
         if policy.command is not None:
             endpoint, process = stack.enter_context(component_process(policy.command, endpoint))
         assert endpoint is not None, "an endpoint or a command is given"
-        ask = stack.enter_context(asking(endpoint, policy.timeout_s, process))
+        if endpoint.startswith(PYBATSIM):
+            ask = scheduler_in_process(endpoint.removeprefix(PYBATSIM))
+        else:
+            ask = stack.enter_context(asking(endpoint, policy.timeout_s, process))
         replayed, _ = replay_under_component(
             ask, policy.text, found.jobs, found.machine, found.cluster, files,
             config=policy.config, protocol=policy.protocol, **how,

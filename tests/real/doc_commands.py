@@ -80,6 +80,7 @@ RULES = (
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
     Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --until 500000")),
     Rule(r"^pilotfish (plot|sweep)\b"),
+    Rule(r"^pilotfish simulate .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),

@@ -61,6 +61,36 @@ def test_schedulers_of_pybatsim_schedule_as_ours(tmp_path: Path, pybatsim: str, 
     assert schedule(tmp_path, "--edc", endpoint, "--edc-command", command) == wanted
 
 
+@pytest.mark.parametrize("theirs", ["easyBackfill", "schedFcfs"])
+def test_a_scheduler_of_pybatsim_in_this_process_decides_the_same(
+    tmp_path: Path, pybatsim: str, theirs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (packages,) = Path(pybatsim).parents[1].glob("lib/python*/site-packages")
+    monkeypatch.syspath_prepend(packages)
+    halves(tmp_path / "halves.swf")
+    endpoint = f"ipc://{tmp_path}/edc"
+    wanted = schedule(
+        tmp_path, "--edc", endpoint, "--edc-command", f"{pybatsim} {theirs} -s {endpoint} -t 0 -v warning"
+    )
+    assert schedule(tmp_path, "--edc", f"pybatsim:{theirs}") == wanted
+
+
+def test_a_scheduler_in_this_process_that_fails_is_one_line(
+    tmp_path: Path, pybatsim: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (packages,) = Path(pybatsim).parents[1].glob("lib/python*/site-packages")
+    monkeypatch.syspath_prepend(packages)
+    halves(tmp_path / "halves.swf")
+    (tmp_path / "fails.py").write_text(
+        "from batsim.batsim import BatsimScheduler\n"
+        "class Fails(BatsimScheduler):\n    def onJobSubmission(self, job):\n        1 / 0\n"
+    )
+    for name, says in (("fails", "ZeroDivisionError: division by zero"), ("nothing", "there is no such scheduler")):
+        name = f"{tmp_path}/fails.py" if name == "fails" else name
+        assert main(["simulate", str(tmp_path / "halves.swf"), "--edc", f"pybatsim:{name}"]) == 1
+        assert f"pybatsim:{name}" in (said := capsys.readouterr().err) and says in said
+
+
 @pytest.mark.parametrize("theirs", ["schedEasySjfBackfill", "schedFiller"])
 def test_other_schedulers_of_pybatsim_run_every_job(tmp_path: Path, pybatsim: str, theirs: str) -> None:
     halves(tmp_path / "halves.swf")

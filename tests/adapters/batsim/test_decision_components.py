@@ -115,6 +115,22 @@ def test_wrong_options_of_the_protocol_are_usage_errors(
     assert says in capsys.readouterr().err
 
 
+def test_where_pybatsim_is_not_installed_that_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "batsim", None)
+    assert main(["simulate", "trace.swf", "--edc", "pybatsim:easyBackfill"]) == 1
+    assert "pybatsim:easyBackfill: it cannot be imported: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("edc", ["pybatsim:", "pybatsim:x --edc-command y"])
+def test_a_scheduler_in_this_process_has_a_name_and_no_command(
+    folder: Path, edc: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "trace.swf", "--edc", *edc.split()]) == 64
+    assert "pybatsim:SCHEDULER" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.parametrize("argv", [["simulate", "trace.swf", "--edc", "head:9"], ["edc", "foo://x"]])
 def test_what_is_no_endpoint_is_a_usage_error(
     folder: Path, argv: list[str], capsys: pytest.CaptureFixture[str]

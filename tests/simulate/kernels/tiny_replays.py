@@ -33,7 +33,9 @@ def results() -> list[str]:
         (folder / "tiny.swf").write_text(TRACE)
         for policy, world in CELLS:
             done, _ = replayed(policy, worlds[world], folder)
-            found.append(f"{policy}, {world}: {done.start_time.tolist()} {done.finish_time.tolist()} {done.pieces.tolist()}")
+            found.append(
+                f"{policy}, {world}: {done.start_time.tolist()} {done.finish_time.tolist()} {done.pieces.tolist()}"
+            )
         jobs = read_swf(folder / "tiny.swf")
     found.append(f"trace: {jobs.submit_time.tolist()} {jobs.run_time.tolist()} {jobs.size.tolist()}")
     found.append(f"intervals: {on_one_node(node_type(2), threads(2, 1.0, 0.7), threads(1, 2.0))}")
