@@ -16,8 +16,10 @@ from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
 from ..daemon.config import DaemonConfig, check_objective, load_config, load_policy_of
 from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
+from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
+from ..simulate.queue_policies.policy_specs import COMPONENT
 from ..simulate.replay.known_run_times import RunTimePredictor
 from .daemon_policy import DaemonPolicy
 from .streams import note, print_diagnostic
@@ -37,6 +39,9 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
         ConfigError: the configuration is wrong, or its policy cannot be loaded.
     """
     config = load_config(file)
+    if config.policy.startswith(COMPONENT):
+        problem = f"{config.policy} decides about real jobs, in real time"
+        raise ConfigError(str(file), "policy", problem, "another policy; or --edc with the component, without --daemon")
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
 

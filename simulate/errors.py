@@ -78,4 +78,5 @@ class PolicyError(PilotfishError):
 
     def __init__(self, policy: str, where: str, problem: str, allowed: str = "") -> None:
         self.policy, self.where, self.problem, self.allowed = policy, where, problem, allowed
-        super().__init__(f"policy {policy}: {where}: {problem}" + (f" (allowed: {allowed})" if allowed else ""))
+        found = ": ".join(filter(None, (f"policy {policy}", where, problem)))
+        super().__init__(found + (f" (allowed: {allowed})" if allowed else ""))

@@ -127,7 +127,9 @@ class LiveSocket:
         began = time.monotonic()
         while not self._socket.poll(int(1000 * LOOK_S), zmq.POLLOUT):
             if time.monotonic() - began > CONNECT_S or stop():
-                raise _no_reply(self._endpoint, "nothing listens there", message)
+                raise ConfigError(
+                    f"the decision component at {self._endpoint}", "", "nothing listens there", "one that runs"
+                )
         self._socket.send(message)
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from pilotfish.adapters.batsim import live_policy
+from pilotfish.cli.__main__ import main
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.daemon.guarded_planner import simulate_plan
@@ -32,7 +33,8 @@ FCFS = Path(__file__).parents[1] / "adapters" / "batsim" / "fcfs_component.py"
 #: Answers each message with the next of the given replies, then with none, and reports what it received.
 SCRIPTED = """
 import json, sys, time, zmq
-socket = zmq.Context().socket(zmq.REP)
+context = zmq.Context()
+socket = context.socket(zmq.REP)
 socket.bind(sys.argv[1])
 for events in json.loads(sys.argv[2]):
     message = json.loads(socket.recv())
@@ -45,6 +47,8 @@ for events in json.loads(sys.argv[2]):
     socket.send(b"nonsense" if events == "text" else json.dumps(
         {"now": message["now"], "events": [{"timestamp": message["now"], **one} for one in json.loads(text)]}
     ).encode())
+socket.close()
+context.term()  # the last reply is sent
 """
 
 
@@ -168,7 +172,7 @@ def test_a_component_that_starts_later_is_asked_again(
     bench = decided()
     bench.submit(kit.job("first", seconds=1.0))
     (report,) = bench.run()
-    assert report.policy == "slf" and "nothing listens there" in report.failures[0]
+    assert report.policy == "slf" and f"policy {policy_of(bench)}: nothing listens there" in report.failures[0]
     with component(FCFS, f"ipc://{tmp_path}/edc"):
         bench.submit(kit.job("second", seconds=1.0))
         assert bench.run()[0].policy == policy_of(bench)
@@ -207,6 +211,60 @@ def test_a_node_that_takes_no_jobs_takes_hosts_until_it_is_back(decided: Any, ki
     assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
 
 
+CALLED = """
+import json, sys, zmq
+socket = zmq.Context().socket(zmq.REP)
+socket.bind(sys.argv[1])
+job = kind = None
+while kind != "SIMULATION_ENDS":
+    message, replies = json.loads(socket.recv()), []
+    for event in message["events"]:
+        kind = event["type"]
+        if kind == "JOB_SUBMITTED" and event["data"]["job"]["walltime"] > 50:
+            replies.append(("REJECT_JOB", {"job_id": event["data"]["job_id"]}))
+        elif kind == "JOB_SUBMITTED":
+            job = event["data"]["job_id"]
+            replies.append(("CALL_ME_LATER", {"timestamp": message["now"] + 0.05}))
+        elif kind == "REQUESTED_CALL":
+            replies.append(("EXECUTE_JOB", {"job_id": job, "alloc": "3"}))
+    events = [{"timestamp": message["now"], "type": kind, "data": data} for kind, data in replies]
+    socket.send(json.dumps({"now": message["now"], "events": events}).encode())
+"""
+
+
+def test_it_is_called_later_and_what_it_rejects_is_not_planned(decided: Any, kit: Any, tmp_path: Path) -> None:
+    (tmp_path / "called.py").write_text(CALLED)
+    bench = decided(tmp_path / "called.py")
+    flow = bench.submit(kit.job("short", seconds=2.0, walltime=5.0), kit.job("long", seconds=2.0, walltime=60.0))
+    (report,) = bench.run()
+    assert not bench.manager.views and report.plan.forecast_by == "easy"
+    assert 0.0 < bench.cycle.trigger.recheck_at - 1000.0 <= 0.05
+    ask = kit.requests(bench)
+    assert ask("explain", job=f"{flow}/short")["job"]["plan"]["forecast_by"] == "easy"
+    time.sleep(0.06)
+    bench.run(4)
+    assert starts_of(bench) == {"short": (1.0, ("n2",))}
+    assert bench.states(flow) == {"short": "completed", "long": "pending"}
+    assert ask("explain", job=f"{flow}/long")["waits"] == f"policy {policy_of(bench)} rejects it"
+    use_policy("easy")  # as a reload does
+    assert bench.component.wait(10) == 0 and policy_of(bench) not in POLICIES
+
+
+def test_a_component_with_jobs_of_a_killed_daemon_is_found_out(decided: Any, kit: Any) -> None:
+    bench = decided(FCFS)
+    bench.submit(*(kit.job(f"j{i}", seconds=5.0, threads=2, walltime=9.0) for i in range(3)))
+    bench.run()
+    killed = POLICIES.pop(policy_of(bench))
+    killed._session = None  # it can say nothing any more
+    killed.close()
+    bench.restart()
+    bench = decided()
+    (report,) = bench.run()
+    assert "is not known" in report.failures[0] and bench.component.wait(10) == 0
+    bench.run(12)
+    assert set(bench.manager.runs.values()) == {1} and len(bench.manager.runs) == 3
+
+
 @pytest.mark.parametrize(
     "endpoint",
     ["head:9", "tcp://10.0.0.1:28000", "tcp://*:28000", "ipc://@edc", "ipc://", "tcp://localhost", ""],
@@ -216,6 +274,31 @@ def test_others_may_not_listen_by_design(tmp_path: Path, endpoint: str) -> None:
     path.write_text(f'schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: "batsim:{endpoint}"\n')
     with pytest.raises(ConfigError, match=r"pilotfish\.yaml: policy: found .*allowed: ipc://FILE in a folder"):
         load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (("simulate", "trace.swf", "--daemon", "pilotfish.yaml"), 1, "decides about real jobs, in real time"),
+        (("plan", "--config", "pilotfish.yaml"), 1, "decides in the daemon alone"),
+        (("run", "dag.yaml", "-p", "batsim:ipc://edc"), 64, "only the daemon has that"),
+    ],
+)
+def test_only_the_daemon_has_a_component(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, argv: tuple[str, ...], code: int, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pilotfish.yaml").write_text(
+        "schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: batsim:ipc://edc\n"
+    )
+    (tmp_path / "lab.yaml").write_text(
+        "schema: pilotfish/cluster/v1\nname: lab\nnodes: [{names: a, type: t}]\n"
+        "node_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
+    )
+    (tmp_path / "dag.yaml").write_text('schema: pilotfish/workflow/v1\nname: w\njobs: {a: {command: "true"}}\n')
+    (tmp_path / "trace.swf").write_text("; MaxProcs: 1\n1 0 -1 1 1 -1 -1 1 1 -1 1 1 1 1 1 1 -1 -1\n")
+    assert main([*argv]) == code
+    assert says in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
