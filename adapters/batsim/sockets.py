@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from os import getpid
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from ...simulate.errors import ConfigError
 
@@ -103,11 +104,10 @@ class LiveSocket:
     """
 
     def __init__(self, endpoint: str) -> None:
-        self._endpoint, self._context = endpoint, zmq.Context(1)
+        self._endpoint, self._context, self._connected = endpoint, zmq.Context(1), False
         self._socket = self._context.socket(zmq.REQ)
         self._socket.setsockopt(zmq.LINGER, int(1000 * LOOK_S))
-        self._socket.setsockopt(zmq.IMMEDIATE, 1)  # nothing is sent to where nothing listens
-        self._lost = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._changes = self._socket.get_monitor_socket(zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
@@ -125,30 +125,45 @@ class LiveSocket:
             ConfigError: nothing listens, the connection was closed, or no reply in time.
         """
         began = time.monotonic()
-        while not self._socket.poll(int(1000 * LOOK_S), zmq.POLLOUT):
+        lost = self._was_lost()
+        while not (lost or self._connected):
             if time.monotonic() - began > CONNECT_S or stop():
                 raise ConfigError(
                     f"the decision component at {self._endpoint}", "", "nothing listens there", "one that runs"
                 )
-        self._socket.send(message)
+            self._changes.poll(int(1000 * LOOK_S))
+            lost = self._was_lost()
+        if not lost:
+            self._socket.send(message)
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
-        poller.register(self._lost, zmq.POLLIN)
-        while self._socket not in (ready := dict(poller.poll(int(1000 * LOOK_S)))):
-            if ready and not self._socket.poll(int(1000 * LOOK_S)):  # a last reply may be on its way
+        poller.register(self._changes, zmq.POLLIN)
+        while lost or self._socket not in dict(poller.poll(int(1000 * LOOK_S))):
+            lost = lost or self._was_lost()
+            if lost and not self._socket.poll(int(1000 * LOOK_S)):  # a last reply may be on its way
                 raise _no_reply(self._endpoint, "it has closed the connection", message)
             if stop():
                 raise _no_reply(self._endpoint, f"no reply in {time.monotonic() - began:.1f} s", message)
+            lost = False
         return self._socket.recv()
+
+    def _was_lost(self) -> bool:
+        """Read what has become of the connection; return whether it was closed since the last call."""
+        lost = False
+        while self._changes.poll(0):
+            self._connected = recv_monitor_message(self._changes)["event"] == zmq.EVENT_CONNECTED
+            lost |= not self._connected
+        return lost
 
     def close(self, last: bytes = b"") -> None:
         """Close the connection; `last` is sent before if the other side listens and owes no reply."""
         with suppress(zmq.ZMQError):
-            if last:
+            self._was_lost()
+            if last and self._connected:
                 self._socket.send(last, zmq.NOBLOCK)
                 self._socket.poll(int(1000 * LOOK_S))
         self._socket.disable_monitor()
-        self._lost.close(0)
+        self._changes.close(0)
         self._socket.close()
         self._context.term()
 
