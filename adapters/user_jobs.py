@@ -32,6 +32,7 @@ class UserJob:
     reason: str = ""  #: what its state does not say
     after: tuple[int, ...] = ()  #: ids of the jobs that it waits for
     hold_s: int | None = None  #: for how long it is held for pilotfish, seconds
+    estimate: float | None = None  #: when the resource manager says that it starts, while it waits
     follows: bool = False  #: whether it shows that the jobs before it have completed
 
 

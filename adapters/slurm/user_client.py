@@ -160,6 +160,7 @@ def user_job(job: SlurmJob) -> UserJob:
         exit_code=job.exit_code if ended and state is not JobState.CANCELLED else None,
         signal=job.signal if ended else None, reason=why, after=dependency.followed(job.dependency) or (),
         hold_s=hold_seconds(job.comment), follows=begun,
+        estimate=job.start if state is JobState.PENDING else None,
     )  # fmt: skip
 
 

@@ -40,9 +40,9 @@ from .tables import failure, known_to, off
 from .text import Column, Screen, class_lines, hanging, numbers
 
 _COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
-            *numbers("STARTS IN", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
+            *numbers("STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
 #: The columns that are left out if they are empty.
-_OPTIONAL = ("STARTS IN", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
+_OPTIONAL = ("STARTS IN", "RJMS SAYS", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
@@ -152,6 +152,7 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
         _state(job),
         fold(nodes) if nodes else "",
         "" if plan is None else seconds(max(0.0, plan["start_time"] - now)),
+        "" if (said := job.get("manager_start_time")) is None else seconds(max(0.0, said - now)),
         "" if ends is None else seconds(max(0.0, ends - now)),
         "" if forecast is None else seconds(forecast),
         _known_to(within, forecast) if plan is None else _known_to(plan["finish_within"], plan["finish_time"], now),
@@ -188,6 +189,8 @@ def show_job_log(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    if (said := job.get("manager_start_time")) is not None:
+        lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))
     lines += _plan_lines(job.get("plan"), reply.get("time", begin), job.get("walltime"))
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""

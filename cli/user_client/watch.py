@@ -142,6 +142,7 @@ def _queued(job: UserJob) -> dict[str, Any]:
         "exit_code": job.exit_code,
         "signal": job.signal,
         "reason": job.reason,
+        "manager_start_time": job.estimate,
     }
 
 

@@ -82,6 +82,16 @@ def test_explain_says_where_a_waiting_job_would_go_and_what_is_next_best(capsys,
     assert f"next best {says}" in out if says else "next best" not in out
 
 
+def test_what_the_resource_manager_says_of_a_start_is_shown(shown, capsys):
+    head, row = shown(status(flow(1, job("next", manager_start_time=130.0))))[-2:]
+    assert "RJMS SAYS" in head and "STARTS IN" not in head and row.split()[-2:] == ["30.00", "s"]
+    both = shown(status(flow(1, job("next", manager_start_time=145.0, plan=PLAN | {"next_best": None}))))
+    assert "STARTS IN  RJMS SAYS  ENDS IN" in both[-2] and both[-1].split()[3:7] == ["30.00", "s", "45.00", "s"]
+    waiting = job("next", manager_start_time=130.0)
+    show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": []})
+    assert "starts in 30.00 s, says the resource manager" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(("walltime", "says"), [(60.0, True), (61.0, False), (None, False)])
 def test_explain_says_when_an_interval_is_no_better_than_the_walltime(capsys, walltime, says):
     waiting = job("next", plan=PLAN | {"next_best": None}, walltime=walltime)

@@ -19,7 +19,7 @@ from pilotfish.cli.user_client import submission_records as records
 from pilotfish.cli.user_client.settings import Settings
 from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
 from pilotfish.cli.user_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
-from pilotfish.cli.user_client.watch import LOST, Watched, log_reply, read_workflows, workflow_reply
+from pilotfish.cli.user_client.watch import LOST, Watched, job_reply, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
 from pilotfish.daemon.codec import id_for, new_id
 from pilotfish.simulate.errors import ConfigError, PilotfishError
@@ -300,6 +300,15 @@ def test_the_owner_reads_the_cores_that_slurm_shows(
     make(tmp_path).reached(WHOLE)
     found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
     assert told_of(found, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
+
+
+def test_what_slurm_says_of_the_start_of_a_waiting_job(tmp_path: Path) -> None:
+    make(tmp_path).reached(WHOLE)
+    found = seen(tmp_path, {1: row("a", start=1_000_300.0), 2: row("b")})
+    assert [job_reply(found, name)["manager_start_time"] for name in ("a", "b")] == [1_000_300.0, None]
+    assert job_reply(found, "a")["start_time"] is None, "it has not started"
+    running = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_300.0)})
+    assert job_reply(running, "a")["manager_start_time"] is None
 
 
 @pytest.mark.parametrize(("stage", "state"), [(BEGUN, "pending"), (TAKEN_BACK, "cancelled"), (WHOLE, "unknown")])
