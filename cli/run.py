@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -122,6 +121,7 @@ def run(
 
 def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
     """Return the nodes with the speed that other processes leave of them, and a sentence on it if that is less."""
+    from ..daemon.learning.external_load import slowed
     from ..profiles.probes.obtainable_time import busy_shares, obtainable
 
     busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
@@ -131,9 +131,7 @@ def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
     if mean > LITTLE_LOAD or not busy:
         return site, ()
     taken = percent(sum(busy.values()) / len(busy))
-    nodes = zip(site.nodes, shares, strict=True)
-    slower = replace(site, nodes=tuple(replace(node, type=node.type.at_pace(round(share, 2))) for node, share in nodes))
-    return slower, (
+    return slowed(site, [round(share, 2) for share in shares]), (
         f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now",
     )
 

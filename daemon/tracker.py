@@ -16,7 +16,7 @@ from ..adapters.base import Adapter
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
-from .learning.external_load import taken_by_others
+from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
 from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
@@ -86,7 +86,7 @@ class JobTracker:
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles = profiles
-        self._progress = Progress()
+        self._progress, self._others = Progress(), LoadOfOthers()
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
@@ -143,8 +143,9 @@ class JobTracker:
         self._trigger.renew()
 
     def with_interference(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with what is known of how programs slow each other on its nodes."""
-        return dataclasses.replace(snapshot, cluster=self._profiles.with_interference(snapshot.cluster))
+        """Return the snapshot with how programs slow each other on its nodes, and what others leave of them."""
+        cluster = self._others.leave(self._profiles.with_interference(snapshot.cluster), snapshot.time)
+        return dataclasses.replace(snapshot, cluster=cluster)
 
     def fold(self, snapshot: Snapshot, cycle: int) -> list[Event]:
         """Update every job from a snapshot, and return what happened. O(jobs).
@@ -168,7 +169,10 @@ class JobTracker:
             if event.entry.state is JobState.COMPLETED:
                 submission = self.queue.submissions[event.entry.workflow]
                 view = snapshot.jobs.by_key.get(event.entry.key)
-                taken = taken_by_others(view, snapshot.jobs) if view is not None else None
+                taken = None
+                if view is not None:
+                    taken = taken_by_others(view, snapshot.jobs)
+                    self._others.learn(view, taken)
                 self.log.add_taken(event.entry, taken)
                 self.forecasts.measure(event.entry, submission, snapshot.cluster, taken)
         if events:
@@ -288,4 +292,4 @@ class JobTracker:
         except Exception as error:  # a simulation that fails must not take the daemon down
             what = f"{type(error).__name__}: {error}"
             log.error("cycle %d: running jobs cannot be followed: %s", self.log.cycle, what)
-            self._progress = Progress()
+            self._progress, self._others = Progress(), LoadOfOthers()

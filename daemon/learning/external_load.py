@@ -1,19 +1,27 @@
-"""What other programs took of the CPUs of a job while it ran.
+"""What other programs took of the CPUs of a job while it ran, and what they leave of the nodes for the next ones.
 
 Rule: rather too little than too much, because a run that others slowed down is not held against its forecast. Others
 took at most what the job's threads waited for a core, and at most what its CPUs did beyond our own jobs. Jobs of ours
-that still run count with all that they could have used.
+that still run count with all that they could have used. What others leave now is what they left lately: of the jobs
+that ended in the last RECENT_S the latest LATEST count by their run times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from ...simulate.model.cluster import Cluster, NodeType
 from ...simulate.model.snapshot import JobView
 from .job_profiles import measurement_of
 
 #: Share of its time that others take from a job, from which on its run time says nothing about its forecast.
 MUCH = 0.05
+#: For how long what a job saw says something about the next (s), how many jobs count, and the least that is left.
+RECENT_S, LATEST, LEAST = 300.0, 20, 0.1
+#: Steps of what is left, so that plans and their caches do not follow every small change.
+_STEP = 0.05
 
 
 def taken_by_others(view: JobView, views: Iterable[JobView]) -> float | None:
@@ -50,3 +58,53 @@ def _used(view: JobView, begin: float, end: float) -> float:
         return shared * len(_cpus(view))
     lasted = max(view.finish_time - view.start_time, shared)
     return dict(view.usage).get("cpu_seconds", lasted * len(_cpus(view))) * shared / lasted
+
+
+def slowed(cluster: Cluster, left: Sequence[float]) -> Cluster:
+    """Return the cluster with nodes that have a share of their speed; the very same if they have all.
+
+    Args:
+        cluster: the nodes.
+        left: share of each node's CPU time that others leave, (0, 1].
+    """
+    if all(share == 1.0 for share in left):
+        return cluster
+    paces: dict[tuple[int, float], NodeType] = {}  # nodes of one type and share stay of one type
+    for node, share in zip(cluster.nodes, left, strict=True):
+        key = id(node.type), share
+        paces[key] = paces.get(key) or node.type.nominal.at_pace(round(node.type.pace * share, 4))
+    pairs = zip(cluster.nodes, left, strict=True)
+    return replace(cluster, nodes=tuple(replace(node, type=paces[id(node.type), share]) for node, share in pairs))
+
+
+class LoadOfOthers:
+    """What others leave of the CPUs of one machine, as the jobs that ended lately had it."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float, float]] = deque(maxlen=LATEST)
+        self._made: tuple[Cluster, float, Cluster] | None = None
+
+    def learn(self, view: JobView, taken: float | None) -> None:
+        """Note a job that has ended, and the share of its run time that others took; None = unknown."""
+        if taken is not None and view.start_time is not None and view.finish_time is not None:
+            self._seen.append((view.finish_time, max(view.finish_time - view.start_time, 0.0), taken))
+
+    def left(self, now: float) -> float:
+        """Return the share of CPU time that others leave, [LEAST, 1], in steps of 5 %; `now` in epoch seconds."""
+        recent = [(wall_s, taken) for end, wall_s, taken in self._seen if now - end < RECENT_S]
+        if not (whole := sum(wall_s for wall_s, _ in recent)):
+            return 1.0
+        left = 1.0 - sum(wall_s * taken for wall_s, taken in recent) / whole
+        return 1.0 if left > 1.0 - MUCH else max(LEAST, round(round(left / _STEP) * _STEP, 2))
+
+    def leave(self, cluster: Cluster, now: float) -> Cluster:
+        """Return the cluster with what others leave; the same object while neither changes.
+
+        Args:
+            cluster: the nodes.
+            now: epoch seconds.
+        """
+        left = self.left(now)
+        if self._made is None or self._made[0] is not cluster or self._made[1] != left:
+            self._made = cluster, left, slowed(cluster, [left] * len(cluster.nodes))
+        return self._made[2]

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -446,4 +446,4 @@ def _measured(key: str, time: float, said: float, ran: float, since: float | Non
         raise ValueError(f"the forecast of {key} cannot be read")
     times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
     times = times if all(isinstance(each, float) for each in times) else [None] * 3
-    return ForecastOutcome(key, time, said, ran, *named, *within, *times, user=choice.get("user"))
+    return replace(ForecastOutcome(key, time, said, ran, *named, *within, *times), user=choice.get("user"))

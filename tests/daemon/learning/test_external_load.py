@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.daemon.learning.external_load import taken_by_others
+from pilotfish.daemon.guarded_planner import simulate_plan
+from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, slowed, taken_by_others
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState, JobView
 
@@ -57,3 +59,48 @@ def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit,
     assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 3
     told = [record["text"] for record in bench.journal.records(f"{workflow}/j0") if record["kind"] == "external"]
     assert told == (["others took 75 % of its time on the CPUs; its error counts against no model or profile"] * others)
+
+
+KIND = NodeType("t", 1, 1e9, 1e9)
+HERE = Cluster("here", (Node("a", KIND), Node("b", KIND.at_pace(0.8)), Node("c", KIND)))
+
+
+def test_what_others_leave_is_what_they_left_of_the_jobs_that_ended_lately():
+    others = LoadOfOthers()
+    assert others.left(120.0) == 1.0 and others.leave(HERE, 120.0) is HERE
+    others.learn(ran(), None)
+    assert others.left(120.0) == 1.0, "nothing is known"
+    others.learn(ran(), 0.5)
+    others.learn(ran(begin=115.0), 0.1)  # it ran for a quarter of the time
+    assert others.left(120.0) == pytest.approx(0.6), "1 - (20 s x 0.5 + 5 s x 0.1) / 25 s, in steps of 0.05"
+    assert others.left(120.0 + RECENT_S) == 1.0
+    for _ in range(LATEST):
+        others.learn(ran(), 0.04)
+    assert others.left(120.0) == 1.0, "under 5 %"
+    for _ in range(LATEST):
+        others.learn(ran(), 1.0)
+    assert others.left(120.0) == LEAST
+
+
+def test_nodes_are_slowed_by_what_others_take_and_stay_of_one_type():
+    others = LoadOfOthers()
+    others.learn(ran(), 0.5)
+    found = others.leave(HERE, 120.0)
+    assert [node.type.pace for node in found.nodes] == [0.5, 0.4, 0.5] and found.nodes[0].type is found.nodes[2].type
+    assert {node.type.nominal for node in found.nodes} == {KIND} and others.leave(HERE, 121.0) is found
+    assert slowed(HERE, [1.0, 1.0, 1.0]) is HERE
+    assert [node.type.pace for node in slowed(HERE, [1.0, 0.5, 0.25]).nodes] == [1.0, 0.4, 0.25]
+
+
+def test_the_next_job_is_planned_with_what_others_leave(bench, kit):
+    """Two jobs of 10 s take 40 s, because others take three quarters of their CPUs; the next is said to take as long."""
+    bench.planner = simulate_plan
+    bench.restart()
+    bench.manager.used = (("cpu_seconds", 10.0), ("waiting_seconds", 30.0), ("busy_seconds", 40.0))
+    bench.manager.takes |= {"first": 40.0, "next": 40.0}
+    bench.submit(kit.job("first"))
+    bench.run(45)
+    workflow = bench.submit(kit.job("next"))
+    bench.run(45)
+    first, last = (one.forecast_s for one in bench.journal.forecasts(9))
+    assert first == pytest.approx(10.0) and last == pytest.approx(40.0, rel=0.05), workflow
