@@ -24,9 +24,10 @@ from .planning.progress import Progress
 from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .report.job_log import JobLog
 from .state.ended_jobs import EndedJobs
+from .state.forecasts import Forecast, Outlook
 from .state.handed_over import take_in
 from .state.journal import Journal, Unsaved
-from .state.queue import Entry, Event, Forecast, Outlook, Queue, Submission, busy
+from .state.queue import Entry, Event, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
 from .trigger import Trigger
 

@@ -17,8 +17,9 @@ from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
 from ..learning.job_profiles import profile_of
+from ..state.forecasts import Forecast
 from ..state.journal import Unsaved
-from ..state.queue import Entry, Event, Forecast, ending
+from ..state.queue import Entry, Event, ending
 from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")

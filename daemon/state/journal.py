@@ -24,9 +24,10 @@ from ..codec import decode_stored, encode
 from ..ipc import Peer, user_name
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
+from .forecasts import Forecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
-from .queue import Entry, Forecast, Queue, Submission
+from .queue import Entry, Queue, Submission
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")

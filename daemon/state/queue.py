@@ -9,17 +9,16 @@ clock.
 from __future__ import annotations
 
 import dataclasses
-import math
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...formats.hostlist import with_cores
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job, Workflow
-from ...simulate.model.plan import PlannedJob
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from .forecasts import Forecast, Outlook
 
 #: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
 Records = Mapping[str, JobView | None]
@@ -29,70 +28,6 @@ RETRY_S = (1.0, 60.0)
 #: Snapshots in a row, and seconds, after which a missing job will not come back. The last one, seconds, holds if
 #: records are kept and do not know the job: they may be far behind after a fault.
 MISSED, MISSED_S, UNRECORDED_S = 10, 30.0, 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """A job's forecast; times are epoch seconds of the resource manager's clock.
-
-    `within` is the earliest and latest end of the prediction interval of probability LEVEL; None = not known.
-    """
-
-    start_time: float
-    finish_time: float
-    isolated_run_time: float
-    contention_slowdown: float
-    within: tuple[float, float] | None = None
-
-    @staticmethod
-    def of(planned: PlannedJob, now: float) -> Forecast:
-        """Return the forecast of a job in a plan that begins `now`, epoch seconds."""
-        within = planned.within
-        return Forecast(
-            now + planned.start_time,
-            now + planned.finish_time,
-            planned.isolated_run_time,
-            planned.contention_slowdown,
-            (now + within.earliest, now + within.latest) if within else None,
-        )
-
-    @property
-    def run_time(self) -> float:
-        """Run time, seconds."""
-        return self.finish_time - self.start_time
-
-    @property
-    def run_within(self) -> tuple[float, float] | None:
-        """The prediction interval of the run time, seconds; None = not known."""
-        return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What a plan that begins at `time` (epoch seconds) says of a waiting job; see `Plan.forecast_by`."""
-
-    planned: PlannedJob
-    time: float
-    forecast_by: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
-        planned, within, why, time = (
-            self.planned,
-            self.planned.within,
-            self.planned.why,
-            self.time + self.planned.late_s,
-        )
-        cost_s = why.cost_s if why and math.isfinite(why.cost_s) else None  # None: it would never fit there
-        return {
-            "nodes": list(planned.nodes),
-            "start_time": time + planned.start_time,
-            "finish_time": time + planned.finish_time,
-            "finish_within": [time + within.earliest, time + within.latest] if within else None,
-            "run_time": planned.finish_time - planned.start_time,
-            "forecast_by": self.forecast_by or None,
-            "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,
-        }
 
 
 def shape_of(job: Job) -> Shape:

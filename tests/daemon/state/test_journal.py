@@ -7,8 +7,9 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
+from pilotfish.daemon.state.forecasts import Forecast
 from pilotfish.daemon.state.journal import Journal, JournalError, PendingUsage, Unsaved
-from pilotfish.daemon.state.queue import Forecast, Submission
+from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Cancel, Submit

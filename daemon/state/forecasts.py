@@ -1,0 +1,69 @@
+"""What plans say of jobs in the queue: the forecast of a start that was decided, and the outlook of a waiting job."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ...simulate.model.plan import PlannedJob
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A job's forecast; times are epoch seconds of the resource manager's clock.
+
+    `within` is the earliest and latest end of the prediction interval of probability LEVEL; None = not known.
+    """
+
+    start_time: float
+    finish_time: float
+    isolated_run_time: float
+    contention_slowdown: float
+    within: tuple[float, float] | None = None
+
+    @staticmethod
+    def of(planned: PlannedJob, now: float) -> Forecast:
+        """Return the forecast of a job in a plan that begins `now`, epoch seconds."""
+        within = planned.within
+        return Forecast(
+            now + planned.start_time,
+            now + planned.finish_time,
+            planned.isolated_run_time,
+            planned.contention_slowdown,
+            (now + within.earliest, now + within.latest) if within else None,
+        )
+
+    @property
+    def run_time(self) -> float:
+        """Run time, seconds."""
+        return self.finish_time - self.start_time
+
+    @property
+    def run_within(self) -> tuple[float, float] | None:
+        """The prediction interval of the run time, seconds; None = not known."""
+        return None if self.within is None else (self.within[0] - self.start_time, self.within[1] - self.start_time)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a plan that begins at `time` (epoch seconds) says of a waiting job; see `Plan.forecast_by`."""
+
+    planned: PlannedJob
+    time: float
+    forecast_by: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
+        planned, within, why = self.planned, self.planned.within, self.planned.why
+        time = self.time + planned.late_s
+        cost_s = why.cost_s if why and math.isfinite(why.cost_s) else None  # None: it would never fit there
+        return {
+            "nodes": list(planned.nodes),
+            "start_time": time + planned.start_time,
+            "finish_time": time + planned.finish_time,
+            "finish_within": [time + within.earliest, time + within.latest] if within else None,
+            "run_time": planned.finish_time - planned.start_time,
+            "forecast_by": self.forecast_by or None,
+            "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,
+        }
