@@ -139,8 +139,9 @@ def compare_64(_context: Any, column: Any, first: Any, bound: Any) -> Any:
     return types.uint64(column, types.int64, types.int64), lower
 
 
-if numba.config.DISABLE_JIT:
-    from .interpreted import compare_64, leading_zeros, trailing_zeros  # type: ignore[assignment]
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
+    from .interpreted import compare_64, leading_zeros, trailing_zeros
 
 WorldType, ScratchType = register(World, __name__), register(Scratch, __name__)
 

@@ -16,7 +16,7 @@ from ..arrays import Array
 from .block import Block
 
 
-class Row(np.record):
+class Row(np.record):  # type: ignore[misc]
     """A row of a table, whose fields are attributes, also those that NumPy has names of its own for, such as `size`."""
 
     def __getattribute__(self, name: str) -> Any:
