@@ -18,6 +18,7 @@ from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..model.cluster import Cluster
+from ..model.intervals import lowest
 from ..model.machine import MixedPowers, Powers, equal_powers, machine_of
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
@@ -183,7 +184,8 @@ class _Jobs(NodePolicyCalls):
         self.here[number] = running
         first, nodes = int(world.jobs["place0"][number]), self.held[number]
         world.placed[first : first + len(nodes)] = sorted(nodes)
-        self.given += [(number, low, high) for low, high in running.resources]
+        used = lowest(running.resources, int(self.workload.size[number]))  # the last cores beyond its size stay idle
+        self.given += [(number, low, high) for low, high in used]
         self._ask(layout.PLACE, which=number)
 
     def reject(self, job: Any) -> None:

@@ -27,6 +27,7 @@ from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
 from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
 from tests.reference.plain_shared_nodes import Plain
 from tests.reference.plain_sharing import PlainSharing
+from tests.simulate.replay.test_replay import places
 
 TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))
 #: Gap, run time, walltime, size, GB/s per thread, GB per thread.
@@ -334,6 +335,8 @@ def test_compiled_backfilling_is_that_in_python(
     python = replay_queue_on_nodes(jobs, cluster, policy, run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
         assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
+    for row in np.flatnonzero(~compiled.rejected).tolist():
+        assert len(places(python, row)) == len(places(compiled, row)) == jobs.size[row]
     cores = [node.type.cores for node in cluster.nodes]
     assert nodes_of(compiled, cores) == nodes_of(python, cores) and compiled.machine == python.machine == sum(cores)
 
