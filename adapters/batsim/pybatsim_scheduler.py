@@ -7,9 +7,9 @@ prints is not shown, and what it raises is an error that names it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 from ...simulate.errors import ConfigError
@@ -63,7 +63,7 @@ def scheduler_in_process(name: str) -> Callable[[bytes], bytes]:
 
     def ask(message: bytes) -> bytes:
         exchange.message = json.loads(message)
-        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        with redirect_stdout(StringIO()):
             try:
                 if made:
                     made[0].do_next_event()
