@@ -33,6 +33,8 @@ from .decision_component import DecisionComponent
 _FORWARDS = ("job_submission", "simulation_begins")
 #: What is wrong where an error names no part of a reply.
 REPLY = "its reply"
+#: Column with the ids of jobs as the component knows them.
+FULL_ID = "full_id"
 
 
 def replay_under_component(
@@ -72,6 +74,7 @@ def replay_under_component(
         world = _after_hello(world, ask, name, str(told["sched-config"]), resource_speeds(machine, cluster))
     version = VERSION_5 if protocol == 5 else VERSION_4
     component = DecisionComponent(name, ask, world, described, _returns(jobs), version)
+    jobs = replace(jobs, more={**jobs.more, FULL_ID: _objects(described.ids)})
     try:
         replayed = replay_under(component, jobs, machine, cluster, **how)
         component.end()
@@ -86,7 +89,7 @@ def replay_under_component(
         if error.source != name:
             raise
         raise PolicyError(name, error.key or REPLY, error.problem, error.allowed) from None
-    return _with_metadata(replayed, component.metadata), component.messages
+    return _as_written(replayed, component), component.messages
 
 
 def _after_hello(world: World, ask: Callable[[bytes], bytes], name: str, init: str, speeds: Sequence[float]) -> World:
@@ -109,12 +112,25 @@ def _returns(jobs: Workload) -> list[int] | None:
     return found
 
 
-def _with_metadata(replayed: Replayed, metadata: Mapping[str, str]) -> Replayed:
-    """Return a replay whose workload has the column `metadata`, if the component attached some."""
-    if not metadata:
-        return replayed
+def _as_written(replayed: Replayed, component: DecisionComponent) -> Replayed:
+    """Return a replay whose workload has the column `metadata`, if the component attached some.
+
+    A job that the component registered has the name of its workload apart from its own, as Batsim writes it.
+    """
     jobs = replayed.workload
-    by_job = {job.partition("!")[2]: text for job, text in metadata.items()} | dict(metadata)
-    names = jobs.more.get("name", jobs.id.astype(str)).tolist()
-    column = np.array([by_job.get(str(name), "") for name in names], object)
-    return replace(replayed, workload=replace(jobs, more={**jobs.more, "metadata": column}))
+    more = dict(jobs.more)
+    ids = more.pop(FULL_ID).tolist()
+    if component.metadata:
+        more["metadata"] = _objects([component.metadata.get(job_id, "") for job_id in ids])
+    if component.registered:
+        origins = more["workload"].tolist() if "workload" in more else [jobs.name] * len(jobs)
+        rows = zip(ids, origins, more["name"].tolist(), strict=True)
+        parts = [job.split("!", 1) if job in component.registered else (*names,) for job, *names in rows]
+        more["workload"], more["name"] = (_objects([part[i] for part in parts]) for i in (0, 1))
+    return replace(replayed, workload=replace(jobs, more=more))
+
+
+def _objects(values: list[str]) -> Any:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
