@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ...simulate.errors import ConfigError
-from ...simulate.model.intervals import Interval, merge_intervals
+from ...simulate.model.intervals import Interval, MergedIntervals, merge_intervals
 from ...simulate.model.workload import LONGEST
 from ..document_errors import bad, found, inside
 from ..quantities import checked_number, number, whole
@@ -21,6 +21,8 @@ from ..schema import listed, mapping, one_of, require, text
 
 #: Longest part of a message that an error quotes, characters.
 QUOTED = 300
+#: Longest range of resources, characters.
+_LONGEST_RANGE = 21
 #: The states of a job that ran.
 SUCCEEDED, FAILED, TIMED_OUT, KILLED = (
     "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_WALLTIME_REACHED", "COMPLETED_KILLED",
@@ -41,17 +43,27 @@ def interval_text(intervals: Iterable[Interval]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in intervals)
 
 
-def intervals_of(value: Any) -> list[Interval]:
+def intervals_of(value: Any) -> MergedIntervals:
     """Return the resources that a text names, sorted and merged. Raises ConfigError."""
-    allowed = 'numbers and ranges, such as "0-3 7", each resource once'
-    try:
-        parts = [part.split("-") for part in text(value).replace(",", " ").split()]
-        pairs = [(int(part[0]), int(part[-1])) for part in parts if len(part) <= 2 and "".join(part).isascii()]
-    except ValueError:
-        raise bad(found(value), allowed) from None
-    if len(pairs) < len(parts) or not pairs or any(not 0 <= first <= last < 2**31 for first, last in pairs):
-        raise bad(found(value), allowed)
-    if isinstance(merged := merge_intervals(pairs), int):
+    allowed, pairs = 'numbers and ranges, such as "0-3 7", each resource once', list[Interval]()
+    parts = text(value).replace(",", " ").split()
+    joined = "".join(parts)
+    if joined.isdigit() and joined.isascii() and len(max(parts, key=len)) < 10:  # numbers, and no ranges
+        numbers = list(map(int, parts))
+        merged = merge_intervals(zip(numbers, numbers, strict=True))
+        if not isinstance(merged, int):
+            return merged
+    for part in parts:
+        first, dash, last = part.partition("-")
+        ends = (first, last) if dash else (first, first)
+        if len(part) > _LONGEST_RANGE or not part.isascii() or not (first.isdigit() and ends[1].isdigit()):
+            raise bad(found(value), allowed)
+        pair = int(first), int(ends[1])
+        if not pair[0] <= pair[1] < 2**31:
+            raise bad(found(value), allowed)
+        pairs.append(pair)
+    merged = merge_intervals(pairs)
+    if isinstance(merged, int) or not merged:
         raise bad(found(value), allowed)
     return merged
 
@@ -139,8 +151,8 @@ class JobCompleted(Event):
 
     job_id: str
     job_state: str
-    return_code: int
-    alloc: str
+    return_code: int = 0
+    alloc: str = ""
     type: ClassVar[str] = "JOB_COMPLETED"
     fields: ClassVar = {
         "job_id": _job_id, "job_state": lambda value: one_of(value, (SUCCEEDED, FAILED, TIMED_OUT, KILLED)),
@@ -154,7 +166,7 @@ class JobKilled(Event):
     """The jobs of a KILL_JOB have ended. `job_progress`: how far each was that did not end by itself."""
 
     job_ids: Sequence[str]
-    job_progress: Data
+    job_progress: Data = field(default_factory=dict)
     type: ClassVar[str] = "JOB_KILLED"
     fields: ClassVar = {"job_ids": listed(_job_id), "job_progress": _any_object}
     required: ClassVar = ("job_ids",)
@@ -372,13 +384,13 @@ def read_events(raw: bytes, event_of: Callable[[dict[str, Any]], Event], sender:
     Raises:
         ConfigError: it is not a message of the protocol; the error quotes it.
     """
-    said = raw.decode("utf-8", "replace")
     try:
-        return _message(json.loads(raw), event_of)
+        return _message(json.loads(raw.decode()), event_of)
     except ConfigError as error:
-        raise refusal(sender, error.key, error.problem, error.allowed, said) from None
+        key, problem, allowed = error.key, error.problem, error.allowed
     except (ValueError, RecursionError):  # a UnicodeDecodeError is a ValueError
-        raise refusal(sender, "", "it sent what is not JSON", "an object with now and events", said) from None
+        key, problem, allowed = "", "it sent what is not JSON", "an object with now and events"
+    raise refusal(sender, key, problem, allowed, raw.decode("utf-8", "replace"))
 
 
 def refusal(sender: str, key: str, problem: str, allowed: str, message: str) -> ConfigError:
@@ -402,12 +414,28 @@ def _message(value: Any, event_of: Callable[[dict[str, Any]], Event]) -> Message
 def _timed(value: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
     given = mapping(value)
     require(given, ("timestamp",))
-    allowed = "times that ascend, up to now"
-    time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), given["timestamp"])
-    return time, event_of(given)
+    time = given["timestamp"]
+    if type(time) not in (int, float) or not before <= time <= now:
+        allowed = "times that ascend, up to now"
+        time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), time)
+    return float(time), event_of(given)
+
+
+def _usual_event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event | None:
+    """Return an event in which nothing is wrong or odd; None: `_event` says what is, or returns it all the same."""
+    try:
+        kind, data = kinds[given["type"]], given["data"]
+        if type(data) is dict and kind not in _WHOLE:
+            fields = kind.fields
+            return kind(**{name: fields[name](part) for name, part in data.items() if name in fields})
+    except (ConfigError, KeyError, TypeError):
+        pass
+    return None
 
 
 def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
+    if (usual := _usual_event(kinds, given)) is not None:
+        return usual
     require(given, ("type",))
     kind = kinds[inside("type", one_of, given["type"], kinds)]
     data = inside("data", mapping, given.get("data", {}))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 
 #: First and last resource.
 Interval = tuple[int, int]
+_BEYOND = 1 << 62
 
 
 class FreeResources:
@@ -41,13 +41,20 @@ class FreeResources:
         """Allocate these intervals. Return the first resource that is not free, or None if all were free."""
         free = self.intervals
         for first, last in wanted:
-            place = bisect_right(free, first, key=itemgetter(0)) - 1
+            place = bisect_right(free, (first, _BEYOND)) - 1
             low, high = free[place] if place >= 0 else (0, -1)
             if high < first:
                 return first
             if high < last:
                 return high + 1
-            free[place : place + 1] = [part for part in ((low, first - 1), (last + 1, high)) if part[0] <= part[1]]
+            if low < first:
+                free[place] = low, first - 1
+                if last < high:
+                    free.insert(place + 1, (last + 1, high))
+            elif last < high:
+                free[place] = last + 1, high
+            else:
+                del free[place]
             self.count -= last - first + 1
         return None
 
@@ -66,16 +73,22 @@ class FreeResources:
             free[place:end] = [(first, last)]
 
 
-def merge_intervals(intervals: Iterable[Interval]) -> list[Interval] | int:
+class MergedIntervals(list[Interval]):
+    """Intervals of resources from 0 on that ascend and do not touch; whoever makes one has checked that."""
+
+
+def merge_intervals(intervals: Iterable[Interval]) -> MergedIntervals | int:
     """Sort intervals and merge adjacent ones. Return a resource that occurs in two of them if they overlap."""
-    found: list[Interval] = []
-    for first, last in sorted(intervals):
-        if found and first <= found[-1][1]:
+    found, end = MergedIntervals(), -_BEYOND
+    for pair in sorted(intervals):
+        first, last = pair
+        if first > end + 1:
+            found.append(pair)
+        elif first <= end:
             return first
-        if found and first == found[-1][1] + 1:
-            found[-1] = (found[-1][0], last)
         else:
-            found.append((first, last))
+            found[-1] = found[-1][0], last
+        end = last
     return found
 
 

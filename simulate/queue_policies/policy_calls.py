@@ -18,7 +18,7 @@ from typing import Any
 
 from ..arrays import Array
 from ..errors import ConfigError, PolicyError
-from ..model.intervals import FreeResources, Interval, count_of, merge_intervals
+from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
 from .interface import (
     Forecast,
@@ -216,6 +216,8 @@ class PolicyCalls(ABC):
             resources: first and last of each interval.
             more: what else is required, for messages.
         """
+        if type(resources) is MergedIntervals and resources and resources[-1][1] < self.processors:
+            return resources
         allowed = f"pairs of first and last{more}, from 0 to {self.processors - 1:,}"
         try:
             wanted = [(index(first), index(last)) for first, last in resources]
