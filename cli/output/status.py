@@ -266,7 +266,7 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
             continue
         total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
         heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE", "WIDTH")
-        screen.table([Column(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
+        screen.named_table([Column(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
         if left := len(groups) - len(shown):
             screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
         screen.put("")

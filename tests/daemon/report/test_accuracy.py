@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
-from pilotfish.cli.output.status import show_job_log
+from pilotfish.cli.output.status import show_accuracy, show_job_log
 from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     NOT_RECORDED,
@@ -120,6 +120,15 @@ def test_intervals_hold_or_not_in_each_group_of_enough_jobs():
     assert to_dict([*held, *wide])["calibration"][0]["groups"] == 1
     names = [group.name for group in by("user", [*held, *wide])]
     assert len(names) == 2 and all("uid" in name for name in names)
+
+
+def test_commands_of_one_program_are_told_apart_in_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"cmd: generate.py {size}00000 --with-many --options *.txt" for size in (2, 6, 12)]
+    jobs = [job(99.0, profile=name, shortest_s=1.0, longest_s=1e3) for name in names for _ in range(10)]
+    show_accuracy(jobs, everything=False)
+    out = capsys.readouterr().out
+    assert all(name in " ".join(out.split()) for name in names) and max(map(len, out.splitlines())) <= 80
 
 
 def test_turnaround_is_compared_with_the_queues_own_order():
