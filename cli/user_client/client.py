@@ -112,8 +112,7 @@ class UserClient:
         now, queued = time.time(), watched.jobs.get(name)
         with suppress(AdapterError):
             now = own.time()
-        found = log_reply(watched, name, own.manager, own.story(queued, now) if queued else Story())
-        return found | {"time": now}
+        return {**log_reply(watched, name, own.manager, own.story(queued, now) if queued else Story()), "time": now}
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
