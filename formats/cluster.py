@@ -62,7 +62,7 @@ _STATE: dict[str, Convert[Any]] = {
 _POWER: dict[str, Convert[Any]] = {
     **dict.fromkeys(("idle", "per_core", "per_socket", "computing"), _WATTS),
     "idle_uncore": number(0, 1),
-    **dict.fromkeys(("budget_idle", "budget_computing", "off"), _WATTS),
+    **dict.fromkeys(("budget_idle", "budget_computing", "off", "epsilon"), _WATTS),
     **dict.fromkeys(("switch_on", "switch_off"), _transition),
     "states": lambda value: tuple(entries(value, _state).values()),
 }
@@ -92,6 +92,8 @@ def _power(value: Any) -> Power:
     by_core = [key for key in ("per_core", "per_socket", "idle_uncore") if key in value]
     if power.computing is not None and by_core:
         raise bad("given together with computing", "power by cores or by state, not both", key=by_core[0])
+    if power.epsilon is not None and power.computing is None:
+        raise bad("given without computing", "power by state: idle, epsilon and computing", key="epsilon")
     for low, high in (("idle", "computing"), ("budget_idle", "budget_computing")):
         least, most = getattr(power, low), getattr(power, high)
         if least is not None and most is not None and most < least:

@@ -374,8 +374,10 @@ class DecisionComponent:
             raise bad(f"job {given.job_id!r:.60}: its run time depends on where it runs", "jobs that wait or compute")
         self.registered[given.job_id] = {key: value for key, value in description.items() if value is not None}
         wall = float("inf") if job.walltime is None else job.walltime
-        columns = {"profile": job.profile, "workload": workload, "computes": run.computes, "returns": run.status,
-                   "full_id": given.job_id}  # fmt: skip
+        columns = {
+            "profile": job.profile, "workload": workload, "computes": run.computes, "returns": run.status,
+            "work": run.work, "full_id": given.job_id,
+        }  # fmt: skip
         self._decided.append(Submit(given.job_id, job.res, wall, run.seconds, columns))
 
     def _check_registers(self) -> None:

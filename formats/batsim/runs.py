@@ -29,12 +29,14 @@ class Run(NamedTuple):
         computes: whether its resources draw their computing power; otherwise they draw idle power.
         status: its exit status; 0 = success.
         program: number of its program if `seconds` is nan; else -1.
+        work: what it does if its resources are not all busy all the time, or idle all the time; else None.
     """
 
     seconds: float
     computes: bool = True
     status: int = 0
     program: int = -1
+    work: programs.Work | None = None
 
 
 class Runs:
@@ -100,8 +102,8 @@ class Runs:
 
     def _run(self, part: Part, status: int, size: int) -> Run:
         phases = programs.phases_of(part)
-        computes = any(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
         flops = max(map(programs.flops_of, phases))
+        computes = flops > 0 or all(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
         if flops > 0 and not self._speeds:
             raise bad("it computes, but the speed of the machine is unknown", "--cluster with a speed, in flop/s")
         sending = [phase for phase in phases if programs.sends(phase, size)]
@@ -117,7 +119,10 @@ class Runs:
         seconds = self._seconds(part)
         if seconds > LONGEST:
             raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
-        return Run(seconds, computes, status)
+        steady = not flops or programs.is_steady(part, size)
+        return Run(
+            seconds, computes, status, work=None if steady else programs.Work(part, size, next(iter(self._speeds)))
+        )
 
     def _check(self, sending: list[Phase]) -> None:
         """Raise ConfigError if the network or a storage that is needed is missing."""

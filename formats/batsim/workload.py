@@ -236,6 +236,7 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder:
         **_kept(jobs),
         "profile": np.array([job.profile for job in jobs], object),
         "computes": np.array([run.computes for run in runs], bool),
+        "work": np.array([run.work for run in runs], object),
     }
     numbered = all(isinstance(job.id, int) for job in jobs)
     if not numbered:

@@ -4,7 +4,8 @@ The resources are in order of name, each with its power states.
 
 Rule: a host is one resource of one core, whatever its cores; hosts with the role (or a usual name) of the master, or
 the role of a storage, are no resources. Speeds are in flop/s; the format has no memory, which is unlimited here. A host
-draws its all-cores power while a job computes on it and its idle power otherwise. In `sleep_pstates`, each triple names
+draws its idle power while nothing computes on it, and else epsilon + (all cores - epsilon) * load, where one busy core
+is a load of 1 / cores, and epsilon is idle if not given. In `sleep_pstates`, each triple names
 a sleep state and two more: the host switches off (and on) at the power of these, for as long as one flop takes there.
 The first triple is `off`.
 Source: Batsim's documentation, "Platform"; SimGrid's documentation, "Host energy plugin".
@@ -32,10 +33,16 @@ _ALLOWED_SLEEP = "triples such as 1:2:3 of states: asleep, switching off, switch
 
 
 class _Watts(NamedTuple):
-    """Power of a performance state: idle, and with all cores busy."""
+    """Power of a performance state: idle, with all cores busy, and at a load of almost 0 if it is not idle's."""
 
     idle: float
     full: float
+    epsilon: float | None = None
+
+    def one_core(self, cores: int) -> float:
+        """Return the power with one core busy."""
+        least = self.idle if self.epsilon is None else self.epsilon
+        return self.full if cores == 1 else least + (self.full - least) / cores
 
 
 def power_of(host: Host) -> Power | None:
@@ -50,7 +57,8 @@ def power_of(host: Host) -> Power | None:
         raise bad(f"found {host.pstate}, the initial state", "other states", "sleep_pstates")
     power = Power(
         watts[host.pstate].idle,
-        computing=watts[host.pstate].full,
+        computing=watts[host.pstate].one_core(host.cores),
+        epsilon=watts[host.pstate].epsilon,
         off=_off(host),
         states=(
             *(_computing(host, watts, i) for i in range(len(watts)) if i not in special | {host.pstate}),
@@ -66,7 +74,8 @@ def power_of(host: Host) -> Power | None:
 def _computing(host: Host, watts: list[_Watts], state: int) -> PowerState:
     if host.speeds[state] <= 0:
         raise bad(f"found 0 flop/s in state {state}", "more than 0, or a state of sleep_pstates", "speed")
-    return PowerState(f"pstate{state}", *watts[state], host.speeds[state])
+    idle, full = watts[state].idle, watts[state].one_core(host.cores)
+    return PowerState(f"pstate{state}", idle, full, host.speeds[state])
 
 
 def _asleep(host: Host, watts: list[_Watts], state: int, enter: int, leave: int) -> PowerState:
@@ -89,7 +98,7 @@ def _all_watts(text: str, count: int) -> list[_Watts]:
             raise bad(found(part.strip()), _ALLOWED)
         if watts[-1] < watts[0]:
             raise bad(f"{found(part.strip())}: less power with all cores busy than idle", _ALLOWED)
-        states.append(_Watts(watts[0], watts[-1]))
+        states.append(_Watts(watts[0], watts[-1], watts[1] if len(watts) == 3 else None))
     if len(states) != count:
         raise bad(f"found {len(states)} for {count} performance states", _ALLOWED)
     return states
@@ -143,7 +152,8 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
     kinds, names = dict[tuple[object, ...], NodeType](), Counter[str]()
     nodes = []
     for host in computing:
-        alike = (host.speeds, host.pstate, *(host.properties.get(key) for key in PROPERTIES))
+        power = [host.properties.get(key) for key in PROPERTIES]
+        alike = (host.speeds, host.pstate, any(power) and host.cores, *power)
         if alike not in kinds:
             base = of.get(host.name, "host")
             names[base] += 1

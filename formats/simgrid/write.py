@@ -63,6 +63,7 @@ def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
     if powers is None or kind.power is None:
         return f"{speed!r}f", {}
     states, triples = [(speed, powers.idle, powers.computing)], list[str]()
+    epsilon = "" if powers.epsilon is None else f"{powers.epsilon!r}:"
     if kind.cores == 1:
         for state in kind.power.states:
             if state.frequency is not None and state.full_watts is not None:
@@ -70,7 +71,8 @@ def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
         for watts, *ways in _sleeps(kind.power):
             triples.append(":".join(str(len(states) + i) for i in range(3)))
             states += [(_ASLEEP, watts, watts), *((inverse(way.seconds), way.watts, way.watts) for way in ways)]
-    properties = {"wattage_per_state": ", ".join(f"{idle!r}:{full!r}" for _, idle, full in states)}
+    values = [f"{idle!r}:{'' if i else epsilon}{full!r}" for i, (_, idle, full) in enumerate(states)]
+    properties = {"wattage_per_state": ", ".join(values)}
     if kind.cores == 1 and kind.power.off is not None:
         properties["wattage_off"] = repr(kind.power.off)
     if triples:

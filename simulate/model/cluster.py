@@ -93,7 +93,8 @@ class Power:
     """Power of a node, watts.
 
     By cores: P = idle + per_socket * sockets + per_core * (busy cores); at zero busy cores the socket term is scaled by
-    `idle_uncore`. By state (`computing` given): P = idle + (computing - idle) * load.
+    `idle_uncore`. By state (`computing` given): P = idle + (computing - idle) * load; with `epsilon`, P = epsilon +
+    (computing - epsilon) * load above load 0 in replays of jobs that are given in flops.
     """
 
     idle: float
@@ -107,6 +108,7 @@ class Power:
     switch_on: Transition | None = None
     switch_off: Transition | None = None
     states: tuple[PowerState, ...] = ()
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,12 @@ class Powers:
     off_w: float = 0.0
     off_s: float = 0.0
     together: int = 1  # adjacent resources that are switched as one: the cores of a node
+    epsilon: float | None = None  # watts at a load of almost 0; None: as while idle
+
+    @property
+    def least(self) -> float:
+        """Watts at a load of almost 0. At load x, a resource draws least + (computing - least) * x."""
+        return self.idle if self.epsilon is None else self.epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,16 @@ class MixedPowers:
     """The power of resources that differ."""
 
     runs: tuple[tuple[int, Powers], ...]  # (number of adjacent resources, power of each), in the order of the resources
+
+
+def runs_of(powers: Powers | MixedPowers, resources: int) -> tuple[tuple[int, Powers], ...]:
+    """Return the runs of adjacent resources with the same power.
+
+    Args:
+        powers: power of the resources.
+        resources: their number.
+    """
+    return powers.runs if isinstance(powers, MixedPowers) else ((resources, powers),)
 
 
 TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)
@@ -76,6 +92,7 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
         full / resources,
         (idle if power.budget_idle is None else power.budget_idle) / resources,
         (full if power.budget_computing is None else power.budget_computing) / resources,
+        epsilon=None if power.epsilon is None else power.epsilon / resources,
     )
     on, off = power.switch_on, power.switch_off
     if power.off is None or on is None or off is None:

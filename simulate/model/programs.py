@@ -7,9 +7,11 @@ Source: Batsim's documentation, "Profile types overview".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -128,6 +130,79 @@ def flops_of(phase: Phase) -> float:
     if isinstance(phase, Even):
         return phase.flops
     return max(phase.flops, default=0.0) if isinstance(phase, Matrix) else 0.0
+
+
+class Spent(NamedTuple):
+    """What work took of each of its resources: a number for all of them, or an array.
+
+    Args:
+        seconds: how long the work took.
+        busy: flops done, in seconds at full speed.
+        active: seconds in which flops were done, at any speed.
+    """
+
+    seconds: float
+    busy: Any = 0.0
+    active: Any = 0.0
+
+    def plus(self, other: Spent, times: float = 1.0) -> Spent:
+        """Return the sum with some times another."""
+        return Spent(*(mine + times * part for mine, part in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A part that sends nothing, on `size` resources of one speed, flop/s."""
+
+    part: Part
+    size: int
+    speed: float
+
+    def within(self, seconds: float) -> Spent:
+        """Return what the first seconds take, at most those of the whole part. O(distinct parts x depth x size)."""
+        known, at, total = dict[int, Spent](), self.part, Spent(0.0)
+        fold_part(at, lambda phase: _kept(known, phase, self._alone(phase)), partial(_all_of, known))
+        while True:
+            whole, left = known[id(at)], seconds - total.seconds
+            if left >= whole.seconds:
+                return total.plus(whole)
+            if not isinstance(at, Steps):
+                return total.plus(whole, left / whole.seconds)
+            total = total.plus(whole, math.floor(at.repeat * (left / whole.seconds)) / at.repeat)
+            for part in at.parts:
+                at = part
+                if seconds - total.seconds < known[id(at)].seconds:
+                    break
+                total = total.plus(known[id(at)])
+
+    def _alone(self, phase: Phase) -> Spent:
+        if isinstance(phase, Wait):
+            return Spent(phase.seconds)
+        seconds = flops_of(phase) / self.speed
+        if not isinstance(phase, Matrix):
+            return Spent(seconds, seconds, seconds)
+        flops = np.zeros(self.size)
+        flops[: len(phase.flops)] = phase.flops
+        return Spent(seconds, flops / self.speed, np.where(flops > 0, seconds, 0.0))
+
+
+def _kept(known: dict[int, Spent], part: Part, spent: Spent) -> Spent:
+    known[id(part)] = spent
+    return spent
+
+
+def _all_of(known: dict[int, Spent], steps: Steps, inner: list[Spent]) -> Spent:
+    once = Spent(0.0)
+    for each in inner:
+        once = once.plus(each)
+    return _kept(known, steps, Spent(0.0).plus(once, steps.repeat))
+
+
+def is_steady(part: Part, size: int) -> bool:
+    """Return whether work that sends nothing on `size` resources uses all of them fully all the time, or never."""
+    phases = phases_of(part)
+    even = all(not isinstance(phase, Matrix) or (*phase.flops,) == size * phase.flops[:1] for phase in phases)
+    return even and len({isinstance(phase, Wait) for phase in phases}) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """States, power and energy of the machine over a replay.
 
 Rule: sums are exact between changes, from the first submission to the last end, over all resources. Resources with the
-same power are one kind. Jobs that do not compute draw idle power.
+same power are one kind. Jobs that do not compute draw idle power. A job whose load varies has its mean power all the
+time, so its energy is exact and the machine's power over time is not.
 """
 
 from __future__ import annotations
@@ -13,24 +14,64 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.queue.power.tables import TO_IDLE
-from ..model.machine import MixedPowers, Powers
+from ..model.machine import MixedPowers, Powers, runs_of
 from ..queue_policies.policy_specs import Saving
 from ..queue_policies.power_policies import EnergyBudget
 from .replay_result import Replayed, pieces_by_job
 
 
-def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[float, Array, Array, Array]:
-    """Return the power of the machine and its jobs, watts. O(jobs x kinds + pieces x kinds + resources).
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """Power of the machine and its jobs, watts.
 
-    Returns:
-        The power of the whole idle machine; the additional power of a computing resource [kinds]; the resources that
-        draw computing power, 0 for jobs that do not compute [jobs, kinds]; the idle power of each job's resources.
+    Args:
+        machine: of the whole idle machine.
+        extra: of a resource that computes, above idle [kinds].
+        computing: resources that draw `extra` [jobs, kinds]; 0 for jobs that do not compute, or whose load varies.
+        varying: mean above idle of the jobs whose load varies; 0 for others [jobs].
+        idle: of the idle resources of each job [jobs].
     """
+
+    machine: float
+    extra: Array
+    computing: Array
+    varying: Array
+    idle: Array
+
+
+def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> _Draw:
+    """Return the power of the machine and its jobs. O(jobs x kinds + pieces x kinds + resources)."""
     kinds, each, counts = _counts(replayed, powers)
     idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
     jobs = replayed.workload
     computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
-    return float(each @ idle), full - idle, np.where(computes[:, None], counts, 0), counts @ idle
+    joules = _varying_joules(replayed, powers)
+    lasted = replayed.finish_time - replayed.start_time
+    varying = np.divide(joules, lasted, where=(lasted > 0) & (joules > 0), out=np.zeros(len(jobs)))
+    computing = np.where((computes & np.isnan(joules))[:, None], counts, 0)
+    return _Draw(float(each @ idle), full - idle, computing, varying, counts @ idle)
+
+
+def _varying_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
+    """Return the joules above idle of the jobs whose load varies; nan for others. O(jobs + their resources)."""
+    jobs = replayed.workload
+    joules = np.full(len(jobs), np.nan)
+    if replayed.above_idle is not None:
+        joules = np.where(jobs.more["program"] >= 0, replayed.above_idle, np.nan)
+    works = jobs.more.get("work", np.zeros(0, object))
+    rows = np.flatnonzero(works.astype(bool) & ~replayed.rejected).tolist() if len(works) else []
+    if not rows:
+        return joules
+    each = runs_of(powers, replayed.machine)
+    many, kinds = [count for count, _ in each], [kind for _, kind in each]
+    lift = np.repeat([kind.least - kind.idle for kind in kinds], many)
+    slope = np.repeat([kind.computing - kind.least for kind in kinds], many)
+    for row in rows:
+        first, count = replayed.piece0[row], replayed.piece_count[row]
+        on = np.concatenate([np.arange(a, b + 1) for a, b in replayed.pieces[first : first + count].tolist()])
+        spent = works[row].within(replayed.finish_time[row] - replayed.start_time[row])
+        joules[row] = (lift[on] * spent.active + slope[on] * spent.busy).sum()
+    return joules
 
 
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
@@ -76,23 +117,25 @@ def track(replayed: Replayed, powers: Powers | MixedPowers, begin: float = math.
         powers: power of the resources.
         begin: seconds; from there on if that is before the first submission, with all resources idle.
     """
-    idle, extra, drawing, _ = _power_draw(replayed, powers)
+    draw = _power_draw(replayed, powers)
     first, end = span(replayed)
-    parts = _changes(replayed, drawing, min(first, begin))
+    parts = _changes(replayed, draw, min(first, begin))
     times = np.concatenate([time for time, _ in parts])
     moments, where = np.unique(np.clip(times, min(first, begin), end), return_inverse=True)
-    sums, at = np.zeros((len(STATES) + drawing.shape[1], len(moments))), 0
+    sums, at = np.zeros((len(STATES) + len(draw.extra) + 1, len(moments))), 0
     for time, columns in parts:
         for column, change in columns.items():
             sums[column] += np.bincount(where[at : at + len(time)], change, len(moments))
         at += len(time)
-    counts = np.rint(np.cumsum(sums, axis=1)).astype(np.int64).T
+    counts = np.rint(np.cumsum(sums[:-1], axis=1)).astype(np.int64).T
     counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
-    least = np.full(len(moments), idle)
+    least = np.full(len(moments), draw.machine)
     if isinstance(powers, Powers):
         least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
-    watts = least + busy @ extra
+    watts = least + busy @ draw.extra
+    if sums[-1].any():
+        watts += np.cumsum(sums[-1])
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
     return Track(moments, counts, watts, least, joules)
 
@@ -105,10 +148,11 @@ def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
         powers: power of the resources.
     """
     begin, end = span(replayed)
-    (idle, extra, drawing, _), ran = _power_draw(replayed, powers), ~replayed.rejected
+    draw, ran = _power_draw(replayed, powers), ~replayed.rejected
     lasted = (replayed.finish_time - replayed.start_time)[ran]
     switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
-    return idle * (end - begin) + float(((drawing @ extra)[ran] * lasted).sum()) + switched
+    above = draw.computing @ draw.extra + draw.varying
+    return draw.machine * (end - begin) + float((above[ran] * lasted).sum()) + switched
 
 
 def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
@@ -132,8 +176,9 @@ def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
         replayed: the replay.
         powers: power of the resources.
     """
-    _, extra, drawing, idle = _power_draw(replayed, powers)
-    return np.asarray((replayed.finish_time - replayed.start_time) * (idle + drawing @ extra))
+    draw = _power_draw(replayed, powers)
+    watts = draw.idle + draw.computing @ draw.extra + draw.varying
+    return np.asarray((replayed.finish_time - replayed.start_time) * watts)
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
@@ -149,16 +194,16 @@ def switches(replayed: Replayed) -> int:
     return int(replayed.changes["size"].sum() + replayed.booted.sum())
 
 
-def _changes(replayed: Replayed, draw: Array, begin: float) -> list[tuple[Array, dict[int, Array]]]:
-    """Return times, and the change in the number of resources in some of STATES, and of each kind of `draw` after."""
+def _changes(replayed: Replayed, draw: _Draw, begin: float) -> list[tuple[Array, dict[int, Array]]]:
+    """Return times, and the change in the number of resources in some of STATES, of each kind, and in varying watts."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
-    size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw[ran].T
+    size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw.computing[ran].T
     on = replayed.changes["kind"] == TO_IDLE
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
     off, turning_on, turning_off, computing = (STATES.index(name) for name in
                                                ("sleeping", "switching_on", "switching_off", "computing"))  # fmt: skip
-    drawn = dict(enumerate(draws, len(STATES)))
+    drawn = dict(enumerate([*draws, draw.varying[ran]], len(STATES)))
     found = [
         (np.array([begin]), {}),
         (start, {computing: size, **drawn}),

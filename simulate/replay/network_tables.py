@@ -13,6 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.network import tables
+from ..model.machine import MixedPowers, Powers, runs_of
 from ..model.network import Link, Network, Place
 from ..model.programs import renumber_storages
 from ..model.workload import Workload
@@ -22,12 +23,15 @@ from ..queue_policies.policy_specs import Placing
 SLOWEST = 1e-6
 
 
-def network_tables(workload: Workload, network: Network, rows: int | None = None) -> dict[str, Array]:
+def network_tables(
+    workload: Workload, network: Network, powers: Powers | MixedPowers | None, rows: int | None = None
+) -> dict[str, Array]:
     """Return the network tables that a kernel needs in addition to those of its policy. O(jobs + places^2 x route).
 
     Args:
         workload: the jobs, with programs.
         network: the network.
+        powers: power of the resources; None if not known.
         rows: rows of the table of jobs, if more than there are jobs.
     """
     programs, links, ways = workload.programs, network.links, network.ways
@@ -44,6 +48,7 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
         "phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
         "amounts": programs.amounts,
         "speeds": network.speeds,
+        **_heat(network.speeds, powers),
         "place_of": network.place_of,
         "places": np.array([_port(place) for place in network.places], tables.PLACE),
         "links": _links(network),
@@ -58,6 +63,18 @@ def network_tables(workload: Workload, network: Network, rows: int | None = None
         **{name: np.zeros(len(links), np.int64) for name in ("touched", "dirty", "sought")},
         "met": np.zeros(min(len(workload), len(network.speeds)) + 1, np.int64),
     }
+
+
+def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array]:
+    """Return what hosts draw above their idle power: joules per flop, and watts at a load of almost 0."""
+    per_flop, lift = np.zeros(len(speeds)), np.zeros(len(speeds))
+    first = 0
+    for many, kind in runs_of(powers, len(speeds)) if powers else ():
+        mine = slice(first, first + many)
+        per_flop[mine] = (kind.computing - kind.least) / speeds[mine]
+        lift[mine] = kind.least - kind.idle
+        first += many
+    return {"joules_per_flop": per_flop, "lift": lift}
 
 
 def _port(place: Place) -> tuple[float, float, int]:

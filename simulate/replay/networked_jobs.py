@@ -7,6 +7,7 @@ phases, so a policy that decides as a compiled one gives its schedule.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..model.network import Network
 from ..model.workload import Workload
 from ..queue_policies.interface import QueuePolicy, Running
 from .network_tables import network_tables
+from .replay_result import Replayed
 from .rigid_jobs import RigidJobs
 
 #: The compiled kernel.
@@ -31,8 +33,9 @@ class NetworkedJobs(RigidJobs):
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, network: Network) -> None:
         super().__init__(workload, machine, policy)
         size, most = len(workload), min(len(workload), machine.processors) + 1
+        found = network_tables(workload, network, machine.powers)
         self.world = NetworkProgress(
-            {"pieces": np.zeros(4 * machine.processors, tables.PIECE), **network_tables(workload, network)},
+            {"pieces": np.zeros(4 * machine.processors, tables.PIECE), **found},
             {"jobs": (size,), "heap_time": (most,), "heap_job": (most,)},
         )  # fmt: skip
         self.world.jobs["wall"], self.world.jobs["size"] = workload.walltime, workload.size
@@ -102,6 +105,11 @@ class NetworkedJobs(RigidJobs):
         if running.job.number in self._here:
             raise self.error(running.job, "it is killed", "a job whose run time does not depend on the network")
         super().kill(running, now)
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result. Raises PolicyError if jobs still wait."""
+        done, joules = super().result(instants, seconds), self.world.courses["joules"].copy()
+        return replace(done, above_idle=np.append(joules, np.zeros(len(done.start_time) - len(joules))))
 
     def overran(self) -> Array:
         """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""

@@ -49,7 +49,7 @@ class Setting:
 
     def network_tables(self, rows: int | None = None) -> dict[str, Array]:
         """Return the tables of the network, if any; `rows` as in the function of this name."""
-        return {} if self.network is None else network_tables(self.workload, self.network, rows)
+        return {} if self.network is None else network_tables(self.workload, self.network, self.powers, rows)
 
 
 def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:

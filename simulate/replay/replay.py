@@ -136,11 +136,14 @@ def replay(
         switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world),
                     "switched": power_tables.switched(world)}  # fmt: skip
     overran = (workload.run_time > workload.walltime) & ~rejected
+    above_idle = None
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
-        overran |= (world.courses["killed"][: len(workload)] == 1) & ~rejected
+        courses = world.courses[: len(workload)]
+        overran |= (courses["killed"] == 1) & ~rejected
+        above_idle = courses["joules"].copy()
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        simulation_time=spent, instants=int(count["instants"]), **switches,
+        simulation_time=spent, instants=int(count["instants"]), above_idle=above_idle, **switches,
     )  # fmt: skip
 
 

@@ -37,6 +37,8 @@ class Replayed:
         simulation_time: seconds spent in the engine.
         instants: number of distinct times at which something happened.
         killed: the policy killed the job; None: it killed no job.
+        above_idle: joules of each job with a program above those of its idle resources, where power is known; None: no
+            job has a program.
     """
 
     workload: Workload
@@ -57,6 +59,7 @@ class Replayed:
     instants: int
     killed: Array | None = field(default=None, kw_only=True)
     switched: Array = field(default_factory=lambda: np.empty(0, SWITCH), kw_only=True)
+    above_idle: Array | None = field(default=None, kw_only=True)
 
 
 def without_switches(start_time: Array) -> dict[str, Any]:

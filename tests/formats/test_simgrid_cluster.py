@@ -57,6 +57,7 @@ def test_power_states_are_those_of_batsim() -> None:
             PowerState("pstate1", 90.0, 150.0, 5e7),
             PowerState("pstate5", 20.0, enter=Transition(40.0, 0.5), leave=Transition(60.0, 4.0)),
         ),
+        epsilon=97.0,
     )
     powers = powers_of(kind)
     assert powers is not None and (powers.off, powers.on_s, powers.off_s) == (9.75, 151.52, 6.1)
@@ -289,3 +290,16 @@ def test_the_format_of_a_machine_follows_from_its_content(tmp_path: Any) -> None
 @given(st.floats(1e-6, 1e9))
 def test_the_inverse_of_a_time_is_exact_to_the_last_bit(seconds: float) -> None:
     assert abs(1.0 / inverse(seconds) - seconds) <= math.ulp(seconds)
+
+
+@pytest.mark.parametrize(
+    ("core", "watts", "epsilon", "computing"),
+    [(1, "10:100", None, 100.0), (4, "10:100", None, 10 + 90 / 4), (4, "10:20:100", 20.0, 20 + 80 / 4)],
+)
+def test_a_busy_core_is_a_part_of_its_host(core: int, watts: str, epsilon: float | None, computing: float) -> None:
+    """Source: SimGrid's documentation, "Host energy plugin": the power grows with the cores in use."""
+    text = f'<host id="h" speed="1f" core="{core}"><prop id="wattage_per_state" value="{watts}"/></host>'
+    powers = powers_of(seen(text).nodes[0].type)
+    assert powers is not None and (powers.idle, powers.epsilon, powers.computing) == (10.0, epsilon, computing)
+    again = seen(platform_text(seen(text)).split('Vivaldi">\n')[1].removesuffix("</zone>\n</platform>\n"))
+    assert powers_of(again.nodes[0].type) == powers

@@ -15,11 +15,12 @@ from .tables import EVEN, MATRIX, STAGE, WAIT
 
 @inner
 def lay_out(world, job, phase):
-    """Return the work of a phase; record its bytes on each link, and its latency in `lags`.
+    """Return the work of a phase; record its bytes on each link, and its latency and energy in `lags`.
 
     O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
     """
     world.solver.touched, world.lags.latency, world.lags.flow = 0, 0.0, 0.0
+    world.lags.joules = world.lags.lift = 0.0
     if phase.kind == WAIT:
         return phase.amount
     if phase.kind == STAGE:
@@ -74,6 +75,13 @@ def _send(world, source, target, amount, flows):
 
 
 @inner
+def _heat(world, host, flops):
+    """Add the energy of a host that computes."""
+    world.lags.joules += flops * world.joules_per_flop[host]
+    world.lags.lift += world.lift[host]
+
+
+@inner
 def _links_alone(world):
     """Return the time of the slowest link or flow if no other job uses the links."""
     work = world.lags.flow
@@ -97,6 +105,8 @@ def _even(world, size, phase):
         slowest = min(slowest, world.speeds[world.hosts[i]])
     if phase.amount > 0.0:
         work = phase.amount / slowest
+        for i in range(size):
+            _heat(world, world.hosts[i], phase.amount)
     if phase.bytes <= 0.0 or size < 2:
         return work
     out, laid = (size - 1) * phase.bytes, world.solver.laid
@@ -121,6 +131,7 @@ def _matrix(world, size, phase):
         host, row = world.hosts[i], phase.at + size * (1 + i)
         if amounts[phase.at + i] > 0.0:
             work = max(work, amounts[phase.at + i] / world.speeds[host])
+            _heat(world, host, amounts[phase.at + i])
         if phase.bytes <= 0.0:
             continue
         for k in range(size):

@@ -65,6 +65,14 @@ def leave_links(world, job):
 
 
 @inner
+def charge(course, now):
+    """Add the energy of a job since the last change of its speed. The latency of a phase counts as the phase does."""
+    if now > course.since:
+        course.joules += (course.lift + course.rise * course.speed) * (now - course.since + course.lag)
+        course.lag = 0.0
+
+
+@inner
 def _changed(world, number):
     if world.links[number].changed == 0:
         world.links[number].changed = 1
@@ -201,6 +209,7 @@ def _speed(world, job, but):
 def _set_speed(world, job, now):
     course, speed = world.courses[job], _speed(world, job, NONE)
     if speed != course.speed:
+        charge(course, now)
         course.left = max(course.left - course.speed * (now - course.since), 0.0)
         course.speed, course.since = speed, now
         course.end = now + course.left / speed

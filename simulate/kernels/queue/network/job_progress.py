@@ -1,7 +1,9 @@
 """Progress of a placed job through its phases, until its program or its walltime ends.
 
 Rule: a phase begins when the one before has ended; it uses its links only after the latency of its slowest route. A job
-without a program takes its run time, to the last bit.
+without a program takes its run time, to the last bit. A host draws `lift` while it computes, and the rest in proportion
+to its speed; in SimGrid, the power of a phase also holds for its latency.
+Source: SimGrid's documentation, "Host energy plugin".
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import math
 
 from ...jit import inner
 from .demands import lay_out
-from .fair_share import clear_touched, join_links, leave_links, time_of, update_speeds
+from .fair_share import charge, clear_touched, join_links, leave_links, time_of, update_speeds
 from .progress_heap import insert, rekey, remove_first
 from .tables import BOOTS, GOES_ON, LATENT, NONE
 
@@ -22,6 +24,7 @@ def begin(world, job, finish):
     start = max(world.jobs[job].start, now)
     course.until, course.since, course.speed, course.first = start + world.jobs[job].wall, now, 1.0, NONE
     course.over, course.killed, course.state = 0, 0, GOES_ON
+    course.joules = course.lift = course.rise = course.lag = 0.0
     if course.program == NONE:
         course.end = finish
         insert(world, job, finish)
@@ -60,6 +63,7 @@ def end_first(world):
     """End the job that ends first, and return it. O(log n + links)."""
     job, now = world.heap_job[0], world.heap_time[0]
     course = world.courses[job]
+    charge(course, now)
     if course.program != NONE:
         course.killed = 1 - course.over
         world.jobs[job].finish = now
@@ -78,6 +82,7 @@ def ended_well(world, job):
 def _go_on(world, job, now):
     """Continue a job after the end of a phase, of the boot of its hosts, or of the latency."""
     course = world.courses[job]
+    charge(course, now)
     course.since = now
     if course.state == BOOTS:
         course.state = GOES_ON
@@ -87,6 +92,8 @@ def _go_on(world, job, now):
         course.state = GOES_ON
         work = lay_out(world, job, world.phases[course.phase])
         join_links(world, job, work)
+        _warm(world, course, work)
+        course.lag = world.lags.latency
         _run(course, work, now)
         return
     leave_links(world, job)
@@ -108,18 +115,26 @@ def _enter(world, job, now):
                 return
         work = lay_out(world, job, world.phases[course.phase])
         latency = world.lags.latency
+        _warm(world, course, work)
         if work <= 0.0 or world.solver.touched == 0:
             clear_touched(world)
             work += latency
         elif latency > 0.0:
             clear_touched(world)
-            course.state, work = LATENT, latency
+            course.state, work, course.lift, course.rise = LATENT, latency, 0.0, 0.0
         else:
             join_links(world, job, work)
         if work > 0.0:
             _run(course, work, now)
             return
         course.phase += 1
+
+
+@inner
+def _warm(world, course, work):
+    """Set the power of a job above that of idle hosts."""
+    course.lift = world.lags.lift
+    course.rise = world.lags.joules / work if work > 0.0 else 0.0
 
 
 @inner

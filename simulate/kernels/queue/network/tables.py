@@ -33,8 +33,12 @@ LINK = row_dtype("bandwidth level bytes", "first tight changed seen")
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
 USE = row_dtype("demand wants", "job link after before next")
 #: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
-#: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done.
-COURSE = row_dtype("left speed since end until", "program phase rounds state place first over killed met")
+#: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done. Its energy above that of idle
+#: hosts: `joules` up to `since`; `lift`: watts while the phase goes on, at any speed; `rise`: further watts at full
+#: speed; `lag`: latency of the phase that is not counted yet.
+COURSE = row_dtype(
+    "left speed since end until joules lift rise lag", "program phase rounds state place first over killed met"
+)
 NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
@@ -43,8 +47,8 @@ BOOTS, LATENT, GOES_ON = range(3)
 #: changed; `sought`: links being solved; `met`: jobs whose speeds are being updated; `solution`: its number.
 SOLVER = row_dtype("", "laid touched dirty sought met solution free_use")
 #: `latency`: latency of the phase being laid out; `flow`: seconds of its slowest flow alone; `time`: of the last phase
-#: change; `answer`: see `steps`.
-LAGS = row_dtype("latency flow time answer", "")
+#: change; `answer`: see `steps`; `joules`, `lift`: of the phase being laid out, see COURSE.
+LAGS = row_dtype("latency flow time answer joules lift", "")
 #: Questions of `steps`.
 BEGIN, NEXT_END, END_FIRST = range(3)
 
@@ -54,6 +58,8 @@ _NETWORK = {
     "phases": (PHASE, 1),
     "amounts": (FLOAT, 1),
     "speeds": (FLOAT, 1),  # flop/s of each host
+    "joules_per_flop": (FLOAT, 1),  # of each host, above its power at a load of almost 0
+    "lift": (FLOAT, 1),  # watts of each host at a load of almost 0, above those when idle
     "place_of": (INT, 1),  # place of each host
     "places": (PLACE, 1),
     "links": (LINK, 1),
