@@ -19,7 +19,7 @@ from ..simulate.model.job import Workflow
 from ..simulate.model.machine import powers_of
 from ..simulate.model.workload import Workload, in_order
 from .batsim.workload import KEPT, BatsimWorkload
-from .batsim.write import batsim_of, batsim_text
+from .batsim.write import SHORTEST_S, batsim_of, batsim_text
 from .cluster import dump_cluster
 from .dax import dump_dax
 from .simgrid.cluster import PROPERTIES, cluster_of
@@ -195,9 +195,11 @@ def _lost(given: Tasks, *kept: str) -> dict[str, int]:
 
 def swf_to_batsim(jobs: Workload, description: str) -> Converted:
     """Return the Batsim JSON of a trace: a `delay` profile for each run time. O(jobs)."""
+    at_end = (jobs.run_time == jobs.walltime) & (jobs.run_time > 0)
     counts = {
         "computing: a delay draws the power of idle resources": int((jobs.run_time > 0).sum()),
-        "walltimes of 0: now the shortest possible": int((jobs.walltime == 0).sum()),
+        "walltimes below 1e-6 s: now 1e-6 s, the shortest possible": int((jobs.walltime < SHORTEST_S).sum()),
+        "success: Batsim kills jobs whose delay is their walltime": int(at_end.sum()),
     }
     text = batsim_text(batsim_of(jobs, {"description": description}))
     return Converted(text, _jobs(jobs), some(counts), jobs.left_out)

@@ -23,8 +23,8 @@ from .workload import KEPT, BatsimWorkload, Job
 
 #: Largest total size of the matrices of a file, numbers.
 MOST_NUMBERS = 10_000_000
-#: The shortest walltime: Batsim does not allow 0.
-SHORTEST_S = math.ulp(0.0)
+#: The shortest walltime: Batsim does not allow 0, and its messages have six decimals.
+SHORTEST_S = 1e-6
 
 
 def batsim_text(workload: BatsimWorkload) -> str:
@@ -53,8 +53,8 @@ def described(job: Job) -> dict[str, Any]:
 def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
     """Return a workload as Batsim's, with a `delay` profile for each run time. O(jobs).
 
-    Batsim has no delay and no walltime of 0: a job without run time computes nothing instead, and a walltime of 0
-    becomes the shortest possible one.
+    Batsim has no delay and no walltime of 0: a job without run time computes nothing instead, and a walltime below the
+    shortest possible one becomes that.
 
     Args:
         workload: the jobs.
@@ -113,7 +113,7 @@ def _batsim(
     """Return the workload whose jobs have the profiles `names` and further `fields`, and walltimes from `shortest`."""
     columns = (workload.more.get("name", workload.id), workload.submit_time, workload.size, workload.walltime)
     jobs = tuple(
-        Job(identity, submit, size, profile, None if wall == math.inf else wall or shortest, more)
+        Job(identity, submit, size, profile, None if wall == math.inf else max(wall, shortest), more)
         for profile, more, identity, submit, size, wall in zip(
             names, fields, *(column.tolist() for column in columns), strict=True
         )

@@ -32,7 +32,7 @@ def platform_text(cluster: Cluster) -> str:
     count = sum(node.type.cores for node in cluster.nodes)
     if count > MOST_NODES:
         raise ConfigError(cluster.source, "nodes", f"{count} cores would become as many hosts", f"at most {MOST_NODES}")
-    hosts = [_host(MASTER, f"{_speed(cluster.nodes[0].type)!r}f", {"role": "master"})]
+    hosts = [_host(MASTER, f"{_speed(cluster.nodes[0].type)!r}f", {})]  # Batsim gives this name the role of the master
     kinds, taken = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
     for node in cluster.nodes:
         cores = range(node.type.cores)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Con
 from pilotfish.simulate.replay.replay import replay
 from tests.support.batsim_files import SPEED, document, job, written
 
-ODD = st.one_of(st.floats(0, 1e9, allow_subnormal=False), st.sampled_from([0.1, 1 / 3]))
+ODD = st.one_of(st.floats(1e-5, 1e9), st.sampled_from([0.1, 1 / 3]))  # no walltime is below the shortest of Batsim
 TIMES = st.one_of(st.integers(0, 12).map(float), ODD)
 WALLS = st.one_of(st.just(-1.0), TIMES.filter(bool))
 ROWS = st.lists(st.tuples(TIMES, TIMES, WALLS, st.integers(1, 9), st.integers(-1, 3)), min_size=1, max_size=30)
@@ -44,8 +43,8 @@ def same(one: Workload, other: Workload) -> None:
     """Return everything that decides a replay, and the users."""
     for name in ("id", "submit_time", "run_time", "size"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
-    shortest = [wall or SHORTEST_S for wall in one.walltime.tolist()]
-    assert shortest == [wall or SHORTEST_S for wall in other.walltime.tolist()]
+    shortest = [max(wall, SHORTEST_S) for wall in one.walltime.tolist()]
+    assert shortest == [max(wall, SHORTEST_S) for wall in other.walltime.tolist()]
     assert one.machine == other.machine
     unknown = np.full(len(one), -1.0)
     assert one.more.get("user", unknown).tolist() == other.more.get("user", unknown).tolist()
@@ -90,21 +89,34 @@ def test_converting_twice_gives_the_same_file(tmp_path_factory: pytest.TempPathF
 
 def test_a_converted_workload_is_valid_for_batsim(tmp_path: Path) -> None:
     """No delay and no walltime is 0, and all profiles are known."""
-    jobs = read_swf(trace(tmp_path, [(0, 0.0, -1.0, 1, -1), (1.5, 2.0, 9.0, 2, 5)]))
+    rows = [
+        (0, 0.0, -1.0, 1, -1),
+        (1.5, 2.0, 9.0, 2, 5),
+        (2, 3.0, 3.0, 1, -1),
+        (3, 0.0, 1e-7, 1, -1),
+        (4, 2.0, 5e-8, 1, -1),
+    ]
+    jobs = read_swf(trace(tmp_path, rows))
     made = swf_to_batsim(jobs, "x")
     assert made.lost == {
-        "computing: a delay draws the power of idle resources": 1,
-        "walltimes of 0: now the shortest possible": 1,
+        "computing: a delay draws the power of idle resources": 3,
+        "walltimes below 1e-6 s: now 1e-6 s, the shortest possible": 3,
+        "success: Batsim kills jobs whose delay is their walltime": 1,
     }
     data = json.loads(made.text)
     assert data["nb_res"] == 8 and data["description"] == "x"
     assert data["jobs"] == [
-        {"id": 7, "subtime": 0, "res": 1, "profile": "nothing", "walltime": math.ulp(0.0), "status": 1},
+        {"id": 7, "subtime": 0, "res": 1, "profile": "nothing", "walltime": 1e-6, "status": 1},
         {"id": 8, "subtime": 1.5, "res": 2, "profile": "delay_2", "walltime": 9, "status": 1, "user": 5},
+        {"id": 9, "subtime": 2, "res": 1, "profile": "delay_3", "walltime": 3, "status": 1},
+        {"id": 10, "subtime": 3, "res": 1, "profile": "nothing", "walltime": 1e-6, "status": 1},
+        {"id": 11, "subtime": 4, "res": 1, "profile": "delay_2", "walltime": 1e-6, "status": 1},
     ]
+    assert all(float(f"{job['walltime']:.6f}") > 0 for job in data["jobs"]), "as Batsim's messages have it"
     assert data["profiles"] == {
         "nothing": {"type": "parallel_homogeneous", "cpu": 0, "com": 0},
         "delay_2": {"type": "delay", "delay": 2},
+        "delay_3": {"type": "delay", "delay": 3},
     }
 
 
