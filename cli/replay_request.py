@@ -17,6 +17,7 @@ from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.machine import Machine, machine_of, speeds_of, storages_of
+from ..simulate.model.network import SOLVERS
 from ..simulate.model.workload import LONGEST, Workload, joined
 from ..simulate.queue_policies.policy_specs import (
     OnNodes,
@@ -56,6 +57,7 @@ class ReplayRequest:
         skip_invalid: leave out jobs that cannot be replayed.
         contention: jobs on one node slow each other down.
         runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
+        network_solver: how jobs share links, one of SOLVERS; None = as by default.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -75,6 +77,7 @@ class ReplayRequest:
     skip_invalid: bool
     contention: bool = False
     runtimes: str = WALLTIME
+    network_solver: str | None = None
     policy: NamedPolicy | NamedDaemon | ComponentPolicy = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -95,6 +98,10 @@ class ReplayRequest:
             raise bad("--procs", f"{self.procs} (allowed: 1 to {LARGEST})")
         if self.resource not in RESOURCES:
             raise not_among("--resource", self.resource, "a kind of resource", RESOURCES)
+        if self.network_solver is not None and self.network_solver not in SOLVERS:
+            raise not_among("--network-solver", self.network_solver, "a way to share links", SOLVERS)
+        if self.network_solver is not None and self.cluster is None:
+            raise bad("--network-solver", "a number of processors has no network (needed: --cluster)")
         select = self.select
         if not 0.0 < select.load < math.inf:
             raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
@@ -197,7 +204,8 @@ def _machine(
         if isinstance(request.policy.policy, DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
             found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
             return found, f"the threads that the nodes of {Path(cluster.source).name} take"
-        found = machine_of(cluster, whole_nodes=request.resource == "node")
+        solver = request.network_solver or SOLVERS[0]
+        found = machine_of(cluster, whole_nodes=request.resource == "node", solver=solver)
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
     rows = list(zip(every, kinds, request.workloads, strict=True))

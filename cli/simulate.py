@@ -22,6 +22,7 @@ from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array
 from ..simulate.model.machine import TAURUS_POWERS
+from ..simulate.model.network import SOLVERS
 from ..simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ..simulate.replay import energy
 from ..simulate.replay.any_policy import replay_under
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 #: Where the states and the energy of the machine begin: at the first submission, or at second 0.
 ORIGINS = ("submission", "zero")
 #: Parameters that have no meaning with --daemon, and with --edc.
-_INSTEAD = ("policy", "contention", "procs", "resource", "seed")
+_INSTEAD = ("policy", "contention", "procs", "resource", "seed", "network_solver")
 _NOT_WITH_COMPONENT = ("policy", "daemon", "decision_time", "runtimes", "seed")
 
 
@@ -68,6 +69,10 @@ def simulate(
     contention: Annotated[
         bool, flag("--contention", "Jobs on one node slow each other down, as the cluster file says.")
     ] = False,
+    network_solver: Annotated[
+        str | None,
+        option("KIND", "How jobs share links: max-min, or simgrid (as its solver).", words=SOLVERS, default=SOLVERS[0]),
+    ] = None,
     daemon: Annotated[
         Path | None, option("FILE", "Configuration of the service (YAML), whose control loop decides instead.")
     ] = None,
@@ -139,7 +144,7 @@ def simulate(
 
         decides = with_policy(policy, cluster, seed, runtimes)
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
-                            contention, runtimes)  # fmt: skip
+                            contention, runtimes, network_solver)  # fmt: skip
     found = read_replay(request)
     predictor = OnlineRunTimes(found.jobs) if runtimes == PREDICTED else None
     if predictor and predictor.unasked:

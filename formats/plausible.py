@@ -1,5 +1,7 @@
 """Quantities that are valid and yet implausible: mostly a bare number whose unit was forgotten.
 
+Of platforms, also what they say and no replay honours.
+
 Rule: a doubt is a warning and changes nothing. Bare numbers are in bytes, bytes/s and seconds; the bounds lie far below
 every real node. Of jobs, whole numbers are doubted, and rates with one decimal: programs write floats, and rates below
 a kB/s with their unit.
@@ -21,8 +23,10 @@ _OF_JOBS = {"memory": 1024, "profile.memory": 1024, "profile.bandwidth": 1000, "
 
 
 def cluster_doubts(cluster: Cluster) -> list[str]:
-    """Return a sentence for each implausible quantity of a cluster's node types."""
+    """Return a sentence for each implausible quantity of a cluster's node types, and one for what is not honoured."""
     doubts = []
+    if cluster.wiring is not None and cluster.wiring.ignored:
+        doubts.append(f"{cluster.source or cluster.name}: not honoured: {', '.join(cluster.wiring.ignored)}")
     for kind in cluster.types:
         where = f"{cluster.source or cluster.name}: node_types.{kind.name}"
         if kind.memory < LEAST_NODE_MEMORY:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
+from ..simulate.model.network import SOLVERS
 from ..simulate.queue_policies.policy_specs import (
     PLANNING,
     Planned,
@@ -131,9 +132,11 @@ def _machine(value: Any, folder: Path) -> int | Site:
         table: dict[str, Convert[Any]] = {
             "cluster": lambda name: _file(text(name), folder),
             "resource": lambda unit: one_of(unit, ("core", "node")),
+            "network_solver": lambda solver: one_of(solver, SOLVERS),
         }
         given: dict[str, Any] = build(dict, table, value, ("cluster",))
-        return Site(given["cluster"], given.get("resource", "core") == "node")
+        solver = given.get("network_solver", SOLVERS[0])
+        return Site(given["cluster"], given.get("resource", "core") == "node", solver)
     try:
         return whole(1, _MOST_PROCESSORS)(value)
     except ConfigError as error:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import count, product
 from typing import Any
 
+from .model.network import SOLVERS
 from .queue_policies.policy_options import Amount, Sharing
 from .queue_policies.policy_specs import Own, Placing, Planned, Policy, text_of
 from .replay.known_run_times import WALLTIME
@@ -43,9 +44,10 @@ class Site:
 
     file: str
     whole_nodes: bool = False
+    solver: str = SOLVERS[0]  # how jobs share the links of its network, one of SOLVERS
 
     def __str__(self) -> str:
-        return f"{self.file}:node" if self.whole_nodes else self.file
+        return ":".join((self.file, *["node"] * self.whole_nodes, *[self.solver] * (self.solver != SOLVERS[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def identity(run: Run, policy: str, contents: dict[str, str], version: str, numb
     """
     select: dict[str, Any] = asdict(run.select) | {"users": sorted(set(run.select.users))}
     site = run.machine
-    machine = [contents[site.file], site.whole_nodes] if isinstance(site, Site) else site
+    machine = [contents[site.file], site.whole_nodes, site.solver] if isinstance(site, Site) else site
     trace = [contents[run.trace.file], run.trace.skip_invalid]
     parts = [version, numbers, *trace, select, machine, policy, run.seed, run.runtimes, run.contention]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

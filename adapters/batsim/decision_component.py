@@ -46,6 +46,7 @@ from ...formats.batsim.messages import (
     refusal,
 )
 from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
+from ...formats.batsim.runs import is_late
 from ...formats.batsim.workload import parse_batsim
 from ...formats.document_errors import bad
 from ...simulate.errors import ConfigError
@@ -376,7 +377,7 @@ class DecisionComponent:
         wall = float("inf") if job.walltime is None else job.walltime
         columns = {
             "profile": job.profile, "workload": workload, "computes": run.computes, "returns": run.status,
-            "work": run.work, "full_id": given.job_id,
+            "work": run.work, "late": is_late(run, job.walltime), "full_id": given.job_id,
         }  # fmt: skip
         self._decided.append(Submit(given.job_id, job.res, wall, run.seconds, columns))
 

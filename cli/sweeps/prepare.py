@@ -69,7 +69,7 @@ def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
         cluster = read_machine(folder / one.file)
         storages = storages_of(cluster)
         abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
-        machine = machine_of(cluster, whole_nodes=one.whole_nodes)
+        machine = machine_of(cluster, whole_nodes=one.whole_nodes, solver=one.solver)
         return PreparedMachine(machine, replace(cluster, wiring=None), abilities)
     return PreparedMachine() if one is None else PreparedMachine(Machine(one))
 

@@ -29,6 +29,7 @@ class Run(NamedTuple):
         computes: whether its resources draw their computing power; otherwise they draw idle power.
         status: its exit status; 0 = success.
         program: number of its program if `seconds` is nan; else -1.
+        waits: it waits at its end, so it does not end well at its walltime.
         work: what it does if its resources are not all busy all the time, or idle all the time; else None.
     """
 
@@ -36,7 +37,18 @@ class Run(NamedTuple):
     computes: bool = True
     status: int = 0
     program: int = -1
+    waits: bool = False
     work: programs.Work | None = None
+
+
+def is_late(run: Run, walltime: float | None) -> bool:
+    """Return whether a job is killed although it needs no more than its walltime.
+
+    Args:
+        run: its run.
+        walltime: seconds; None = none.
+    """
+    return run.waits and run.seconds == walltime
 
 
 class Runs:
@@ -106,7 +118,8 @@ class Runs:
         computes = flops > 0 or all(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
         if flops > 0 and not self._speeds:
             raise bad("it computes, but the speed of the machine is unknown", "--cluster with a speed, in flop/s")
-        sending = [phase for phase in phases if programs.sends(phase, size)]
+        known = self._storages is not None
+        sending = [phase for phase in phases if programs.sends(phase, size, to_itself=known)]
         self._check(sending)
         if sending or (flops > 0 and len(self._speeds) > 1):
             number = self.builder.add(part, size)
@@ -120,9 +133,8 @@ class Runs:
         if seconds > LONGEST:
             raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
         steady = not flops or programs.is_steady(part, size)
-        return Run(
-            seconds, computes, status, work=None if steady else programs.Work(part, size, next(iter(self._speeds)))
-        )
+        work = None if steady else programs.Work(part, size, next(iter(self._speeds)))
+        return Run(seconds, computes, status, waits=programs.ends_waiting(part), work=work)
 
     def _check(self, sending: list[Phase]) -> None:
         """Raise ConfigError if the network or a storage that is needed is missing."""

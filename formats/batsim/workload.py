@@ -29,7 +29,7 @@ from ..schema import entries, is_text, mapping, one_of, require, text
 from ..swf import COLUMNS
 from ..unpack import unpacked
 from .profiles import Profile, parse_profile
-from .runs import Run, Runs
+from .runs import Run, Runs, is_late
 
 _seconds = number(0, LONGEST)
 #: Most resources that a job can request.
@@ -237,6 +237,7 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder:
         "profile": np.array([job.profile for job in jobs], object),
         "computes": np.array([run.computes for run in runs], bool),
         "work": np.array([run.work for run in runs], object),
+        "late": np.array([is_late(run, job.walltime) for run, job in zip(runs, jobs, strict=True)], bool),
     }
     numbered = all(isinstance(job.id, int) for job in jobs)
     if not numbered:

@@ -3,9 +3,10 @@
 Rule: links and routes are those of the file. A host's port in a cluster is its own; all other links are shared, except
 for FATPIPE links: each flow has all of such a link. A route between zones goes from the source to its zone's gateway,
 over the links between the zones, and on from the other gateway, unless a bypass route replaces that. A flow gets at
-most `window` / (2 x latency) bytes/s.
+most `window` / (2 x latency) bytes/s. From a host to itself, a flow takes the loopback of the cluster, or up and down
+its links; outside clusters, the route from the host to itself, or SimGrid's loopback in zones without inner zones.
 Source: SimGrid's documentation, "Routing model", "Platform file reference" (cluster: a link for each host, full
-duplex by default, a limiter that both directions share, and a backbone), and "TCP-gamma".
+duplex by default, a limiter that both directions share, and a backbone), "TCP-gamma", and "Configuring loopback link".
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _BOTH_WAYS, _EACH_FLOW = ("SPLITDUPLEX", "FULLDUPLEX"), "FATPIPE"
 _EXPLICIT_ROUTING = ("Full", "Floyd", "Dijkstra", "DijkstraCache")
 #: SimGrid's largest TCP window, bytes.
 TCP_WINDOW = 4194304.0
+#: The link from a host to itself by default: bytes/s, seconds, and each flow has all of it.
+LOOPBACK = 498e6, 15e-6, _EACH_FLOW
 #: A link of a route: its name, and its direction.
 _Step = tuple[str, str]
 
@@ -43,6 +46,11 @@ class SimGridWiring:
     numbers: dict[_Step, int] = field(default_factory=dict, init=False, repr=False)
     found: list[Link] = field(default_factory=list, init=False, repr=False)
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """See `Wiring`."""
+        return self.platform.ignored
+
     def network(self) -> Network:
         """See `Wiring`. O(places^2 x route)."""
         return from_source(self.platform.source, self._network)
@@ -54,7 +62,8 @@ class SimGridWiring:
         ways = [self._way(*pair) for pair in product(firsts, repeat=2)]
         speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}
-        return Network(np.array(speeds), np.array(place_of, np.int64), places, self.found, ways, storages)
+        own = [self._along(self.route_to_itself(host), host, host) for host, _ in firsts]
+        return Network(np.array(speeds), np.array(place_of, np.int64), places, self.found, ways, storages, own=own)
 
     def _places(self) -> tuple[list[tuple[str, str]], list[int], list[Place]]:
         """Return two hosts of each place, the place of each node, and the places.
@@ -77,17 +86,15 @@ class SimGridWiring:
         if place not in self.clusters:
             return Place(place)
         cluster = self.clusters[place]
-        limit = cluster.limiter or math.inf
-        if cluster.sharing == _EACH_FLOW:
-            return Place(place, limit=limit)
-        return Place(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit)
+        limit, loops = cluster.limiter or math.inf, cluster.loopback is None
+        return Place(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit, loops)
 
     def _way(self, source: tuple[str, str], target: tuple[str, str]) -> NetworkRoute:
         """Return the route between hosts of two places, without the ports, which belong to the places."""
         begin, end = source[0], target[1]
-        if begin == end:
-            return NetworkRoute()
-        steps = self.route(begin, end)
+        return self._along(self.route_to_itself(begin) if begin == end else self.route(begin, end), begin, end)
+
+    def _along(self, steps: list[_Step], begin: str, end: str) -> NetworkRoute:
         known = [self._known(name) for name, _ in steps]
         latency = sum(each[1] for each in known)
         flow = min([bandwidth for bandwidth, _, sharing in known if sharing == _EACH_FLOW], default=math.inf)
@@ -151,6 +158,23 @@ class SimGridWiring:
             steps += [*self._up_to(part.source, at, enters), *part.links]
             at = leaves
         return [*steps, *self._up_to(end, at, target)]
+
+    def route_to_itself(self, host: str) -> list[_Step]:
+        """Return the links from a host to itself."""
+        zone = self.parents[host]
+        if zone in self.clusters:
+            cluster = self.clusters[zone]
+            return (
+                [(_loopback(host), "")] if cluster.loopback else list(dict.fromkeys(self._within(cluster, host, host)))
+            )
+        if (host, host) in self.declared.get(zone, {}):
+            return list(self.declared[zone][host, host].links)
+        return [] if zone in self.outer else [(_loopback(""), "")]
+
+    @cached_property
+    def outer(self) -> set[str]:
+        """Names of the zones with zones or clusters in them."""
+        return {each.parent for each in self.platform.zones} | {each.zone for each in self.platform.clusters}
 
     def _bypass(self, zone: str, ours: list[str], theirs: list[str]) -> Route | None:
         """Return the bypass route of a zone between two of its members, or members of these, the innermost first."""
@@ -232,9 +256,13 @@ class SimGridWiring:
     def described(self) -> dict[str, tuple[float, float, str]]:
         """Bandwidth, latency and sharing of each link, including those of clusters."""
         found = {link.name: (link.bandwidths[0], link.latency, link.sharing) for link in self.platform.links}
+        found[_loopback("")] = LOOPBACK
         for cluster in self.platform.clusters:
             for host in cluster.hosts:
-                found[_port(host)] = cluster.bandwidth, cluster.latency, cluster.sharing
+                sharing = "SHARED" if cluster.sharing == _EACH_FLOW else cluster.sharing  # as SimGrid does
+                found[_port(host)] = cluster.bandwidth, cluster.latency, sharing
+                if cluster.loopback:
+                    found[_loopback(host)] = *cluster.loopback, _EACH_FLOW
                 if cluster.limiter:
                     found[_limiter(host)] = cluster.limiter, 0.0, "SHARED"
             if cluster.backbone_bandwidth:
@@ -249,6 +277,10 @@ def _port(host: str) -> str:
 
 def _limiter(host: str) -> str:
     return f"limiter of {host}"
+
+
+def _loopback(host: str) -> str:
+    return f"loopback of {host}"
 
 
 def _backbone(cluster: HostCluster) -> str:

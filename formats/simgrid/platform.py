@@ -64,6 +64,7 @@ class HostCluster:
     backbone_sharing: str = "SHARED"
     zone: str = ""
     limiter: float | None = None  # bytes/s that each host sends and receives together
+    loopback: tuple[float, float] | None = None  # bytes/s and seconds from a host to itself; None: over its link
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class SimGridPlatform:
     routes: tuple[Route, ...] = ()
     zones: tuple[Zone, ...] = ()
     source: str = ""
+    ignored: tuple[str, ...] = ()  # what the file says and no replay honours, in plain words, each once
 
 
 _QUANTITY = re.compile(r"([+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([A-Za-z]*)")
@@ -211,6 +213,10 @@ HOLDS: dict[str, tuple[str, ...]] = {
 IGNORED = frozenset((
     "config", "random", "router", "backbone", "host_link", "disk", "storage_type", "storage", "mount", "model_prop",
 ))  # fmt: skip
+#: Of these, what says nothing to replays: gateways are found by their names.
+_HARMLESS = ("router",)
+#: Element -> its attributes that are ignored.
+_UNUSED = {"cluster": ("topo_parameters",)}
 #: Attributes that change a platform over time.
 _CHANGING = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
 #: SimGrid accepts a document type that only names a file, and blanks before the XML declaration.
@@ -231,6 +237,7 @@ class _Reader:
         self.id_counts = Counter[str]()
         self.links: list[Link] = []
         self.routes: list[Route] = []
+        self.ignored: dict[str, None] = {}
 
     def platform(self, data: bytes, source: str) -> SimGridPlatform:
         data = _DOCTYPE.sub(lambda match: b"\n" * match[0].count(b"\n"), data, count=1)
@@ -238,18 +245,25 @@ class _Reader:
         if not self.hosts:
             raise bad("no hosts", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
-        return SimGridPlatform(*parts, tuple(self.zones), source)
+        return SimGridPlatform(*parts, tuple(self.zones), source, tuple(self.ignored))
 
     def read(self, outer: Element, zone: str) -> list[dict[str, str]]:
         """Read the elements inside another one, which is in `zone`, and return the attributes of each."""
         found = []
         for each in outer.inner:
             if each.tag in IGNORED:
+                if each.tag not in _HARMLESS:
+                    self.ignored[f"<{each.tag}>"] = None
                 continue
             given = inside(f"line {each.line}: {shown(each.tag)}", _checked, each.tag, each.attributes, outer.tag)
             if each.tag in ("zone", "AS"):
                 self.zones.append(Zone(given["id"], zone, given["routing"]))
             inner = self.read(each, given["id"] if each.tag in ("zone", "AS") else zone)
+            self.ignored |= dict.fromkeys(
+                f"{key} of <{each.tag}>" for key in _UNUSED.get(each.tag, ()) if given.get(key)
+            )
+            if each.tag in ("link", "zone", "AS") and any(part.tag == "prop" for part in each.inner):
+                self.ignored[f"<prop> of <{each.tag}>"] = None
             if each.tag in _READERS:
                 reader = _READERS[each.tag]
                 inside(f"line {each.line}: {each.tag}", reader, self, given, inner, zone, each.line)
@@ -291,10 +305,15 @@ class _Reader:
             _one_of(given, "bb_sharing_policy", _SHARING, "SHARED"),
             zone,
             inside("limiter_link", parse_bandwidth, given["limiter_link"]) if given.get("limiter_link") else None,
+            _loopback(given),
         ))  # fmt: skip
 
     def link(self, given: dict[str, str], *_: Any) -> None:
         rates = re.split("[,;]", given["bandwidth"])
+        if len(rates) > 1:
+            self.ignored["bandwidth of <link> after the first"] = None
+        if given.get("sharing_policy") == "WIFI":
+            self.ignored["sharing_policy WIFI of <link>"] = None
         self.links.append(Link(
             inside("id", name, given["id"]),
             tuple(inside("bandwidth", parse_bandwidth, rate) for rate in rates),
@@ -348,6 +367,12 @@ def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
 
 def _one_of(given: dict[str, str], key: str, words: tuple[str, ...], default: str) -> str:
     return inside(key, one_of, given.get(key) or default, words)
+
+
+def _loopback(given: dict[str, str]) -> tuple[float, float] | None:
+    bandwidth = inside("loopback_bw", parse_bandwidth, given.get("loopback_bw") or "0")
+    latency = inside("loopback_lat", parse_time, given.get("loopback_lat") or "0")
+    return (bandwidth, latency) if bandwidth > 0 else None
 
 
 def _speeds(given: dict[str, str]) -> tuple[float, ...]:

@@ -190,6 +190,10 @@ class Wiring(Protocol):
     def storages(self) -> Collection[str]:
         """Names of the storages that nodes reach."""
 
+    @property
+    def ignored(self) -> Collection[str]:
+        """What the file says and no replay honours."""
+
     def network(self) -> Network:
         """Return the network of the nodes, in their order. Raises ConfigError if it cannot be simulated."""
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ConfigError
 from .cluster import Cluster, NodeType
 from .intervals import Interval
-from .network import Network, unlimited
+from .network import SOLVERS, Network, solved_as, unlimited
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,14 @@ class Machine:
     names: tuple[str, ...] = ()
 
 
-def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
-    """Return the machine whose resources are the cores of a cluster, or its nodes if `whole_nodes`."""
+def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOLVERS[0]) -> Machine:
+    """Return the machine of a cluster.
+
+    Args:
+        cluster: the cluster.
+        whole_nodes: its resources are nodes, not cores.
+        solver: how jobs share the links of its network, one of SOLVERS.
+    """
     each = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
     powers = [(many, powers_of(node.type, many)) for node, many in zip(cluster.nodes, each, strict=True)]
     first, found, split = [0, *accumulate(each)], list[Interval](), ""
@@ -161,7 +167,9 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False) -> Machine:
             split = split or name
         found.append((first[places[0]], first[places[-1] + 1] - 1))
     groups = SplitGroups(cluster.source, split, len(found)) if split else tuple(sorted(found))
-    network: Callable[[], Network] | None = None if cluster.wiring is None else cluster.wiring.network
+    network: Callable[[], Network] | None = None
+    if cluster.wiring is not None:
+        network = partial(solved_as, solver, cluster.wiring.network)
     if network is None and len(set(speeds_of(cluster))) > 1:  # then only the speeds of the hosts matter
         speeds = [
             (node.type.speed or 0.0) * node.type.pace

@@ -7,8 +7,8 @@ links in routes are shared. What limits each flow by itself is a number of the r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import ClassVar
 
@@ -20,13 +20,15 @@ class Place:
     """Hosts that reach all other hosts in the same way.
 
     `port` is the bytes/s between each host and the place; a `duplex` port sends and receives at the same time.
-    `limit` is the most that a host sends and receives together, bytes/s.
+    `limit` is the most that a host sends and receives together, bytes/s. With `loops`, what a host sends to itself also
+    passes through its port.
     """
 
     name: str
     port: float = math.inf
     duplex: bool = True
     limit: float = math.inf
+    loops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,26 @@ class Network:
     links: Sequence[Link] = ()  # the links of all routes
     ways: Sequence[NetworkRoute] = ()  # the route of each pair of places, row by row [places x places]
     storages: Mapping[str, int] = field(default_factory=dict)  # name of a storage -> its place
+    increments: bool = False  # links are shared as SimGrid does; otherwise by max-min fairness
+    own: Sequence[NetworkRoute] = ()  # from a host to itself, of each place; () = that takes no time
 
     def storage(self, name: str) -> int:
         """Return the place of a storage; the only storage has every name."""
         return self.storages[name] if name in self.storages else next(iter(self.storages.values()))
+
+
+#: How links are shared: by max-min fairness, or as SimGrid does.
+SOLVERS = ("max-min", "simgrid")
+
+
+def solved_as(solver: str, network: Callable[[], Network]) -> Network:
+    """Return a network whose links are shared in that way.
+
+    Args:
+        solver: one of SOLVERS.
+        network: makes the network.
+    """
+    return replace(network(), increments=solver == "simgrid")
 
 
 def unlimited(speeds: Sequence[float]) -> Network:
@@ -87,6 +105,7 @@ class Tree:
     group_of: tuple[int, ...] = ()  # group number of each node
 
     storages: ClassVar[tuple[str, ...]] = ()  # this file format has none
+    ignored: ClassVar[tuple[str, ...]] = ()
 
     def network(self) -> Network:
         """See `Wiring`. O(groups^2)."""

@@ -107,12 +107,18 @@ def phases_of(part: Part) -> list[Phase]:
     return phases
 
 
-def sends(phase: Phase, size: int) -> bool:
-    """Return whether a phase on `size` resources needs a network."""
+def sends(phase: Phase, size: int, *, to_itself: bool = False) -> bool:
+    """Return whether a phase needs a network.
+
+    Args:
+        phase: the phase.
+        size: its resources.
+        to_itself: a network is needed for what a resource sends to itself, too.
+    """
     if isinstance(phase, Even):
         return phase.bytes > 0 and size > 1
     if isinstance(phase, Matrix):
-        return any(amount > 0 and i % (size + 1) for i, amount in enumerate(phase.bytes))
+        return any(amount > 0 and (to_itself or i % (size + 1)) for i, amount in enumerate(phase.bytes))
     if isinstance(phase, Store):
         return phase.read > 0 or phase.write > 0
     return isinstance(phase, Stage) and phase.bytes > 0
@@ -123,6 +129,20 @@ def storages_of(phase: Phase) -> tuple[str, ...]:
     if isinstance(phase, Store):
         return (phase.storage,)
     return (phase.source, phase.target) if isinstance(phase, Stage) else ()
+
+
+def ends_waiting(part: Part) -> bool:
+    """Return whether the last phase that takes time waits. O(distinct parts and their lengths)."""
+
+    def of_phase(phase: Phase) -> bool | None:
+        if isinstance(phase, Wait):
+            return True if phase.seconds > 0 else None
+        return False if flops_of(phase) > 0 else None
+
+    def of_steps(steps: Steps, inner: list[bool | None]) -> bool | None:
+        return next((each for each in reversed(inner) if each is not None), None)
+
+    return bool(fold_part(part, of_phase, of_steps))
 
 
 def flops_of(phase: Phase) -> float:

@@ -104,6 +104,12 @@ class Workload:
     def __len__(self) -> int:
         return len(self.id)
 
+    @property
+    def overruns(self) -> Array:
+        """Which jobs are killed at their walltimes, as far as their run times are known, bool [jobs]."""
+        late = self.more.get("late", np.zeros(len(self), bool))
+        return np.asarray((self.run_time > self.walltime) | late)
+
     def take(self, rows: Array, why: str = "") -> Workload:
         """Return some rows (a mask, or row numbers in the wanted order); the others are counted under `why`."""
         if rows.dtype == bool and rows.all():

@@ -14,7 +14,7 @@ from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.network import tables
 from ..model.machine import MixedPowers, Powers, runs_of
-from ..model.network import Link, Network, Place
+from ..model.network import Link, Network, NetworkRoute, Place
 from ..model.programs import renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Placing
@@ -34,8 +34,9 @@ def network_tables(
         powers: power of the resources; None if not known.
         rows: rows of the table of jobs, if more than there are jobs.
     """
-    programs, links, ways = workload.programs, network.links, network.ways
+    programs, links = workload.programs, network.links
     assert programs is not None
+    ways = [*network.ways, *(network.own or [NetworkRoute()] * len(network.places))]
     places, reach = len(network.places), max((len(way.links) for way in ways), default=0)
     courses = np.zeros(rows or len(workload), tables.COURSE)
     courses["program"] = tables.NONE
@@ -61,6 +62,7 @@ def network_tables(
         "hosts": np.zeros(len(network.speeds), np.int64),
         "sent": np.zeros(2 * len(network.speeds)),
         **{name: np.zeros(len(links), np.int64) for name in ("touched", "dirty", "sought")},
+        "rule": np.array([tables.INCREMENTS if network.increments else tables.MAX_MIN]),
         "met": np.zeros(min(len(workload), len(network.speeds)) + 1, np.int64),
     }
 
@@ -77,11 +79,11 @@ def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array
     return {"joules_per_flop": per_flop, "lift": lift}
 
 
-def _port(place: Place) -> tuple[float, float, int]:
+def _port(place: Place) -> tuple[float, float, int, int]:
     """Return a row of places: bytes/s of each direction, and of both together."""
     if place.duplex:
-        return place.port, place.limit, 0
-    return math.inf, min(place.port, place.limit), 0
+        return place.port, place.limit, 0, place.loops
+    return math.inf, min(place.port, place.limit), 0, place.loops
 
 
 def _links(network: Network) -> Array:
@@ -131,6 +133,6 @@ def network_for(
             rate = each.bandwidth if isinstance(each, Link) else min(each.port, each.limit)
             if not rate >= SLOWEST:
                 raise ConfigError(workload.name, "", f"{kind} {each.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
-    if not (slowest := min((way.flow for way in found.ways), default=math.inf)) >= SLOWEST:
+    if not (slowest := min((way.flow for way in (*found.ways, *found.own)), default=math.inf)) >= SLOWEST:
         raise ConfigError(workload.name, "", f"a flow gets at most {slowest:g} bytes/s", f"{SLOWEST:g} or more")
     return found

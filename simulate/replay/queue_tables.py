@@ -189,7 +189,7 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
     if given is None:
         return {name: np.zeros(0, np.int64) for name in HELD}
     returns = workload.more.get("returns", np.zeros(size, np.int64))
-    well = ~(workload.run_time > workload.walltime) & (returns == 0) if ends_well is None else ends_well
+    well = ~workload.overruns & (returns == 0) if ends_well is None else ends_well
     before, after = given.before[well[given.before]], given.after[well[given.before]]
     return {
         "unmet": np.bincount(given.after, minlength=size).astype(np.int64),

@@ -135,7 +135,7 @@ def replay(
         taken = np.where(rejected, math.nan, jobs["taken"])
         switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world),
                     "switched": power_tables.switched(world)}  # fmt: skip
-    overran = (workload.run_time > workload.walltime) & ~rejected
+    overran = workload.overruns & ~rejected
     above_idle = None
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
         courses = world.courses[: len(workload)]

@@ -179,5 +179,4 @@ class RigidJobs(ProcessorPolicyCalls):
 
     def overran(self) -> Array:
         """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""
-        killed: Array = self.workload.run_time > self.workload.walltime
-        return killed
+        return self.workload.overruns

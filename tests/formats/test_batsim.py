@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import gzip
 import json
 import math
@@ -18,10 +19,13 @@ from pilotfish.formats.batsim import workload as workload_module
 from pilotfish.formats.batsim.profiles import TYPES
 from pilotfish.formats.batsim.workload import parse_batsim
 from pilotfish.formats.batsim.write import batsim_text
+from pilotfish.formats.results_write import jobs_csv
 from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.kernels.queue.network import tables
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
+from pilotfish.simulate.replay.replay import replay
 from tests.support.batsim_files import PROFILES, SPEED, document, job, written
 
 
@@ -373,3 +377,22 @@ def test_jobs_that_are_read_together_are_as_if_read_one_by_one(data: st.DataObje
             except ConfigError as error:
                 found.append(str(error))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "walltime", "state", "lasts"),
+    [
+        ("wait", 20.25, "COMPLETED_WALLTIME_REACHED", 20.25),
+        ("wait", 20.5, "COMPLETED_SUCCESSFULLY", 20.25),
+        ("hg", 3, "COMPLETED_SUCCESSFULLY", 3.0),
+        ("seq", 16, "COMPLETED_WALLTIME_REACHED", 16.0),  # its last part waits
+        ("seq5", 17.5, "COMPLETED_SUCCESSFULLY", 17.5),  # its last part computes
+        ("nothing", 5, "COMPLETED_SUCCESSFULLY", 1e-5),
+    ],
+)
+def test_jobs_end_as_in_batsim(tmp_path: Path, profile: str, walltime: float, state: str, lasts: float) -> None:
+    """Source: recordings of Batsim 4.2.1."""
+    done = replay(read(tmp_path, document(job("a", profile, walltime=walltime))), 4, parse("easy"))
+    (row,) = csv.DictReader(jobs_csv(done).decode().splitlines())
+    assert (row["final_state"], row["success"]) == (state, str(int(state == "COMPLETED_SUCCESSFULLY")))
+    assert (float(row["execution_time"]), float(row["finish_time"])) == (lasts, lasts)

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pilotfish.formats.plausible import cluster_doubts
+from pilotfish.formats.simgrid.cluster import cluster_of
 from pilotfish.formats.simgrid.platform import (
     Link,
     Route,
@@ -236,3 +238,14 @@ def test_a_truncated_or_damaged_file_is_one_clear_error(data: st.DataObject) -> 
 def test_garbage_is_one_clear_error(data: bytes) -> None:
     with pytest.raises(ConfigError, match=r"p.xml: "):
         parse_platform(data, "p.xml")
+
+
+def test_what_no_replay_honours_is_said_once() -> None:
+    inside = (
+        '<config><prop id="network/TCP-gamma" value="1"/></config><host id="a" speed="1f"><disk id="d"/><disk id="e"/></host>'
+        '<router id="r"/><link id="l" bandwidth="1Bps,2Bps"><prop id="x" value="1"/></link>'
+    )
+    text = f'<platform version="4"><zone id="z" routing="Full">{inside}</zone></platform>'
+    found = cluster_of(parse_platform(text.encode(), "p.xml"))
+    ignored = "<config>, <disk>, <prop> of <link>, bandwidth of <link> after the first"
+    assert cluster_doubts(found) == [f"p.xml: not honoured: {ignored}"]

@@ -31,14 +31,14 @@ def way(found: Network, source: int, target: int) -> tuple[list[str], float]:
 
 def test_a_cluster_and_its_backbone() -> None:
     found = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
-    assert found.places == [Place("c", 1e9, True)] and found.place_of.tolist() == [0, 0, 0, 0]
+    assert found.places == [Place("c", 1e9, True, loops=True)] and found.place_of.tolist() == [0, 0, 0, 0]
     assert way(found, 0, 0) == (["backbone of c"], 4.0)
     assert [link.bandwidth for link in found.links] == [1e10]
 
 
 def test_a_cluster_without_backbone_with_half_duplex_links() -> None:
     found = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
-    assert found.places == [Place("c", 1e9, False)] and way(found, 0, 0) == ([], 2.0)
+    assert found.places == [Place("c", 1e9, False, loops=True)] and way(found, 0, 0) == ([], 2.0)
 
 
 def test_connected_clusters_and_a_storage() -> None:
@@ -66,12 +66,11 @@ def test_connected_clusters_and_a_storage() -> None:
     ("more", "place", "flow"),
     [
         # 4194304 bytes / (2 x 2 ms)
-        ("", Place("c", 1e9), 4194304 / 4e-3),
-        ('sharing_policy="FATPIPE"', Place("c"), 1e9),
-        ('sharing_policy="FATPIPE" bb_bw="300MBps" bb_sharing_policy="FATPIPE"', Place("c"), 3e8),
-        ('bb_bw="300MBps" bb_lat="98ms" bb_sharing_policy="FATPIPE"', Place("c", 1e9), 4194304 / 0.2),
-        ('limiter_link="60MBps"', Place("c", 1e9, limit=6e7), 4194304 / 4e-3),
-        ('limiter_link="60MBps" sharing_policy="FATPIPE"', Place("c", limit=6e7), 1e9),
+        ("", Place("c", 1e9, loops=True), 4194304 / 4e-3),
+        ('sharing_policy="FATPIPE"', Place("c", 1e9, False, loops=True), 4194304 / 4e-3),  # plain links in SimGrid
+        ('bb_bw="300MBps" bb_lat="0" bb_sharing_policy="FATPIPE"', Place("c", 1e9, loops=True), 3e8),
+        ('bb_bw="300MBps" bb_lat="98ms" bb_sharing_policy="FATPIPE"', Place("c", 1e9, loops=True), 4194304 / 0.2),
+        ('limiter_link="60MBps"', Place("c", 1e9, limit=6e7, loops=True), 4194304 / 4e-3),
     ],
 )
 def test_what_limits_each_flow_and_each_host(more: str, place: Place, flow: float) -> None:
@@ -123,7 +122,7 @@ def test_single_hosts_and_nested_zones() -> None:
     joined = '<zoneRoute src="x" dst="y" gw_src="xr" gw_dst="yr"><link_ctn id="top"/></zoneRoute>'
     found = network(links + zone.format("x") + zone.format("y") + joined)
     assert [place.port for place in found.places] == [math.inf] * 4 and found.place_of.tolist() == [0, 1, 2, 3]
-    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.0)
+    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.015)
     assert way(found, 1, 2) == (["w", "g", "top", "g"], 1 + 2 + 3 + 2)
     assert way(found, 0, 3) == (["g", "top", "g", "w"], 8.0), "a symmetrical route is turned round"
 
@@ -157,3 +156,38 @@ HOSTS = '<host id="a" speed="1f"/><host id="b" speed="1f"/>'
 def test_a_network_that_cannot_be_simulated_is_refused(inside: str, routing: str, why: str) -> None:
     with pytest.raises(ConfigError, match=f"p.xml: .*{why}"):
         network(inside, routing)
+
+
+def own(found: Network, place: int) -> tuple[list[str], float, float]:
+    """Return the links from a host of a place to itself, the latency in us, and the most that a flow gets."""
+    one = found.own[place]
+    return [found.links[link].name for link in one.links], round(one.latency * 1e6, 9), one.flow
+
+
+@pytest.mark.parametrize(
+    ("more", "loops", "expected"),
+    [
+        ("", True, ([], 2000.0, 4194304 / 4e-3)),  # up and down its port
+        ('bb_bw="10GBps" bb_lat="1us"', True, (["backbone of c"], 2001.0, 4194304 / 4.002e-3)),
+        ('sharing_policy="SHARED"', True, ([], 2000.0, 4194304 / 4e-3)),
+        ('loopback_bw="3GBps" loopback_lat="2us"', False, ([], 2.0, 3e9)),
+    ],
+)
+def test_from_a_host_of_a_cluster_to_itself(more: str, loops: bool, expected: tuple[list[str], float, float]) -> None:
+    found = network(CLUSTER.format("c", 3, more))
+    assert found.places[0].loops == loops and own(found, 0) == pytest.approx(expected)
+
+
+def test_from_a_single_host_to_itself() -> None:
+    """The route of its own, or SimGrid's loopback; none in a zone with zones in it."""
+    hosts = '<host id="a" speed="1f"/><host id="b" speed="1f"/>' + LINK.format("l", 2, "SHARED")
+    routes = '<route src="a" dst="b"><link_ctn id="l"/></route>'
+    loop = '<route src="a" dst="a"><link_ctn id="l"/></route>'
+    found = network(hosts + routes + loop)
+    assert own(found, 0) == (["l"], 2000.0, 4194304 / 4e-3) and own(found, 1) == ([], 15.0, 498e6)
+    inner = '<zone id="z" routing="Full"><host id="c" speed="1f"/></zone>'
+    parts = [
+        f'<zoneRoute src="z" dst="{host}" gw_src="c" gw_dst="{host}"><link_ctn id="l"/></zoneRoute>' for host in "ab"
+    ]
+    found = network(hosts + routes + inner + "".join(parts))
+    assert own(found, 0) == ([], 0.0, math.inf) and own(found, 2) == ([], 15.0, 498e6)

@@ -47,6 +47,7 @@ class Job:
     left: float = 0.0
     asks: dict[str, float] = field(default_factory=dict)
     speed: float = 1.0
+    waits: bool = False  # in its phase
 
     def over(self, now: float) -> float:
         """Return the end of the present step."""
@@ -100,6 +101,7 @@ class Plain:
         """Begin the next phase of non-zero duration, if any."""
         while job.todo and job.lag == job.left == 0:
             phase, sent = job.todo.pop(0), dict[str, float]()
+            job.waits = isinstance(phase, Wait)
             seconds = self.alone(phase, job.hosts)
             for a, at, b, to, amount in self.flows(phase, job.hosts):
                 way = self.network.ways[at * len(self.network.places) + to]
@@ -128,6 +130,9 @@ class Plain:
     def speeds(self, running: list[Job]) -> None:
         """Compute the speeds of all jobs, and check them."""
         active = [job for job in running if job.lag == 0]
+        if self.network.increments:
+            self.raise_all(active)
+            return
         levels = dict.fromkeys(self.capacity, math.inf)
 
         def limit(job: Job, but: str = "") -> float:
@@ -149,6 +154,37 @@ class Plain:
         for job in running:
             job.speed = limit(job) if job in active else 1.0
         self.check(active)
+
+    def raise_all(self, active: list[Job]) -> None:
+        """Compute the speeds as SimGrid's fair-bottleneck solver does. A job alone has a speed of 1."""
+        rest = {
+            name: self.capacity[name]
+            for job in active
+            for name in job.asks
+            if name.startswith("l") and name[1:].isdigit()
+        }
+        users = {name: [job for job in active if name in job.asks] for name in rest}
+        speeds, steps, getting = {job.number: 0.0 for job in active}, dict[int, float](), {job.number for job in active}
+        while getting:
+            shares = {
+                name: left / max(sum(job.number in getting for job in users[name]), 1) for name, left in rest.items()
+            }
+            for job in active:
+                if job.number in getting:
+                    limits = [shares[name] / job.asks[name] for name in job.asks if name in shares]
+                    steps[job.number] = min([1.0 - speeds[job.number], *limits])
+                    speeds[job.number] += steps[job.number]
+            getting -= {number for number in getting if speeds[number] == 1.0}
+            for name in list(rest):
+                for job in users[name]:
+                    rest[name] -= steps[job.number] * job.asks[name]
+                    rest[name] = 0.0 if rest[name] < 1e-5 else rest[name]
+                if rest[name] == 0.0:
+                    getting -= {job.number for job in users[name]}
+                if not any(job.number in getting for job in users[name]):
+                    del rest[name]
+        for job in active:
+            job.speed = speeds[job.number]
 
     def check(self, active: list[Job]) -> None:
         """Check that no link is overloaded, and each slowed job has a full link on which no job sends more."""
@@ -179,10 +215,11 @@ def plain_network(
         soonest = min((min(job.over(now), job.until) for job in running), default=math.inf)
         then, ended, came = min(soonest, submit[upcoming] if upcoming < count else math.inf), False, False
         for job in list(running):
+            late = job.waits and job.over(now) == job.until == then
             job.pass_on(now, then)
             plain.enter(job)
             if job.lag == job.left == 0 or job.until <= then:
-                killed[job.number], finish[job.number], ended = job.lag + job.left > 0, then, True
+                killed[job.number], finish[job.number], ended = late or job.lag + job.left > 0, then, True
                 running.remove(job)
                 free = sorted(free + job.hosts)
         now = then

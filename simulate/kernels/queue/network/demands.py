@@ -1,7 +1,7 @@
 """The demands of a placed job's phase on its hosts, their ports and the links between them.
 
 Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a host, a port, a link,
-or a flow from one host to another. A host sends nothing to itself over a link.
+or a flow from one host to another, or to itself.
 Source: Batsim's documentation, "Parallel task".
 """
 
@@ -61,9 +61,13 @@ def _find_hosts(world, job):
 @inner
 def _send(world, source, target, amount, flows):
     """Add flows of `amount` bytes each to the links of the route between two places."""
-    if amount <= 0.0 or flows == 0:
-        return
-    links, solver, route = world.links, world.solver, source * len(world.places) + target
+    if amount > 0.0 and flows > 0:
+        _send_along(world, source * len(world.places) + target, amount, flows)
+
+
+@inner
+def _send_along(world, route, amount, flows):
+    links, solver = world.links, world.solver
     world.lags.latency = max(world.lags.latency, world.latency[route])
     world.lags.flow = max(world.lags.flow, amount * world.pace[route])
     for i in range(world.route0[route], world.route0[route + 1]):
@@ -92,10 +96,10 @@ def _links_alone(world):
 
 
 @inner
-def _port_alone(world, place, sent, received):
-    """Return the time of a host's port."""
+def _port_alone(world, place, sent, received, own):
+    """Return the time of a host's port; `own`: bytes to itself that pass through it."""
     port = world.places[place]
-    return max(max(sent, received) / port.way, (sent + received) / port.both)
+    return max((max(sent, received) + own) / port.way, (sent + received + own) / port.both)
 
 
 @inner
@@ -112,7 +116,7 @@ def _even(world, size, phase):
     out, laid = (size - 1) * phase.bytes, world.solver.laid
     for i in range(laid):
         source = world.laid[i]
-        work = max(work, _port_alone(world, source, out, out))
+        work = max(work, _port_alone(world, source, out, out, 0.0))
         for k in range(laid):
             target = world.laid[k]
             pairs = world.places[source].hosts * world.places[target].hosts
@@ -136,12 +140,20 @@ def _matrix(world, size, phase):
             continue
         for k in range(size):
             amount = amounts[row + k]
-            if i != k and amount > 0.0:
-                sent[i] += amount
-                sent[size + k] += amount
-                _send(world, world.place_of[host], world.place_of[world.hosts[k]], amount, 1)
+            if amount <= 0.0:
+                continue
+            place = world.place_of[host]
+            if i == k:
+                _send_along(world, len(world.places) ** 2 + place, amount, 1)
+                continue
+            sent[i] += amount
+            sent[size + k] += amount
+            _send_along(world, place * len(world.places) + world.place_of[world.hosts[k]], amount, 1)
     for i in range(size):
-        work = max(work, _port_alone(world, world.place_of[world.hosts[i]], sent[i], sent[size + i]))
+        place, own = world.place_of[world.hosts[i]], 0.0
+        if phase.bytes > 0.0 and world.places[place].loops == 1:
+            own = amounts[phase.at + size * (1 + i) + i]
+        work = max(work, _port_alone(world, place, sent[i], sent[size + i], own))
     return work
 
 
@@ -150,7 +162,7 @@ def _stored(world, phase):
     work = 0.0
     for i in range(world.solver.laid):
         place = world.laid[i]
-        work = max(work, _port_alone(world, place, phase.bytes, phase.amount))
+        work = max(work, _port_alone(world, place, phase.bytes, phase.amount, 0.0))
         _send(world, phase.at, place, phase.amount, world.places[place].hosts)
         _send(world, place, phase.at, phase.bytes, world.places[place].hosts)
     return work

@@ -1,10 +1,15 @@
-"""Speeds of jobs that share links: max-min fairness on each link, every job at the speed of its bottleneck.
+"""Speeds of jobs that share links, under one of two rules.
 
-Rule: on a link that cannot carry all demands, jobs that demand less than the link's level get it, the others get the
-level; a job's speed is that of its worst link. So each job has full speed, or a full link on which no other job sends
-more. Levels and demands depend on each other and are iterated link by link to a relative change of 1e-12. Links that
-the changed links cannot affect are not examined.
-Source: the same as models of shared memory bandwidth for one link; bottleneck max fairness (Bonald and Roberts 2014).
+MAX_MIN: max-min fairness on each link, every job at the speed of its bottleneck. On a link that cannot carry all
+demands, jobs that demand less than the link's level get it, the others get the level; a job's speed is that of its
+worst link. So each job has full speed, or a full link on which no other job sends more. Levels and demands depend on
+each other and are iterated link by link to a relative change of 1e-12. Links that the changed links cannot affect are
+not examined.
+INCREMENTS: in rounds, each job that still gets more is raised by the least of its shares, where links divide what is
+left among such jobs. Every round also takes the last increments of the jobs that get no more, as SimGrid does, so links
+may be left unused.
+Source: the same as models of shared memory bandwidth for one link; bottleneck max fairness (Bonald and Roberts 2014);
+the fair-bottleneck solver of SimGrid 3.34 (its option host/solver).
 """
 
 from __future__ import annotations
@@ -13,11 +18,13 @@ import math
 
 from ...jit import inner
 from .progress_heap import rekey
-from .tables import NONE
+from .tables import INCREMENTS, NONE
 
 #: Rounds over the links before levels are damped, and the largest number of rounds.
 PLAIN, MOST = 50, 1000
 SAME = 1e-12
+#: Under increments, less is nothing, bytes/s: SimGrid's precision/work-amount.
+LEAST_RATE = 1e-5
 
 
 @inner
@@ -93,6 +100,11 @@ def update_speeds(world):
     if solver.dirty == 0:
         return
     _seek(world)
+    if world.rule[0] == INCREMENTS:
+        _raise_all(world)
+        for i in range(solver.met):
+            _set_speed(world, world.met[i], world.courses[world.met[i]].raised, now)
+        return
     number, rounds = solver.sought, 0
     while number > 0 and rounds < MOST and _fill_all(world, rounds >= PLAIN) and number > 1:
         rounds += 1
@@ -100,7 +112,7 @@ def update_speeds(world):
         link = world.links[world.sought[i]]
         link.tight = 1 if link.level < math.inf else 0
     for i in range(solver.met):
-        _set_speed(world, world.met[i], now)
+        _set_speed(world, world.met[i], _speed(world, world.met[i], NONE), now)
 
 
 @inner
@@ -132,7 +144,7 @@ def _seek(world):
 
 @inner
 def _consider(world, number):
-    """Add a link to the search if it was tight, or could be."""
+    """Add a link to the search if it was tight, or could be; under increments every link."""
     link, solver, uses = world.links[number], world.solver, world.uses
     if link.seen == solver.solution:
         return
@@ -141,7 +153,7 @@ def _consider(world, number):
     while at != NONE:
         wanted += uses[at].demand
         at = uses[at].after
-    if wanted > link.bandwidth or link.tight == 1:
+    if wanted > link.bandwidth or link.tight == 1 or world.rule[0] == INCREMENTS:
         link.level = math.inf
         world.sought[solver.sought] = number
         solver.sought += 1
@@ -206,8 +218,79 @@ def _speed(world, job, but):
 
 
 @inner
-def _set_speed(world, job, now):
-    course, speed = world.courses[job], _speed(world, job, NONE)
+def _raise_all(world):
+    """Set `raised` of the jobs that were met, by increments. O(rounds x users)."""
+    solver, links, uses, courses, rounds = world.solver, world.links, world.uses, world.courses, 0
+    for i in range(solver.met):
+        course = courses[world.met[i]]
+        course.raised, course.step, course.open = 0.0, 0.0, 1
+    for i in range(solver.sought):
+        link = links[world.sought[i]]
+        link.rest, link.tight = link.bandwidth, 1  # tight: it still shares
+    left = solver.met
+    while left > 0 and rounds < MOST:
+        rounds += 1
+        for i in range(solver.sought):
+            _share_rest(world, links[world.sought[i]])
+        for i in range(solver.met):
+            course = courses[world.met[i]]
+            if course.open == 0:
+                continue
+            step, at = 1.0 - course.raised, course.first
+            while at != NONE:
+                step = min(step, links[uses[at].link].level / uses[at].demand)
+                at = uses[at].next
+            course.step = step
+            course.raised += step
+            if course.raised == 1.0:
+                course.open = 0
+                left -= 1
+        for i in range(solver.sought):
+            left -= _take_steps(world, links[world.sought[i]])
+    for i in range(solver.sought):
+        links[world.sought[i]].tight = 0
+
+
+@inner
+def _share_rest(world, link):
+    """Set the level of a link: what is left of it, for each job that still gets more."""
+    if link.tight == 0:
+        return
+    users, at = 0, link.first
+    while at != NONE:
+        users += world.courses[world.uses[at].job].open
+        at = world.uses[at].after
+    if users > 0:
+        link.level = link.rest / users
+    else:
+        link.tight = 0
+
+
+@inner
+def _take_steps(world, link):
+    """Take the last increments of all jobs from a link; return how many get no more because nothing is left."""
+    if link.tight == 0:
+        return 0
+    at, ended = link.first, 0
+    while at != NONE:
+        link.rest -= world.uses[at].demand * world.courses[world.uses[at].job].step
+        if link.rest < LEAST_RATE:
+            link.rest = 0.0
+        at = world.uses[at].after
+    if link.rest > 0.0:
+        return 0
+    link.tight, at = 0, link.first
+    while at != NONE:
+        course = world.courses[world.uses[at].job]
+        ended += course.open
+        course.open = 0
+        at = world.uses[at].after
+    return ended
+
+
+@inner
+def _set_speed(world, job, speed, now):
+    course = world.courses[job]
     if speed != course.speed:
         charge(course, now)
         course.left = max(course.left - course.speed * (now - course.since), 0.0)

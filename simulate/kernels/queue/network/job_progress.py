@@ -1,6 +1,7 @@
 """Progress of a placed job through its phases, until its program or its walltime ends.
 
 Rule: a phase begins when the one before has ended; it uses its links only after the latency of its slowest route. A job
+that waits until its walltime is killed, as in Batsim; other phases may end just then. A job
 without a program takes its run time, to the last bit. A host draws `lift` while it computes, and the rest in proportion
 to its speed; in SimGrid, the power of a phase also holds for its latency.
 Source: SimGrid's documentation, "Host energy plugin".
@@ -14,7 +15,7 @@ from ...jit import inner
 from .demands import lay_out
 from .fair_share import charge, clear_touched, join_links, leave_links, time_of, update_speeds
 from .progress_heap import insert, rekey, remove_first
-from .tables import BOOTS, GOES_ON, LATENT, NONE
+from .tables import BOOTS, GOES_ON, LATENT, NONE, WAIT
 
 
 @inner
@@ -51,6 +52,8 @@ def next_end(world, before):
             break
         course = world.courses[job]
         if course.over == 1 or course.program == NONE or course.end > course.until:
+            return now
+        if course.end == course.until and course.state == GOES_ON and world.phases[course.phase].kind == WAIT:
             return now
         world.lags.time = now
         _go_on(world, job, now)

@@ -25,20 +25,25 @@ WAIT, EVEN, MATRIX, STORE, STAGE = range(5)
 PHASE = row_dtype("amount bytes", "kind at to")
 #: Phases [first, last), repeated `rounds` times.
 PROGRAM = row_dtype("", "first last rounds")
-#: `way`: bytes/s that a host sends, and that it receives; `both`: bytes/s that it sends and receives together.
-PLACE = row_dtype("way both", "hosts")
+#: `way`: bytes/s that a host sends, and that it receives; `both`: bytes/s that it sends and receives together; `loops`:
+#: 1 if the port carries what a host sends itself, too.
+PLACE = row_dtype("way both", "hosts loops")
 #: `bytes`: bytes of the phase being laid out; `first`: its first user; `seen`: number of the last solution that
-#: examined it.
-LINK = row_dtype("bandwidth level bytes", "first tight changed seen")
+#: examined it; `rest`: what the increments leave.
+LINK = row_dtype("bandwidth level bytes rest", "first tight changed seen")
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
 USE = row_dtype("demand wants", "job link after before next")
 #: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
 #: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done. Its energy above that of idle
 #: hosts: `joules` up to `since`; `lift`: watts while the phase goes on, at any speed; `rise`: further watts at full
-#: speed; `lag`: latency of the phase that is not counted yet.
+#: speed; `lag`: latency of the phase that is not counted yet. Under increments: `raised`: its speed so far; `step`: its
+#: last increment; `open`: 1 while it gets more.
 COURSE = row_dtype(
-    "left speed since end until joules lift rise lag", "program phase rounds state place first over killed met"
+    "left speed since end until joules lift rise lag raised step",
+    "program phase rounds state place first over killed met open",
 )
+#: How links are shared, in `rule`; see `fair_share`.
+MAX_MIN, INCREMENTS = range(2)
 NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
@@ -63,10 +68,11 @@ _NETWORK = {
     "place_of": (INT, 1),  # place of each host
     "places": (PLACE, 1),
     "links": (LINK, 1),
-    "route0": (INT, 1),  # [places x places + 1]: begin of each route in `routes`
-    "routes": (INT, 1),  # links between places, without ports
-    "latency": (FLOAT, 1),  # [places x places]: total latency, with ports
-    "pace": (FLOAT, 1),  # [places x places]: seconds that each byte of a flow takes at least
+    # Of the route between each two places, row by row, and then of that from a host of each place to itself:
+    "route0": (INT, 1),  # begin in `routes`; one more for the end
+    "routes": (INT, 1),  # links, without ports
+    "latency": (FLOAT, 1),  # total latency, with ports
+    "pace": (FLOAT, 1),  # seconds that each byte of a flow takes at least
     "uses": (USE, 1),
     "laid": (INT, 1),  # scratch: places of a job
     "hosts": (INT, 1),  # scratch: hosts of a job
@@ -75,6 +81,7 @@ _NETWORK = {
     "dirty": (INT, 1),
     "sought": (INT, 1),
     "met": (INT, 1),
+    "rule": (INT, 1),  # one number
     "solver": (SOLVER, 0),
     "lags": (LAGS, 0),
 }
