@@ -82,14 +82,36 @@ def test_the_sample_beside_oar_names_every_option(tmp_path):
 UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer")
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_the_unit_is_clean(tmp_path, name):
+#: Settings that imply NoNewPrivileges (systemd.exec(5)), with which no setuid program works.
+IMPLY = {
+    "SystemCallFilter", "SystemCallArchitectures", "RestrictAddressFamilies", "RestrictNamespaces", "PrivateDevices",
+    "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectClock", "ProtectHostname",
+    "MemoryDenyWriteExecute", "RestrictRealtime", "RestrictSUIDSGID", "DynamicUser", "LockPersonality",
+}  # fmt: skip
+
+
+def test_beside_oar_setuid_programs_run():
+    service, drop_in = _settings("pilotfishd.service"), _settings("pilotfishd-oar.conf")
+    undone = {name for name, value in drop_in.items() if value in ("", "no")}
+    assert IMPLY & service.keys() | {"NoNewPrivileges"} == undone
+
+
+DROP_INS = ("pilotfishd-oar.conf", "pilotfishd-local-jobs.conf")
+
+
+@pytest.mark.parametrize(
+    ("name", "drop_in"), [*((name, "") for name in UNITS), *((UNITS[0], each) for each in DROP_INS)]
+)
+def test_the_unit_is_clean(tmp_path, name, drop_in):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed: the unit was NOT verified")
     for each in UNITS:
         unit = (FOLDER / each).read_text()
         (tmp_path / each).write_text(re.sub(r"=(-?)/usr/bin/pilotfish ", r"=\1/bin/true ", unit))
+    if drop_in:
+        (tmp_path / "pilotfishd.service.d").mkdir()
+        shutil.copy(FOLDER / drop_in, tmp_path / "pilotfishd.service.d")
     done = subprocess.run(
         [analyze, "verify", tmp_path / name],
         capture_output=True,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +18,11 @@ from oar_daemon import OarDaemon, work
 from oar_site import QUEUE, Shim
 from real_world import COMMAND, eventually
 
+import pilotfish
 from pilotfish.adapters.oar.history import ASSUMED_S
 
 pytestmark = pytest.mark.xdist_group("oar")
+DROP_IN = Path(pilotfish.__path__[0]) / "systemd" / "pilotfishd-oar.conf"
 
 
 def test_a_dry_run_holds_and_places_nothing(oar: OarCluster, users_shim: Shim) -> None:
@@ -39,11 +43,17 @@ def test_mixed_jobs_of_two_users_run_where_they_were_placed(oar: OarCluster, use
 
 
 def test_a_workflow_runs_in_order_and_is_expected_when_it_comes(oar: OarCluster, users_shim: Shim) -> None:
-    """Its forecast counts OAR's launches; its output is in the folder from which it was submitted."""
+    """Its forecast counts OAR's launches; its output is in the folder from which it was submitted.
+
+    The daemon has the capabilities that its drop-in for systemd leaves it.
+    """
     jobs = {name: {"after": after, "command": "echo here; sleep 1", "walltime": 60,
                    "profile": {"service_demand": 0.01, "utilisation": 0.01}}
             for name, after in {"a": [], "b": ["a"], "c": ["b"]}.items()}  # fmt: skip
+    (left,) = re.findall(r"^CapabilityBoundingSet=(.+)$", DROP_IN.read_text(), re.MULTILINE)
     with closing(OarDaemon("flow", oar, users_shim)) as daemon:
+        kept = left.lower().replace("cap_", "+").split()
+        daemon.prefix.append(f"--bounding-set={','.join(['-all', *kept])}")
         daemon.start()
         flow = daemon.folder / "dag.yaml"
         flow.write_text(

@@ -171,6 +171,27 @@ def test_an_oarsub_that_hangs_and_takes_effect_later_is_no_second_job(
     assert oar.sql(known) == "1"
 
 
+def test_what_users_delete_or_hold_in_the_middle_of_work_is_theirs(oar: OarCluster, users_shim: Shim) -> None:
+    jobs = work(oar, "users")
+    with closing(OarDaemon("users", oar, users_shim)) as daemon:
+        daemon.start()
+        eventually(users_shim.file.exists, "the first heartbeat")
+        full = oar.submit("sleep 4", "-l", "/nodes=4/core=2,walltime=0:01:00", user=USERS[1])
+        oar.until(lambda: oar.jobs()[full][0] == "Running", "a job on all cores")
+        deleted, held, other = (jobs.add(0.1, *SMALL, user=user) for user in (*USERS, USERS[0]))
+        oar.run("oardel", str(deleted), user=USERS[0])
+        oar.run("oarhold", str(held), user=USERS[1])
+        eventually(lambda: oar.jobs()[other][0] == "Terminated", "the job that is nobody's to change")
+        assert oar.jobs()[held][0] == "Hold"
+        oar.run("oarresume", str(held), user=USERS[1])
+        jobs.wait()
+        gone = eventually(lambda: daemon.story(deleted)["job"], "what became of it")
+        assert (gone["state"], gone["start_time"]) == ("cancelled", None)
+        assert daemon.stop(signal.SIGTERM) == 0
+    assert "Traceback" not in daemon.log.read_text()
+    assert {job: len(runs) for job, runs in jobs.runs().items()} == {deleted: 0, held: 1, other: 1}
+
+
 @contextmanager
 def full(folder: Path, owner: str) -> Iterator[None]:
     """A disk at a folder, which is full."""
