@@ -38,6 +38,8 @@ from .world import OarJob, Reader, World
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which what was read counts as fresh when a job is to be changed.
 FRESH_S = 2.0
+#: Seconds for which it is as good as read again: less than a command of a user's takes.
+JUST_READ_S = 0.15
 #: Seconds from placing a job to its start: a pass, the launch, and the 10 s of a notification that came too early.
 BEGINS_S = 30.0
 #: Seconds for which a placement of a user's job holds, and for which a placement alone keeps the file alive.
@@ -129,8 +131,9 @@ class OarAdapter(Adapter):
         return self._build_snapshot()
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
-        """Read all again, unless it is fresh: OAR itself checks a placement, and a job of ours is searched first."""
-        return self._build_snapshot() if self._is_fresh else self.snapshot()
+        """Read all again, unless that was just done: OAR checks a placement, and a job of ours is searched first."""
+        just_read = not self._outdated and self._time() - self._read_at <= JUST_READ_S
+        return self._build_snapshot() if just_read else self.snapshot()
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs by id, or by name; one statement."""

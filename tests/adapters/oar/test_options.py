@@ -142,10 +142,14 @@ def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:
     reader = Database(lambda argv, environment: reads.append("") or answer(job(5)), "dbname=oar", None, 5.0)
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
     commands, pilot = Commands(5.0, ("/bin/sh", "-c", "echo OAR_JOB_ID=9")), Selection(frozenset({"pilot"}))
-    made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
+    server, at = ("127.0.0.1", 9), [100.0]
+    made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=server, user="pilot", clock=lambda: at[0])
     now = made.snapshot().time
     made.refresh(["flow/a"])
     assert len(reads) == 1  # of just now
+    at[0] += 0.5  # time enough for a user to change a job
+    made.refresh(["flow/a"])
+    assert len(reads) == 2
     made.apply(Submit("flow/a", Job("a", DEFAULT_PROFILE, command=("true",)), ("node1",)))
     made.keep_holding(now + 30)
     assert re.search(r"^place 9 \d+ node1$", file.path.read_text(), re.M)  # though the last read does not show it
