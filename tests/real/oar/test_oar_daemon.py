@@ -57,7 +57,7 @@ def test_a_workflow_runs_in_order_and_is_expected_when_it_comes(oar: OarCluster,
         daemon.start()
         flow = daemon.folder / "dag.yaml"
         flow.write_text(
-            yaml.safe_dump({"schema": "pilotfish/workflow/v1", "name": "dag", "jobs": jobs}, sort_keys=False)
+            yaml.safe_dump({"schema": "pilotfish/workflow/v1", "name": "steps", "jobs": jobs}, sort_keys=False)
         )
         theirs = daemon.environment | {"PWD": str(oar.shared())}
         argv = [*daemon.prefix, *COMMAND, "submit", str(flow), "--socket", str(daemon.socket)]
