@@ -403,7 +403,8 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
 
 def needs_nodes(policy: object) -> bool:
     """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
-    return isinstance(policy, Placing | Planned) or getattr(policy, "share", Sharing()) != Sharing()
+    shares = isinstance(policy, Easy | Conservative) and policy.share != Sharing()
+    return isinstance(policy, Placing | Planned) or shares
 
 
 def why_without_contention(policy: object) -> str:
