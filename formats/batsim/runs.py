@@ -74,7 +74,7 @@ class Runs:
         """Return the run of a profile on `size` resources. Raises ConfigError."""
         given = self._profiles.get(profile)
         if given is not None and given.waits is not None:
-            return Run(given.waits, False, given.returns)
+            return Run(given.waits, False, given.returns, waits=given.waits > 0)
         if (profile, size) not in self._runs:
             self._runs[profile, size] = self._run(*self.done(profile, size), size)
         return self._runs[profile, size]
