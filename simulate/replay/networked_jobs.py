@@ -69,8 +69,8 @@ class NetworkedJobs(RigidJobs):
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
+        self.world.clock["now"] = now  # before the ends, which change the speeds of others from now on
         super().advance_to(now)
-        self.world.clock["now"] = now
 
     def begin(self, running: Running) -> None:
         """Let a job run on its resources; one without a program does not use the network."""

@@ -181,6 +181,19 @@ def test_a_policy_in_python_gives_the_schedule_of_the_compiled_one(
     assert [places(compiled, i) for i in range(len(jobs))] == [places(python, i) for i in range(len(jobs))]
 
 
+def test_who_is_killed_no_longer_slows_others_down_from_then_on_alone() -> None:
+    """Job 0 reads 1 byte; job 1 sends 2 bytes over the same link, and is killed at 1 s."""
+    laying = ProgramBuilder()
+    numbers = np.array([laying.add(Store("disk", 1.0, 0.0), 1), laying.add(Even(0.0, 1.0), 2)])
+    ways = [NetworkRoute((0,)), NetworkRoute(), NetworkRoute((0,)), NetworkRoute()]
+    places_ = [Place("hosts", duplex=False), Place("disk")]
+    network = Network(np.ones(3), np.zeros(3, np.int64), places_, [Link("l", 1.0)], ways, {"disk": 1})
+    jobs = replace(workload([(0.0, 1e5, 1), (0.0, 1.0, 2)], laying, numbers.tolist()), dependencies=None)
+    for policy in (parse("easy"), uncompiled(parse("easy"), 0)):
+        done = replay(jobs, 3, policy, network=lambda: network)  # type: ignore[arg-type]
+        assert (done.finish_time.tolist(), done.overran.tolist()) == ([1.5, 1.0], [False, True])
+
+
 @given(
     st.lists(JOB, max_size=25), st.integers(1, 90),
     st.sampled_from((
