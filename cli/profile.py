@@ -17,6 +17,7 @@ from ..adapters.local.job_files import MTIME_S, inputs_of_run
 from ..formats.atomic_write import write_whole
 from ..formats.quantities import parse_rate
 from ..formats.text import count
+from ..profiles.identity import words_checksum
 from ..simulate.errors import ConfigError, did_you_mean
 from . import options, streams
 from .corun import corun, pairs
@@ -89,7 +90,8 @@ def run(
         if rate is not None:
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
-        runs.append(replace(measured, inputs=inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))))
+        read = inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))
+        runs.append(replace(measured, inputs=read, words=words_checksum(command)))
         profile = keep.record(chosen, runs[-1])
         if (own := profile_name(command, None)) != chosen:
             keep.record(own, runs[-1])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from ..formats.command_words import program_words
@@ -44,6 +45,17 @@ def signature(job: Job) -> str | None:
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     return _valid_name(COMMAND + " ".join(words))
+
+
+def words_checksum(command: Sequence[str]) -> str:
+    """Return a checksum of the words of a command without their folders, "" without a command.
+
+    It tells `sort a.txt` from `sort b.txt`, which have one name: who runs the former again most likely reads the same.
+    """
+    if not command:
+        return ""
+    words = "\0".join(PurePosixPath(word).name for word in program_words(command)[0])
+    return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:16]
 
 
 def program(name: str) -> str | None:

@@ -89,6 +89,7 @@ class Measurement:
         aged: date from which it no longer counts because forecasts began to miss, ISO 8601; "" = it counts.
         inputs: bytes of the files that its command named, by the place of the word, before it began; below 0 for one
             that it wrote.
+        words: which files these were, as `identity.words_checksum` has it; "" = unknown.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -115,6 +116,7 @@ class Measurement:
     strain: dict[str, float] = field(default_factory=dict)
     aged: str = ""
     inputs: dict[str, float] = field(default_factory=dict)
+    words: str = ""
 
     @property
     def threads(self) -> int:

@@ -216,6 +216,8 @@ class ProfileStore:
         """Return the profile of a job's command, or one predicted from runs of its program; else None.
 
         It is measured if the same command ran with inputs of the same sizes. A prediction takes about a millisecond.
+        While no file that a command names is there, as of a job whose predecessors will make it, the runs count whose
+        files had the same names.
 
         Args:
             job: the job.
@@ -225,11 +227,13 @@ class ProfileStore:
         if name is None:
             return None
         known = self.get(name)
-        if known is not None and have_same_inputs(dict(known.provenance.inputs), inputs):
-            return known
-        if not predict:
-            return None
+        measured = known if known and have_same_inputs(dict(known.provenance.inputs), inputs) else None
+        unclear = not inputs and "*" in name
+        if not predict or (measured and not unclear):
+            return measured
         runs, others = self._relatives(name)
+        if unclear and (profile := similar_commands.of_same_words(job, known, runs)):
+            return profile
         if own := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
             return estimate(name, own, known)
         if grown := similar_commands.grown_profile(name, inputs, runs, job.walltime, job.memory):

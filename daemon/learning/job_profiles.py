@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...formats.command_words import INPUT
 from ...formats.workflow_tasks import default_warning
 from ...profiles.classes import class_fields, classify_on
-from ...profiles.identity import signature
+from ...profiles.identity import signature, words_checksum
 from ...profiles.measurement import Measurement
 from ...profiles.stall_facts import stall_facts
 from ...simulate.model.capacity import never_fits
@@ -154,7 +154,7 @@ def with_learned_profiles(workflow: Workflow, known: Callable[[Job], Profile | N
     others = tuple(text for text in workflow.warnings if text not in default_warning(before))
     if predicted:
         some = ", ".join(predicted[:5]) + (", ..." if len(predicted) > 5 else "")
-        what = "of the jobs never ran and are predicted from other runs of their programs"
+        what = "of the jobs are predicted from other runs of their programs"
         others = (*others, f"{len(predicted)} {what}: {some}")
     new = default_warning(after) if after else ()
     return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *new))
@@ -216,6 +216,7 @@ def measurement_of(
         strain=held_up,
         sources={"strain": "its control group"} if held_up else {},
         inputs=inputs or dict(view.job.inputs),
+        words=words_checksum(view.job.command),
     )
     return counted[view.key].apply_to(found) if view.key in counted else found
 

@@ -14,8 +14,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...formats.text import count
-from ...simulate.model.job import Profile, Provenance, ThreadGroup
+from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ..estimate import estimate, on_one_machine, undisturbed
+from ..identity import signature, words_checksum
 from ..measurement import Measurement
 from .predictors import QUANTILE, WEIGHTS
 
@@ -101,6 +102,25 @@ def grown_profile(
             inputs=tuple(inputs.items()),
         ),
     )
+
+
+def of_same_words(job: Job, known: Profile | None, runs: Sequence[tuple[str, Measurement]]) -> Profile | None:
+    """Return a job's profile from the runs of the very same words, whose files most likely had the sizes to come.
+
+    It is predicted; but measured if no run of these words ever showed the size of a file.
+
+    Args:
+        job: none of its files is there yet.
+        known: the profile under the name of its command.
+        runs: with the names of their commands, oldest first.
+    """
+    name, words = signature(job), words_checksum(job.command)
+    same = [run for other, run in runs if other == name and run.words == words]
+    found = estimate(name, same, known) if name else None
+    if found is None or not any(size >= 0.0 for run in same for size in run.inputs.values()):
+        return found
+    note = f"from {count(found.provenance.runs, 'run')} of the same words; its files are not there yet"
+    return replace(found, provenance=replace(found.provenance, source="predicted", note=note))
 
 
 def _distance(given: Mapping[str, float], asked: Mapping[str, float]) -> float:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from pilotfish.profiles.identity import program
+from pilotfish.profiles.identity import program, words_checksum
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.prediction.predictors import WEIGHTS
 from pilotfish.profiles.prediction.similar_commands import amounts, predicted, relatives, shape
@@ -156,6 +156,38 @@ def test_a_file_that_a_command_writes_is_no_input(store):
     assert store.expected(again).provenance.source == "measured"
     larger = store.expected(replace(again, command=("./gen.py", "6400000", "1", "x.txt")))
     assert larger.groups[0].demand == pytest.approx(64.0, rel=0.1)
+
+
+def ran(store, file, took, size=None):
+    """Store a run of `sort FILE`; `size`: of the file, None: it was not seen."""
+    command = ("sort", file)
+    inputs = {} if size is None else {"1": size}
+    store.record_jobs([(replace(COMMAND, command=command), run(took, inputs=inputs, words=words_checksum(command)))])
+
+
+def test_files_that_are_not_there_yet_most_likely_have_the_sizes_of_last_time(store):
+    """A job whose predecessors make its input was forecast alike for a small and a large one, up to 6 times too short."""
+    for noise in (1.0, 1.1, 0.9):
+        ran(store, "small.txt", 0.1 * noise, 1e4)
+        ran(store, "/scratch/large.txt", 10.0 * noise, 1e6)
+    for file, took in (("small.txt", 0.1), ("/elsewhere/large.txt", 10.0)):
+        found = store.expected(replace(COMMAND, command=("sort", file)))
+        assert found.isolated_time == pytest.approx(took, rel=0.2)
+        assert found.provenance.source == "predicted" and "not there yet" in found.provenance.note
+    low, high = store.expected(replace(COMMAND, command=("sort", "other.txt"))).provenance.interval
+    assert high / low > 10.0, "nothing is known of a file of another name"
+    there = store.expected(Job("job", DEFAULT_PROFILE, command=("sort", "small.txt"), inputs=(("1", 1e6),)))
+    assert there.provenance.source == "measured" and there.isolated_time > 5.0, "a size that is known decides"
+
+
+def test_the_very_same_words_are_measured_where_no_size_is_ever_seen(store):
+    """A resource manager whose nodes do not say how large the files were."""
+    for noise in (1.0, 1.1, 0.9):
+        ran(store, "small.txt", 0.1 * noise)
+        ran(store, "large.txt", 10.0 * noise)
+    for file, took in (("small.txt", 0.1), ("large.txt", 10.0)):
+        found = store.expected(replace(COMMAND, command=("sort", file)))
+        assert found.isolated_time == pytest.approx(took, rel=0.2) and found.provenance.source == "measured"
 
 
 def test_one_sleep_says_little_of_a_longer_one(store):
