@@ -121,7 +121,7 @@ def run(
 
 def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
     """Return the nodes with the speed that other processes leave of them, and a sentence on it if that is less."""
-    from ..daemon.learning.external_load import slowed
+    from ..daemon.learning.node_speeds import at_speeds
     from ..profiles.probes.obtainable_time import busy_shares, obtainable
 
     busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
@@ -131,7 +131,7 @@ def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
     if mean > LITTLE_LOAD or not busy:
         return site, ()
     taken = percent(sum(busy.values()) / len(busy))
-    return slowed(site, [round(share, 2) for share in shares]), (
+    return at_speeds(site, [round(share, 2) for share in shares]), (
         f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now",
     )
 

@@ -12,12 +12,14 @@ from .config import DaemonConfig
 from .guarded_planner import GuardedPlanner, simulate_plan
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
+from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
 from .planning.guard_rail import Forecaster, Guard
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.problem import WINDOW, Options, Planner
+from .report.accuracy import ForecastOutcome, known
 from .report.cycle_report import CycleReporter, Observer
 from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
@@ -28,7 +30,7 @@ from .tracker import JobTracker
 from .trigger import Trigger
 
 log = logging.getLogger("pilotfish")
-#: Jobs that ended last, whose errors correct prediction intervals after a restart.
+#: Jobs that ended last, from which prediction intervals and speeds of nodes are known after a restart.
 RECENT_JOBS = 2000
 
 
@@ -68,7 +70,11 @@ def assemble(
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
     profiles = profiles or GivenProfiles()
-    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, _interval_correction(journal))
+    past = _past_forecasts(journal)
+    errors = ((groups_of(one.profile, one.source, one.user), one.forecast_s, one.actual_s) for one in past)
+    speeds = NodeSpeeds((one.node, one.forecast_s, one.actual_s, one.node_speed) for one in known(past))
+    intervals = IntervalCorrection(errors)
+    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
     latency = PlacementLatency(metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s)
     aside = tracker.isolation
@@ -85,16 +91,13 @@ def assemble(
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
 
 
-def _interval_correction(journal: Journal) -> IntervalCorrection:
-    """Return the correction by what the journal has; a record of it that cannot be read costs the correction only."""
+def _past_forecasts(journal: Journal) -> list[ForecastOutcome]:
+    """Return the jobs that the journal has a forecast of; a record that cannot be read costs what they teach only."""
     try:
-        past = journal.forecasts(RECENT_JOBS)
+        return journal.forecasts(RECENT_JOBS)
     except ConfigError as error:
-        log.warning("prediction intervals begin without the jobs that ended before: %s", error)
-        past = []
-    return IntervalCorrection(
-        (groups_of(one.profile, one.source, one.user), one.forecast_s, one.actual_s) for one in past
-    )
+        log.warning("prediction intervals and speeds of nodes begin without the jobs that ended before: %s", error)
+        return []
 
 
 def options_of(config: DaemonConfig) -> Options:

@@ -144,8 +144,9 @@ class JobTracker:
         self._trigger.renew()
 
     def with_interference(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with how programs slow each other on its nodes, and what others leave of them."""
-        cluster = self._others.leave(self._profiles.with_interference(snapshot.cluster), snapshot.time)
+        """Return the snapshot with what is known of its nodes: speed, load of others, and which programs disagree."""
+        cluster = self.forecasts.speeds.on(self._profiles.with_interference(snapshot.cluster))
+        cluster = self._others.leave(cluster, snapshot.time)
         return dataclasses.replace(snapshot, cluster=cluster)
 
     def fold(self, snapshot: Snapshot, cycle: int) -> list[Event]:
@@ -232,7 +233,8 @@ class JobTracker:
                 continue
             entry = problem.startable[start.key]
             planned = self._corrected(planned, entry)
-            entry.forecast = forecast = Forecast.of(planned, snapshot.time)
+            speed = self.forecasts.speeds.of(planned.nodes)
+            entry.forecast = forecast = Forecast.of(planned, snapshot.time, speed)
             entry.expected = forecast.finish_time + planned.late_s
             self.queue.dirty[entry.key] = entry
             user = owner_of(entry, self.queue.submissions[entry.workflow])

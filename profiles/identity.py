@@ -47,7 +47,7 @@ def signature(job: Job) -> str | None:
     return _valid_name(COMMAND + " ".join(words))
 
 
-def words_checksum(command: Sequence[str]) -> str:
+def words_checksum(command: Sequence[str] | None) -> str:
     """Return a checksum of the words of a command without their folders, "" without a command.
 
     It tells `sort a.txt` from `sort b.txt`, which have one name: who runs the former again most likely reads the same.

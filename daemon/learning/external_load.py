@@ -9,12 +9,12 @@ that ended in the last RECENT_S the latest LATEST count by their run times.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
-from ...simulate.model.cluster import Cluster, NodeType
+from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobView
 from .job_profiles import measurement_of
+from .node_speeds import at_speeds
 
 #: Share of its time that others take from a job, from which on its run time says nothing about its forecast.
 MUCH = 0.05
@@ -60,23 +60,6 @@ def _used(view: JobView, begin: float, end: float) -> float:
     return dict(view.usage).get("cpu_seconds", lasted * len(_cpus(view))) * shared / lasted
 
 
-def slowed(cluster: Cluster, left: Sequence[float]) -> Cluster:
-    """Return the cluster with nodes that have a share of their speed; the very same if they have all.
-
-    Args:
-        cluster: the nodes.
-        left: share of each node's CPU time that others leave, (0, 1].
-    """
-    if all(share == 1.0 for share in left):
-        return cluster
-    paces: dict[tuple[int, float], NodeType] = {}  # nodes of one type and share stay of one type
-    for node, share in zip(cluster.nodes, left, strict=True):
-        key = id(node.type), share
-        paces[key] = paces.get(key) or node.type.nominal.at_pace(round(node.type.pace * share, 4))
-    pairs = zip(cluster.nodes, left, strict=True)
-    return replace(cluster, nodes=tuple(replace(node, type=paces[id(node.type), share]) for node, share in pairs))
-
-
 class LoadOfOthers:
     """What others leave of the CPUs of one machine, as the jobs that ended lately had it."""
 
@@ -106,5 +89,5 @@ class LoadOfOthers:
         """
         left = self.left(now)
         if self._made is None or self._made[0] is not cluster or self._made[1] != left:
-            self._made = cluster, left, slowed(cluster, [left] * len(cluster.nodes))
+            self._made = cluster, left, at_speeds(cluster, [left] * len(cluster.nodes))
         return self._made[2]

@@ -198,6 +198,7 @@ class ForecastOutcome:
             when it was placed; plain_turnaround_s: in the resource manager's own order, as forecast when it was first
             planned.
         user: uid of its owner.
+        node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
     """
 
     key: str
@@ -215,6 +216,8 @@ class ForecastOutcome:
     forecast_turnaround_s: float | None = None
     plain_turnaround_s: float | None = None
     user: int | None = None
+    node: str = ""
+    node_speed: float = 1.0
 
     @property
     def command(self) -> str | None:

@@ -15,6 +15,7 @@ from ...simulate.model.job import Job
 from ..learning.external_load import MUCH
 from ..learning.interval_correction import Groups, IntervalCorrection, groups_of
 from ..learning.job_profiles import has_default_profile, profile_of
+from ..learning.node_speeds import NodeSpeeds
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Forecaster, Guard
 from ..state.journal import Unsaved
@@ -44,6 +45,7 @@ class ForecastErrors:
         unsaved: receives the errors for the journal.
         learned_as: returns the name under which a job's profile is learned.
         intervals: corrects prediction intervals by what came true.
+        speeds: learns how fast each node is.
     """
 
     def __init__(
@@ -54,9 +56,10 @@ class ForecastErrors:
         unsaved: Unsaved,
         learned_as: Callable[[Job], str],
         intervals: IntervalCorrection,
+        speeds: NodeSpeeds,
     ) -> None:
         self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
-        self._learned_as, self.intervals = learned_as, intervals
+        self._learned_as, self.intervals, self.speeds = learned_as, intervals, speeds
 
     def measure(self, entry: Entry, submission: Submission, cluster: Cluster, taken: float | None = None) -> None:
         """Measure the forecasts of a completed job.
@@ -81,6 +84,8 @@ class ForecastErrors:
                     self._metrics.errors.external.inc()
                 else:
                     self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                    forecast = entry.forecast
+                    self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
                 groups = interval_groups(entry, submission)
                 if within := entry.forecast.run_within:
                     self._metrics.errors.count_interval(groups, source_of(entry.job), inside=inside(run_time, within))

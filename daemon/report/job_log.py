@@ -90,6 +90,7 @@ class JobLog:
             "class": classify_on(entry.job.profile, cluster, planned.nodes).name,
             "model": model_of(planned.nodes, cluster),
             "nodes": planned.nodes,
+            "node_speed": forecast.node_speed,
             "run_time": forecast.run_time,
             "run_within": forecast.run_within,
             "isolated_run_time": planned.isolated_run_time,

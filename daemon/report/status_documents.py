@@ -182,7 +182,8 @@ def _node(node: Node, threads: int, jobs: Sequence[Job]) -> dict[str, Any]:
     known = [rate for rate in rates if rate is not None]
     return {
         "name": node.name,
-        "type": node.type.name,
+        "type": node.type.nominal.name,
+        "speed": node.type.pace,
         "cores": node.type.cores,
         "threads": threads,
         "load": threads / node.type.cores,

@@ -21,10 +21,11 @@ class Forecast:
     isolated_run_time: float
     contention_slowdown: float
     within: tuple[float, float] | None = None
+    node_speed: float = 1.0
 
     @staticmethod
-    def of(planned: PlannedJob, now: float) -> Forecast:
-        """Return the forecast of a job in a plan that begins `now`, epoch seconds."""
+    def of(planned: PlannedJob, now: float, node_speed: float) -> Forecast:
+        """Return the forecast of a job in a plan that begins `now`, epoch seconds; its node has this learned speed."""
         within = planned.within
         return Forecast(
             now + planned.start_time,
@@ -32,6 +33,7 @@ class Forecast:
             planned.isolated_run_time,
             planned.contention_slowdown,
             (now + within.earliest, now + within.latest) if within else None,
+            node_speed,
         )
 
     @property

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from .forecasts import Forecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
 from .queue import Entry, Queue, Submission
+from .recorded_outcome import recorded_outcome
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
@@ -339,7 +340,7 @@ class Journal:
         """
         rows = self._read(_FORECASTS, (str(JobState.COMPLETED), most))
         try:
-            return [_measured(*row) for row in reversed(rows)]
+            return [recorded_outcome(*row) for row in reversed(rows)]
         except ValueError as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
@@ -414,8 +415,7 @@ def _insert(
 
 
 def _owned(idempotency_key: str, owner: int) -> str:
-    """Return a key as it is stored, so that no user takes the keys of another."""
-    return f"{owner} {idempotency_key}"
+    return f"{owner} {idempotency_key}"  # as it is stored, so that no user takes the keys of another
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
@@ -433,18 +433,3 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
     forecast = (*row[10:14], row[22:] if row[22] is not None else None)
     entry.forecast = Forecast(*forecast) if row[10] is not None else None
-
-
-def _measured(key: str, time: float, said: float, ran: float, since: float | None, data: str | None) -> ForecastOutcome:
-    choice = json.loads(data or "{}")
-    if not isinstance(choice, dict):
-        raise ValueError(f"the forecast of {key} is not a record")
-    named = [choice.get(name) for name in ("profile", "model", "policy", "source", "class")]
-    within = choice.get("run_within") or (None, None)
-    numbers = isinstance(within, list) and len(within) == 2 and all(isinstance(bound, int | float) for bound in within)
-    kinds = [isinstance(name, str | None) for name in named] + [isinstance(choice.get("user"), int | None)]
-    if not (all(kinds) and (numbers or within == (None, None))):
-        raise ValueError(f"the forecast of {key} cannot be read")
-    times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
-    times = times if all(isinstance(each, float) for each in times) else [None] * 3
-    return replace(ForecastOutcome(key, time, said, ran, *named, *within, *times), user=choice.get("user"))

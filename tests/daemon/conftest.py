@@ -52,6 +52,7 @@ class Manager:
         self.views: dict[str, JobView] = {}
         self.runs: Counter[str] = Counter()
         self.takes: dict[str, float] = {}
+        self.slower: dict[str, float] = {}  # factor on the run times of a node's jobs
         self.exits: dict[str, int] = {}
         self.capabilities = Capabilities()
         self.down = ""
@@ -106,6 +107,7 @@ class Manager:
         self.time += seconds
         for key, view in list(self.views.items()):
             takes = self.takes.get(key.partition("/")[2], view.job.profile.groups[0].isolated_time)
+            takes *= max((self.slower.get(node, 1.0) for node in view.nodes), default=1.0)
             if view.state is JobState.RUNNING and self.time >= view.start_time + takes - 1e-9:
                 code = self.exits.get(key.partition("/")[2], 0)
                 self._end(key, JobState.FAILED if code else JobState.COMPLETED, code)

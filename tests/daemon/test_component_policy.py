@@ -60,10 +60,16 @@ def sessions() -> Iterator[None]:
 
 
 @contextmanager
-def component(*argv: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, *argv], stdout=subprocess.DEVNULL) as process:
-        yield process
-        process.kill()
+def component(program: str | Path, socket: Path, *more: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A component that listens at a socket."""
+    socket.unlink(missing_ok=True)
+    with subprocess.Popen([sys.executable, program, f"ipc://{socket}", *more], stdout=subprocess.DEVNULL) as process:
+        try:
+            while not socket.exists() and process.poll() is None:
+                time.sleep(0.02)
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -75,10 +81,7 @@ def decided(bench: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
             name = f"batsim:ipc://{tmp_path}/edc"
             tmp_path.chmod(0o700)
             if argv:
-                (tmp_path / "edc").unlink(missing_ok=True)
-                bench.component = stack.enter_context(component(argv[0], f"ipc://{tmp_path}/edc", *argv[1:]))
-                while not (tmp_path / "edc").exists():
-                    time.sleep(0.02)
+                bench.component = stack.enter_context(component(argv[0], tmp_path / "edc", *argv[1:]))
             use_policy(name)
             bench.cycle.planner.make_plan = simulate_plan
             options = bench.cycle.planner.options
@@ -173,7 +176,7 @@ def test_a_component_that_starts_later_is_asked_again(
     bench.submit(kit.job("first", seconds=1.0))
     (report,) = bench.run()
     assert report.policy == "slf" and f"policy {policy_of(bench)}: nothing listens there" in report.failures[0]
-    with component(FCFS, f"ipc://{tmp_path}/edc"):
+    with component(FCFS, tmp_path / "edc"):
         bench.submit(kit.job("second", seconds=1.0))
         assert bench.run()[0].policy == policy_of(bench)
         bench.run(3)

@@ -180,8 +180,9 @@ def test_what_is_not_known_of_a_node_is_a_dash(monkeypatch, capsys):
     known = {"name": "n1", "type": "t", "state": "up", "cores": 4, "threads": 6, "load": 1.5, "bandwidth": 12e9}
     known |= {"memory_bandwidth": 80e9, "power_watts": 190.0, "jobs": 2, "job_names": ["dag-1.k3x9a2/align", "b"]}
     unknown = known | {"name": "n2", "state": "down", "bandwidth": None, "power_watts": None, "job_names": []}
-    show_nodes({"cluster": "lab", "nodes": [known, unknown]})
-    head, names, first, second = capsys.readouterr().out.splitlines()
+    show_nodes({"cluster": "lab", "nodes": [known | {"speed": 0.93}, unknown | {"speed": 1.0}]})
+    head, names, first, second, speed = capsys.readouterr().out.splitlines()
+    assert speed == "n1: plans count with 0.93x the speed of its type"
     assert head == "lab: 2 nodes" and max(map(len, (names, first, second))) <= 80
     assert first.split()[:10] == ["n1", "up", "6", "4", "1.50", "12GB/s", "80GB/s", "190", "W", "2"]
     assert second.split() == ["n2", "down", "6", "4", "1.50", "-", "80GB/s", "-", "2"]

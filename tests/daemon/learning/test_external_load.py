@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotfish.daemon.guarded_planner import simulate_plan
-from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, slowed, taken_by_others
+from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, taken_by_others
+from pilotfish.daemon.learning.node_speeds import at_speeds
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState, JobView
@@ -88,8 +89,8 @@ def test_nodes_are_slowed_by_what_others_take_and_stay_of_one_type():
     found = others.leave(HERE, 120.0)
     assert [node.type.pace for node in found.nodes] == [0.5, 0.4, 0.5] and found.nodes[0].type is found.nodes[2].type
     assert {node.type.nominal for node in found.nodes} == {KIND} and others.leave(HERE, 121.0) is found
-    assert slowed(HERE, [1.0, 1.0, 1.0]) is HERE
-    assert [node.type.pace for node in slowed(HERE, [1.0, 0.5, 0.25]).nodes] == [1.0, 0.4, 0.25]
+    assert at_speeds(HERE, [1.0, 1.0, 1.0]) is HERE
+    assert [node.type.pace for node in at_speeds(HERE, [1.0, 0.5, 0.25]).nodes] == [1.0, 0.4, 0.25]
 
 
 def test_the_next_job_is_planned_with_what_others_leave(bench, kit):

@@ -244,7 +244,7 @@ def test_an_unreadable_forecast_does_not_stop_a_daemon_that_starts(ran, kit, cap
     with closing(sqlite3.connect(ran.path, isolation_level=None)) as database:
         database.execute("UPDATE story SET data = ? WHERE kind = 'chosen'", (data,))
     ran.start()
-    assert "prediction intervals begin without the jobs that ended before: " in caplog.text
+    assert "prediction intervals and speeds of nodes begin without the jobs that ended before: " in caplog.text
     workflow = ran.submit(kit.job("next"))
     ran.run(15)
     assert ran.states(workflow) == {"next": "completed"}
