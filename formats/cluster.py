@@ -252,7 +252,8 @@ def _with_nodes(tree: Tree, nodes: tuple[Node, ...], groups: dict[str, tuple[str
     first = {node: group for group, names in reversed(groups.items()) for node in names}
     number = {group: i for i, group in enumerate(dict.fromkeys(first.get(node.name, "") for node in nodes))}
     speeds = tuple(node.type.relative_speed for node in nodes)
-    return replace(tree, speeds=speeds, group_of=tuple(number[first.get(node.name, "")] for node in nodes))
+    cores = tuple(node.type.cores for node in nodes)
+    return replace(tree, speeds=speeds, cores=cores, group_of=tuple(number[first.get(node.name, "")] for node in nodes))
 
 
 def read_cluster(path: str | Path) -> Cluster:
@@ -291,7 +292,7 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     if cluster.groups:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
     if isinstance(cluster.wiring, Tree):
-        given = dump(cluster.wiring, ("speeds", "group_of"))
+        given = dump(cluster.wiring, ("speeds", "cores", "group_of"))
         data["network"] = {key: part if key == "latency" else _readable(part, rate=True) for key, part in given.items()}
     return data
 

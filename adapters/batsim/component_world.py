@@ -17,7 +17,7 @@ class World:
     Args:
         about: the `data` of SIMULATION_BEGINS.
         states: number of a state of machines -> whether they are on then; empty: machines cannot be switched.
-        storages: label of a storage -> its number.
+        storages: name of each storage -> its number; None: the machine has no network.
         speeds: flop/s of all resources; () = unknown.
         registers: it may register jobs.
         forwards: submissions carry the profile.
@@ -27,7 +27,7 @@ class World:
 
     about: Mapping[str, Any]
     states: Mapping[str, bool] = field(default_factory=dict)
-    storages: Mapping[str, int] = field(default_factory=dict)
+    storages: Mapping[str, int] | None = None
     speeds: tuple[float, ...] = ()
     registers: bool = False
     forwards: bool = False

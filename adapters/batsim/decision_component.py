@@ -8,9 +8,8 @@ the message. A time within a microsecond of now is now, because messages have si
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -46,11 +45,12 @@ from ...formats.batsim.messages import (
     refusal,
 )
 from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
-from ...formats.batsim.runs import is_late
+from ...formats.batsim.runs import MappedLater, is_late
 from ...formats.batsim.workload import parse_batsim
 from ...formats.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, common, count_of, without
+from ...simulate.model.programs import Part
 from ...simulate.queue_policies.interface import (
     Decision,
     Job,
@@ -65,9 +65,9 @@ from ...simulate.queue_policies.interface import (
 )
 from .component_world import World
 from .known_profiles import KnownProfiles
+from .periodic_calls import SAME_S, PeriodicCalls
+from .placed_work import placed_work
 
-#: Times that differ by less are the same, seconds.
-SAME_S = 1e-6
 #: Messages in a row at one instant, or calls in a row without a job, after which a component is taken to be stuck.
 MOST_IN_VAIN = 10_000
 _SUBMITTER = (JobSubmitted, Notify)
@@ -87,7 +87,7 @@ class DecisionComponent:
     `metadata`: what the component attached to jobs, by id. `messages`: how many it was sent.
     """
 
-    open_ended = True
+    open_ended = places_work = True
 
     def __init__(
         self, name: str, ask: Callable[[bytes], bytes], world: World, described: Descriptions,
@@ -98,12 +98,15 @@ class DecisionComponent:
         self.powered = bool(world.states)
         self.metadata: dict[str, str] = {}
         self.said, self.messages, self.in_vain, self.unseen = b"", 0, 0, len(described.ids)
-        self.profiles = KnownProfiles(described.profiles, world.speeds, across=protocol.number == 5)
+        storages = MappedLater(world.storages) if world.storages else world.storages
+        self.profiles = KnownProfiles(
+            described.profiles, described.files, world.speeds, storages, across=protocol.number == 5
+        )
         self.registered: dict[str, dict[str, Any]] = {}
         self._jobs: dict[str, Job] = {}  # submitted
         self._done: set[str] = set()  # ended or rejected
         self._killed: set[str] = set()
-        self._kills: list[JobKilled] = []
+        self._kills: list[tuple[Sequence[str], list[tuple[str, Running]]]] = []
         self._switches: list[tuple[list[Interval], str, str]] = []
         self._pending: list[tuple[float, Event]] = []
         self._about: Mapping[str, Any] | None = world.about  # until it is sent
@@ -111,7 +114,7 @@ class DecisionComponent:
             tuple[float, int, Event, bytes | None]
         ] = []  # decisions (with the message) and events to come
         self._number = count()
-        self._periodic: dict[str, CallMeLater] = {}
+        self._periodic = PeriodicCalls()
         self._free_at = self._now = -1e300
         self._first = True
         self._decided: list[Decision] = []
@@ -165,7 +168,10 @@ class DecisionComponent:
             elif isinstance(event, RequestedCall):
                 calls.append((time, event))
             elif isinstance(event, CallMeLater):
-                calls += self._call_again(event, now, time)
+                if (come := self._periodic.come(event, now.time)) is not None:
+                    calls.append((time, come[0]))
+                    if come[1] is not None:
+                        self._at(*come[1])
             else:
                 self._pending.append((time, event))
         self._calls = calls
@@ -176,7 +182,7 @@ class DecisionComponent:
         for ended in now.ended:
             self._happens(time, latency, self._completed(ended, time))
         while self._kills:
-            self._happens(time, latency, self._kills.pop(0))
+            self._happens(time, latency, self._were_killed(*self._kills.pop(0), now))
         for switched in now.states.switched if now.states is not None else ():
             place = next(i for i, each in enumerate(self._switches) if tuple(each[0]) == switched.resources)
             _, resources, state = self._switches.pop(place)
@@ -279,18 +285,24 @@ class DecisionComponent:
         return self._jobs[job_id]
 
     def _execute(self, given: ExecuteJob, now: Snapshot) -> None:
-        job = self._job(given.job_id)
-        if given.additional_io_job is not None:
-            raise bad("additional_io_job: it cannot be added to a job", "jobs without it")
-        if any(rank != host for rank, host in (given.mapping or {}).items()):
-            raise bad("mapping: ranks cannot be placed otherwise than in their order", "rank i on host i")
-        for label, number in (given.storage_mapping or {}).items():
-            if self.world.storages.get(label) != number:
-                known = ", ".join(f"{name}: {place}" for name, place in self.world.storages.items())
-                raise bad(f"storage_mapping: {label} is {number}", known or "no storages, as the machine has none")
+        job, work = self._job(given.job_id), None
+        registered = job.number >= len(self.described.ids)
+        if registered or self.world.storages or given.mapping or given.storage_mapping or given.additional_io_job:
+            run, own = self.profiles.work(given.job_id, self._profile_of(given.job_id, job), job.size)
+            find = partial(self._additional_work, given.job_id)
+            work = placed_work(own, job.size, given, self.world.storages or {}, find)
+            if registered and run.program >= 0:
+                work = work or own
         if now.states is not None and (asleep := common(given.alloc, now.states.off)):
             raise bad(f"resource {asleep[0][0]} is off", "resources that are on")
-        self._decided.append(Start(job, given.alloc))
+        self._decided.append(Start(job, given.alloc, work=work))
+
+    def _additional_work(self, job_id: str, name: str, new: Mapping[str, Any] | None, size: int) -> Part:
+        if new is not None:
+            self.profiles.register(job_id.partition("!")[0], name, new)
+        if self.profiles.find(job_id, name) is None:
+            raise bad(f"profile {name!r:.60} is not known", "one of the workload, or `profile`", "profile_name")
+        return self.profiles.work(job_id, name, size)[1]
 
     def _reject(self, given: RejectJob, now: Snapshot) -> None:
         self._decided.append(Reject(self._job(given.job_id)))
@@ -298,31 +310,35 @@ class DecisionComponent:
 
     def _kill(self, given: KillJob, now: Snapshot) -> None:
         running = {self._id(it.job): it for it in now.running}
-        progress = dict[str, Any]()
+        killed = list[tuple[str, Running]]()
         for job_id in dict.fromkeys(given.job_ids):
-            job = self._job(job_id)
+            self._job(job_id)
             if job_id in running:
                 self._killed.add(job_id)
-                progress[job_id] = self._progress(job_id, job, running[job_id], now.time)
+                killed.append((job_id, running[job_id]))
                 self._decided.append(Kill(running[job_id]))
             elif job_id not in self._done:
                 raise bad(f"job {job_id!r:.60} does not run", "jobs that run, or have run")
-        done = JobKilled(list(given.job_ids), progress)
-        if progress:
-            self._kills.append(done)
+        if killed:
+            self._kills.append((given.job_ids, killed))
         else:
-            self._pending.append((now.time, done))
+            self._pending.append((now.time, JobKilled(list(given.job_ids))))
 
-    def _progress(self, job_id: str, job: Job, running: Running, now: float) -> dict[str, Any]:
-        profile = (self.registered.get(job_id) or self.described.jobs[job.number])["profile"]
-        seconds = self.profiles.run(job_id, profile, job.size).seconds
-        return {"profile": profile, "progress": (now - running.start_time) / seconds if seconds > 0 else 0.0}
+    def _were_killed(self, job_ids: Sequence[str], killed: list[tuple[str, Running]], now: Snapshot) -> JobKilled:
+        progress = {
+            job_id: self.profiles.progress(
+                job_id, self._profile_of(job_id, it.job), it.job.size, now.time - it.start_time,
+                now.killed.get(it.job.number),
+            ) for job_id, it in killed
+        }  # fmt: skip
+        return JobKilled(list(job_ids), progress)
+
+    def _profile_of(self, job_id: str, job: Job) -> str:
+        return str((self.registered.get(job_id) or self.described.jobs[job.number])["profile"])
 
     def _call_later(self, given: CallMeLater, now: Snapshot) -> None:
-        if given.period_s is not None and given.call_id is not None:
-            if given.call_id in self._periodic:
-                raise bad(f"call {given.call_id!r:.60} is periodic already", "new ids, or StopCallMeLaterEvent first")
-            self._call_at_next_multiple(given, now)
+        if given.period_s is not None:
+            self._at(self._periodic.begin(given, now.time), given)
             return
         # Batsim 5 answers a time in the past at once.
         late = self.protocol.number == 5 and given.timestamp < now.time
@@ -333,26 +349,8 @@ class DecisionComponent:
         else:
             self._pending.append((now.time, call))
 
-    def _call_at_next_multiple(self, given: CallMeLater, now: Snapshot) -> None:
-        assert given.call_id is not None and given.period_s is not None, "it is periodic"
-        periods = math.floor((now.time + SAME_S) / given.period_s) + 1
-        self._periodic[given.call_id] = given
-        self._at(periods * given.period_s, given)
-
-    def _call_again(self, given: CallMeLater, now: Snapshot, time: float) -> list[tuple[float, Event]]:
-        """Return a periodic call that is due, unless it was stopped, and note the next one."""
-        assert given.call_id is not None, "it is periodic"
-        if self._periodic.get(given.call_id) is not given:
-            return []
-        del self._periodic[given.call_id]
-        if given.times != 1:
-            again = given if given.times is None else replace(given, times=given.times - 1)
-            self._call_at_next_multiple(again, now)
-        return [(time, RequestedCall(given.call_id, last=given.times == 1))]
-
     def _stop_calls(self, given: StopCalls, now: Snapshot) -> None:
-        if self._periodic.pop(given.call_id, None) is None:
-            raise bad(f"call {given.call_id!r:.60} is not periodic, or has ended", "calls that come again")
+        self._periodic.stop(given)
 
     def _register_profile(self, given: RegisterProfile, now: Snapshot) -> None:
         self._check_registers()
@@ -371,8 +369,8 @@ class DecisionComponent:
         profile = self.profiles.find(given.job_id, name)
         (job,) = parse_batsim({"jobs": [description], "profiles": {} if profile is None else {name: profile}}, "").jobs
         run = self.profiles.run(given.job_id, job.profile, job.res)
-        if run.program >= 0 or not job.res:
-            raise bad(f"job {given.job_id!r:.60}: its run time depends on where it runs", "jobs that wait or compute")
+        if not job.res:
+            raise bad(f"job {given.job_id!r:.60} requests no resources", "1 or more", "job.res")
         self.registered[given.job_id] = {key: value for key, value in description.items() if value is not None}
         wall = float("inf") if job.walltime is None else job.walltime
         columns = {

@@ -5,13 +5,15 @@ Rule: a job has the profiles of its own workload; in protocol 5 also those of an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...formats.batsim.profiles import parse_profile
+from ...formats.batsim.kill_progress import Progress, progress_of
+from ...formats.batsim.profiles import Profile, parse_profile
 from ...formats.batsim.runs import Run, Runs
 from ...formats.document_errors import bad, inside
+from ...simulate.model.programs import Part
 
 Data = Mapping[str, Any]
 
@@ -21,13 +23,19 @@ class KnownProfiles:
 
     Args:
         profiles: those of the workloads, by workload and name.
+        files: file of each workload, whose folder has those that profiles name.
         speeds: flop/s of all resources; () = unknown.
+        storages: names of the storages in the machine's network; None = the machine has no network.
         across: a job may have the profile of another workload.
     """
 
-    def __init__(self, profiles: Mapping[str, Mapping[str, Any]], speeds: tuple[float, ...], *, across: bool) -> None:
+    def __init__(
+        self, profiles: Mapping[str, Mapping[str, Any]], files: Mapping[str, str], speeds: tuple[float, ...],
+        storages: Collection[str] | None, *, across: bool,
+    ) -> None:  # fmt: skip
         self._known = {workload: dict(one) for workload, one in profiles.items()}
-        self._speeds, self._across, self._runs = speeds, across, dict[str, Runs]()
+        self._files, self._speeds, self._storages = files, speeds, storages
+        self._across, self._parsed, self._runs = across, dict[str, dict[str, Profile]](), dict[str, Runs]()
 
     def _home_of(self, job_id: str, profile: str) -> tuple[str, str]:
         own = job_id.partition("!")[0]
@@ -41,18 +49,44 @@ class KnownProfiles:
         return self._known.get(workload, {}).get(name)
 
     def run(self, job_id: str, profile: str, size: int) -> Run:
-        """Return how a job runs. Raises ConfigError: its profile is not for that many resources."""
+        """Return how a job runs. Raises ConfigError: its profile is not for that many resources, or this machine."""
         workload, name = self._home_of(job_id, profile)
+        return self._runs_of(workload).run(name, size)
+
+    def work(self, job_id: str, profile: str, size: int) -> tuple[Run, Part]:
+        """Return how a job runs, and what it does. Raises ConfigError, as `run`."""
+        workload, name = self._home_of(job_id, profile)
+        return self.run(job_id, profile, size), self._runs_of(workload).done(name, size).part
+
+    def progress(self, job_id: str, profile: str, size: int, seconds: float, phases: float | None) -> Progress:
+        """Return how far a job was after some seconds or, if that is known, phases."""
+        workload, own = self._home_of(job_id, profile)
+        runs = self._runs_of(workload)
+        known = self._parsed[workload]
+
+        def leaves(name: str) -> float:
+            if name not in counts:
+                parts = known[name].sequence
+                counts[name] = known[name].repeat * sum(map(leaves, parts)) if parts else 1.0
+            return counts[name]
+
+        counts = dict[str, float]()
+        done, amount = (seconds, lambda name: runs.run(name, size).seconds) if phases is None else (phases, leaves)
+        return progress_of(own, done, lambda name: known[name].sequence, amount)
+
+    def _runs_of(self, workload: str) -> Runs:
         if workload not in self._runs:
-            parsed = {each: parse_profile(one) for each, one in self._known.get(workload, {}).items()}
-            self._runs[workload] = Runs(parsed, Path(), self._speeds)
-        return self._runs[workload].run(name, size)
+            known, folder = self._known.setdefault(workload, {}), Path(self._files.get(workload, "")).parent
+            self._parsed[workload] = {each: parse_profile(one) for each, one in known.items()}
+            self._runs[workload] = Runs(self._parsed[workload], folder, self._speeds, self._storages)
+        return self._runs[workload]
 
     def register(self, workload: str, name: str, profile: Data) -> None:
         """Add a profile. Raises ConfigError: it is wrong, or differs from one of that name."""
         known = self._known.setdefault(workload, {})
-        inside("profile", parse_profile, dict(profile))
+        parsed = inside("profile", parse_profile, dict(profile))
         if known.get(name, profile) != profile:
             raise bad(f"profile {name!r:.60} is there already, and differs", "new names")
         known[name] = dict(profile)
-        self._runs.pop(workload, None)
+        if workload in self._runs:
+            self._parsed[workload].setdefault(name, parsed)

@@ -23,6 +23,7 @@ from ...formats.document_errors import from_source
 from ...simulate.errors import ConfigError, PolicyError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, speeds_of, storages_of
+from ...simulate.model.network import unlimited
 from ...simulate.model.workload import Workload
 from ...simulate.replay.any_policy import replay_under
 from ...simulate.replay.replay_result import Replayed
@@ -64,14 +65,17 @@ def replay_under_component(
     """
     told = {**CONFIG, **(config or {})}
     described = describe(jobs, files)
-    storages = {label: machine.processors + i for i, label in enumerate(storages_of(cluster) or ())}
+    names, speeds = storages_of(cluster), resource_speeds(machine, cluster)
+    storages = None if names is None else {label: machine.processors + i for i, label in enumerate(names)}
+    if machine.network is None:  # for jobs whose ranks share a resource
+        machine = replace(machine, network=lambda: unlimited(speeds or [1.0] * machine.processors))
     world = World(
         simulation_begins(machine, cluster, described, told), states_of(machine, cluster), storages, speeds_of(cluster),
         registers=bool(told["dynamic-jobs-enabled"]), forwards=bool(told["profiles-forwarded-on-submission"]),
         natural=natural, latency_s=latency_s,
     )  # fmt: skip
     if protocol == 5:
-        world = _after_hello(world, ask, name, str(told["sched-config"]), resource_speeds(machine, cluster))
+        world = _after_hello(world, ask, name, str(told["sched-config"]), speeds)
     version = VERSION_5 if protocol == 5 else VERSION_4
     component = DecisionComponent(name, ask, world, described, _returns(jobs), version)
     jobs = replace(jobs, more={**jobs.more, FULL_ID: _objects(described.ids)})

@@ -28,7 +28,7 @@ class Descriptions:
     Args:
         ids: of the jobs, such as "w0!12", by row of the workload.
         jobs: their descriptions, by row.
-        profiles: those that jobs use, by workload and name.
+        profiles: those that jobs use, also as parts of sequences, by workload and name.
         files: name of the file of each workload.
     """
 
@@ -69,13 +69,24 @@ def describe(workload: Workload, files: Sequence[Path]) -> Descriptions:
     jobs = [
         _as_replayed(known[job], job, submit) for job, submit in zip(ids, workload.submit_time.tolist(), strict=True)
     ]
-    used = {(job.partition("!")[0], each["profile"]) for job, each in zip(ids, jobs, strict=True)}
+    used: dict[str, set[str]] = {f"w{i}": set() for i in range(len(raws))}
+    for job, each in zip(ids, jobs, strict=True):
+        used[job.partition("!")[0]].add(each["profile"])
     return Descriptions(
         ids, jobs,
-        {f"w{i}": {name: one for name, one in raw["profiles"].items() if (f"w{i}", name) in used}
-         for i, raw in enumerate(raws)},
+        {f"w{i}": _with_parts(raw["profiles"], used[f"w{i}"]) for i, raw in enumerate(raws)},
         {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])},
     )  # fmt: skip
+
+
+def _with_parts(profiles: Mapping[str, Data], used: set[str]) -> dict[str, Data]:
+    """Return the profiles in use, and the parts of their sequences, in the order of the file."""
+    found, left = set[str](), [*used]
+    while left:
+        if (name := left.pop()) not in found:
+            found.add(name)
+            left += profiles[name].get("seq", ())
+    return {name: one for name, one in profiles.items() if name in found}
 
 
 def _as_written(path: Path) -> Data | None:

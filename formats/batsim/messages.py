@@ -163,7 +163,7 @@ class JobCompleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class JobKilled(Event):
-    """The jobs of a KILL_JOB have ended. `job_progress`: how far each was that did not end by itself."""
+    """The jobs of a KILL_JOB have ended. `job_progress`: the Progress of each that did not end by itself."""
 
     job_ids: Sequence[str]
     job_progress: Data = field(default_factory=dict)

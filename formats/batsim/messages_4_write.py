@@ -13,7 +13,8 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
-from .messages import JobCompleted, Message
+from .kill_progress import progress_4
+from .messages import JobCompleted, JobKilled, Message
 
 
 def as_batsim(value: Any) -> str:
@@ -57,6 +58,9 @@ def batsim_message(message: Message) -> bytes:
                 f'{{"job_id":{encode_basestring(event.job_id)},"job_state":"{event.job_state}",'
                 f'"return_code":{event.return_code},"alloc":{encode_basestring(event.alloc)}}}'
             )
+        elif type(event) is JobKilled:
+            progress = {job: progress_4(one) for job, one in event.job_progress.items()}
+            data = as_batsim({"job_ids": event.job_ids, "job_progress": progress})
         else:
             data = as_batsim(event.data())
         parts.append(f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{data}}}')

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .kill_progress import progress_5
 from .messages import (
     CallMeLater,
     Event,
@@ -127,13 +128,7 @@ def _killed(event: JobKilled) -> tuple[str, Data]:
     return "JobsKilledEvent", {
         "job_ids": list(event.job_ids),
         "progresses": [
-            {"job_id": job_id, "wrapper": {
-                "kill_progress_type": "KillProgressAtomicProfile",
-                "kill_progress": {
-                    "profile_id": full_id(job_id.partition("!")[0], progress["profile"]),
-                    "progress": progress["progress"],
-                },
-            }}
+            {"job_id": job_id, "wrapper": progress_5(job_id.partition("!")[0], progress)}
             for job_id, progress in event.job_progress.items()
         ],
     }  # fmt: skip

@@ -84,6 +84,7 @@ class Profile(NamedTuple):
         returns: its exit status; 0 = success.
         written: the whole mapping, as in the file.
         sequence: the profiles that it runs one after the other; empty = it is not a sequence.
+        repeat: how often the sequence runs.
         trace: the file that names its ranks; empty = it has no usage trace.
         waits: seconds, if waiting is all that it does.
     """
@@ -93,6 +94,7 @@ class Profile(NamedTuple):
     returns: int = 0
     written: Mapping[str, Any] = {}
     sequence: tuple[str, ...] = ()
+    repeat: int = 1
     trace: str = ""
     waits: float | None = None
 
@@ -196,7 +198,7 @@ def _composed(data: dict[str, Any]) -> Parsed:
                 return Done(Steps(tuple(parts)), status)
         return Done(Steps(tuple(parts), repeat))
 
-    return work, {"sequence": sequence}
+    return work, {"sequence": sequence, "repeat": repeat}
 
 
 def _on_storage(data: dict[str, Any]) -> Parsed:

@@ -21,6 +21,13 @@ from .profiles import Done, Profile
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
 
+class MappedLater(tuple[str, ...]):
+    """Names of storages to which labels are mapped when jobs start: it contains every label."""
+
+    def __contains__(self, label: object) -> bool:
+        return True
+
+
 class Run(NamedTuple):
     """A job's run.
 

@@ -63,7 +63,9 @@ class SimGridWiring:
         speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}
         own = [self._along(self.route_to_itself(host), host, host) for host, _ in firsts]
-        return Network(np.array(speeds), np.array(place_of, np.int64), places, self.found, ways, storages, own=own)
+        known = {host.name: host.cores for host in self.platform.hosts}
+        cores = tuple(known[node.name] for node in self.nodes)
+        return Network(np.array(speeds), np.array(place_of), places, self.found, ways, storages, own=own, cores=cores)
 
     def _places(self) -> tuple[list[tuple[str, str]], list[int], list[Place]]:
         """Return two hosts of each place, the place of each node, and the places.
@@ -164,9 +166,10 @@ class SimGridWiring:
         zone = self.parents[host]
         if zone in self.clusters:
             cluster = self.clusters[zone]
-            return (
-                [(_loopback(host), "")] if cluster.loopback else list(dict.fromkeys(self._within(cluster, host, host)))
-            )
+            if cluster.loopback:
+                return [(_loopback(host), "")]
+            both = cluster.sharing in _BOTH_WAYS  # else up and down are one link, which is taken once
+            return list(dict.fromkeys((name, way if both else "") for name, way in self._within(cluster, host, host)))
         if (host, host) in self.declared.get(zone, {}):
             return list(self.declared[zone][host, host].links)
         return [] if zone in self.outer else [(_loopback(""), "")]

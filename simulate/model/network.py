@@ -58,7 +58,7 @@ class NetworkRoute:
 class Network:
     """Hosts and the network between them."""
 
-    speeds: Array  # of each host, flop/s [hosts]
+    speeds: Array  # of a core of each host, flop/s [hosts]
     place_of: Array  # place of each host [hosts]
     places: Sequence[Place]  # the places
     links: Sequence[Link] = ()  # the links of all routes
@@ -66,6 +66,7 @@ class Network:
     storages: Mapping[str, int] = field(default_factory=dict)  # name of a storage -> its place
     increments: bool = False  # links are shared as SimGrid does; otherwise by max-min fairness
     own: Sequence[NetworkRoute] = ()  # from a host to itself, of each place; () = that takes no time
+    cores: tuple[int, ...] = ()  # of each host [hosts]; () = one each
 
     def storage(self, name: str) -> int:
         """Return the place of a storage; the only storage has every name."""
@@ -101,8 +102,9 @@ class Tree:
     switch: float = math.inf  # bytes/s of all traffic inside a group
     backbone: float = math.inf  # bytes/s between groups
     latency: float = 0.0  # seconds between any two nodes
-    speeds: tuple[float, ...] = ()  # flop/s of each node
+    speeds: tuple[float, ...] = ()  # flop/s of a core of each node
     group_of: tuple[int, ...] = ()  # group number of each node
+    cores: tuple[int, ...] = ()  # of each node; () = one each
 
     storages: ClassVar[tuple[str, ...]] = ()  # this file format has none
     ignored: ClassVar[tuple[str, ...]] = ()
@@ -116,4 +118,4 @@ class Tree:
         pairs = product(range(count), repeat=2)
         ways = [NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a, b in pairs]
         places = [Place(f"group {i}", self.port) for i in range(count)]
-        return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways)
+        return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways, cores=self.cores)

@@ -67,6 +67,19 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """Ranks on given resources of the machine, several on one if need be; it uses no others of the job.
+
+    Rank i computes `flops[i]` with one core of `ends[i]`, a resource of the machine, or ~s for the storage s in the
+    order of the network, which cannot compute. `bytes` is a matrix from row to column, row by row, or empty.
+    """
+
+    ends: tuple[int, ...]
+    flops: tuple[float, ...]
+    bytes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """Run the parts one after the other, `repeat` times."""
 
@@ -74,7 +87,7 @@ class Steps:
     repeat: int = 1
 
 
-Phase = Wait | Even | Matrix | Store | Stage
+Phase = Wait | Even | Matrix | Store | Stage | Placed
 Part = Phase | Steps
 
 
@@ -119,6 +132,8 @@ def sends(phase: Phase, size: int, *, to_itself: bool = False) -> bool:
         return phase.bytes > 0 and size > 1
     if isinstance(phase, Matrix):
         return any(amount > 0 and (to_itself or i % (size + 1)) for i, amount in enumerate(phase.bytes))
+    if isinstance(phase, Placed):
+        return any(amount > 0 for amount in phase.bytes)
     if isinstance(phase, Store):
         return phase.read > 0 or phase.write > 0
     return isinstance(phase, Stage) and phase.bytes > 0
@@ -149,7 +164,7 @@ def flops_of(phase: Phase) -> float:
     """Return the flops of the busiest resource."""
     if isinstance(phase, Even):
         return phase.flops
-    return max(phase.flops, default=0.0) if isinstance(phase, Matrix) else 0.0
+    return max(phase.flops, default=0.0) if isinstance(phase, Matrix | Placed) else 0.0
 
 
 class Spent(NamedTuple):
@@ -237,13 +252,18 @@ class Programs:
     amounts: Array
     storages: tuple[str, ...]
 
+    @property
+    def in_amounts(self) -> Array:
+        """Which phases have numbers in `amounts`, bool [phases]."""
+        return np.isin(self.phases["kind"], (tables.MATRIX, tables.PLACED))
+
 
 class ProgramBuilder:
     """Build the tables of programs."""
 
     def __init__(self) -> None:
         self._programs: list[tuple[int, int, int]] = []
-        self._phases: list[tuple[float, float, int, int, int]] = []
+        self._phases: list[tuple[float, float, int, int, int, int]] = []
         self._amounts: list[float] = []
         self._storages: dict[str, int] = {}
 
@@ -252,12 +272,10 @@ class ProgramBuilder:
 
         None if it has more than MOST_PHASES phases, or a phase repeats more than MOST_TIMES times.
         """
-        repeat, inner = (part.repeat, part.parts) if isinstance(part, Steps) else (1, (part,))
+        repeat, inner = (1, (part,)) if _alone(part) or not isinstance(part, Steps) else (part.repeat, part.parts)
         if sum(_length(each) for each in inner) > MOST_PHASES:
             return None
         flat = [row for each in inner for row in _expanded(each)]
-        if len(flat) == 1:
-            flat, repeat = [(flat[0][0], flat[0][1] * repeat)], 1
         if max(times for _, times in flat) > MOST_TIMES:
             return None
         first = len(self._phases)
@@ -265,20 +283,24 @@ class ProgramBuilder:
         self._programs.append((first, len(self._phases), repeat))
         return len(self._programs) - 1
 
-    def _row(self, phase: Phase, times: int, size: int) -> tuple[float, float, int, int, int]:
+    def _row(self, phase: Phase, times: int, size: int) -> tuple[float, float, int, int, int, int]:
         if isinstance(phase, Wait):
-            return times * phase.seconds, 0.0, tables.WAIT, 0, 0
+            return times * phase.seconds, 0.0, tables.WAIT, 0, 0, times
         if isinstance(phase, Even):
-            return times * phase.flops, times * phase.bytes, tables.EVEN, 0, 0
+            return times * phase.flops, times * phase.bytes, tables.EVEN, 0, 0, times
         if isinstance(phase, Store):
-            return times * phase.read, times * phase.write, tables.STORE, self._storage(phase.storage), 0
+            at = self._storage(phase.storage)
+            return times * phase.read, times * phase.write, tables.STORE, at, 0, times
         if isinstance(phase, Stage):
             ends = self._storage(phase.source), self._storage(phase.target)
-            return 0.0, times * phase.bytes, tables.STAGE, *ends
+            return 0.0, times * phase.bytes, tables.STAGE, *ends, times
         at = len(self._amounts)
+        if isinstance(phase, Placed):
+            self._amounts += [*phase.ends, *(times * amount for amount in (*phase.flops, *phase.bytes))]
+            return float(len(phase.ends)), float(bool(phase.bytes)), tables.PLACED, at, 0, times
         self._amounts += [times * amount for amount in phase.flops] + [0.0] * (size - len(phase.flops))
         self._amounts += [times * amount for amount in phase.bytes]
-        return 0.0, float(bool(phase.bytes)), tables.MATRIX, at, 0
+        return 0.0, float(bool(phase.bytes)), tables.MATRIX, at, 0, times
 
     def _storage(self, name: str) -> int:
         return self._storages.setdefault(name, len(self._storages))
@@ -290,27 +312,35 @@ class ProgramBuilder:
 
 
 def _length(part: Part) -> int:
-    """Return the rows that a part takes, at most MOST_PHASES + 1; a phase that repeats alone takes one."""
+    """Return the rows that a part takes, at most MOST_PHASES + 1."""
 
-    def of_steps(steps: Steps, inner: list[tuple[int, bool]]) -> tuple[int, bool]:
-        alone = len(inner) == 1 and inner[0][1]
-        rows = 1 if alone else steps.repeat * sum(length for length, _ in inner)
-        return min(rows, MOST_PHASES + 1), alone
+    def of_steps(steps: Steps, inner: list[int]) -> int:
+        return 1 if _alone(steps) else min(steps.repeat * sum(inner), MOST_PHASES + 1)
 
-    return fold_part(part, lambda phase: (1, True), of_steps)[0]
+    return fold_part(part, lambda phase: 1, of_steps)
+
+
+def _alone(part: Part) -> tuple[Phase, int] | None:
+    """Return the only phase of a part and its repetitions, if it sends nothing; a latency would count each time."""
+    times = 1
+    while isinstance(part, Steps):
+        if len(part.parts) > 1:
+            return None
+        times, part = min(times * part.repeat, MOST_TIMES + 1), part.parts[0]
+    return None if sends(part, 2, to_itself=True) else (part, times)
 
 
 def _expanded(part: Part) -> Iterator[tuple[Phase, int]]:
-    """Yield (phase, repetitions) in order; a phase that repeats alone is yielded once. O(phases)."""
-    left = [(part, 1)]
+    """Yield (phase, repetitions) in order; one that repeats alone, and sends nothing, is yielded once. O(phases)."""
+    left = [part]
     while left:
-        each, times = left.pop()
-        if not isinstance(each, Steps):
-            yield each, times
-        elif len(each.parts) == 1:
-            left.append((each.parts[0], min(times * each.repeat, MOST_TIMES + 1)))
+        each = left.pop()
+        if alone := _alone(each):
+            yield alone
+        elif not isinstance(each, Steps):
+            yield each, 1
         else:
-            left += [(inner, 1) for _ in range(each.repeat * times) for inner in reversed(each.parts)]
+            left += [inner for _ in range(each.repeat) for inner in reversed(each.parts)]
 
 
 def renumber_storages(programs: Programs, numbers: Sequence[int]) -> Array:
@@ -319,6 +349,15 @@ def renumber_storages(programs: Programs, numbers: Sequence[int]) -> Array:
     for key, kinds in (("at", (tables.STORE, tables.STAGE)), ("to", (tables.STAGE,))):
         of = np.isin(found["kind"], kinds)
         found[key][of] = of_storage[found[key][of]]
+    return found
+
+
+def renumber_ends(programs: Programs, places: Sequence[int]) -> Array:
+    """Return the amounts of programs in which each storage of `Placed` has its number of `places`. O(amounts)."""
+    found = programs.amounts.copy()
+    for phase in programs.phases[programs.phases["kind"] == tables.PLACED]:
+        ends = found[phase["at"] : phase["at"] + int(phase["amount"])]
+        ends[ends < 0] = [~places[~int(end)] for end in ends[ends < 0]]
     return found
 
 
@@ -331,7 +370,7 @@ def concatenate(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
         program, phase = each.programs.copy(), renumber_storages(each, [storages.index(name) for name in each.storages])
         program["first"] += rows
         program["last"] += rows
-        phase["at"] += np.where(phase["kind"] == tables.MATRIX, amounts, 0)
+        phase["at"] += np.where(each.in_amounts, amounts, 0)
         programs.append(program)
         phases.append(phase)
         rows, amounts = rows + len(phase), amounts + len(each.amounts)

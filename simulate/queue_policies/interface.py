@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 
 from ..arrays import Array
 from ..model.intervals import Interval
 from ..model.machine import Machine
+
+if TYPE_CHECKING:
+    from ..model.programs import Part
 
 T = TypeVar("T")
 
@@ -99,11 +102,14 @@ class Start:
         resources: first and last of each interval to allocate; None: the lowest free numbers. In a plan these are cores
             of the lowest nodes that have what the job needs; while too few have it, the job waits.
         nodes: instead of resources, positions in the `nodes` of the machine; in a replay only (0,), the machine.
+        work: what the job does there, in place of its own work, in a replay under a policy with `places_work = True`.
+            The resources may then be more or fewer than it requests.
     """
 
     job: Job
     resources: Iterable[Interval] | None = None
     nodes: Sequence[int] | None = None
+    work: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End a running job now: it fails, so jobs that depend on it never run. In a replay with known run times.
+    """End a running job now: it fails, so jobs that depend on it never run. In a replay on numbered resources.
 
     Args:
         running: the job, one of `running`.
@@ -155,7 +161,7 @@ class Submit:
         id: of the job.
         size: requested resources, 1 or more.
         walltime: seconds after which it is killed; inf means never.
-        run_time: seconds, 0 or more.
+        run_time: seconds, 0 or more; nan: its start has its work.
         more: values of its columns in the results, such as `profile`.
     """
 
@@ -345,6 +351,8 @@ class Snapshot:
         machine: the machine: number of resources, first and last resource of each cluster (`groups`), and in a plan of
             each node (`nodes`, with their `names`).
         states: the states of the machines; None unless the policy has `powered = True`, and in plans.
+        killed: of the jobs with phases that were killed since the last call, by number: how many phases were done, each
+            repetition counted, with the share of the present one.
     """
 
     time: float
@@ -359,6 +367,7 @@ class Snapshot:
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
     _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
     states: MachineStates | None = None
+    killed: dict[int, float] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Array]:
         """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
@@ -388,7 +397,8 @@ class QueuePolicy(Protocol):
 
     With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them.
     With `open_ended = True` a replay on numbered resources also calls it at time 0, shows it jobs that request more
-    than the machine has, and calls it whenever it wakes, even if no job is left.
+    than the machine has, and calls it whenever it wakes, even if no job is left. With `places_work = True`, too, its
+    starts may have `work` where the network or the speeds of the resources are known.
     """
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:

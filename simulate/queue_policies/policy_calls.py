@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arrays import Array
 from ..errors import ConfigError, PolicyError
@@ -36,6 +36,9 @@ from .interface import (
     Wake,
     quick_maker,
 )
+
+if TYPE_CHECKING:
+    from ..model.programs import Part
 
 #: Number of entries of departed jobs that the dictionary of waiting jobs may hold before it is rebuilt.
 FEW = 64
@@ -66,6 +69,7 @@ class PolicyCalls(ABC):
         self.untils: list[float] = []
         self.running: list[Running] = []
         self.wakes: list[float] = []
+        self.works: dict[int, Part] = {}  # of jobs that start with a work of their own
         self.woken = self.again = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, columns,
@@ -92,11 +96,15 @@ class PolicyCalls(ABC):
 
     def kill(self, running: Running, now: float) -> None:
         """End a running job; this one is for worlds that cannot. Raises PolicyError."""
-        raise self.error(running.job, "it is killed", "in a replay with known run times, not on a network")
+        raise self.error(running.job, "it is killed", "in a replay on numbered resources")
+
+    def take_work(self, job: Job, work: Part) -> None:
+        """Note the work with which a job starts; this one is for worlds that cannot. Raises PolicyError."""
+        raise self.error(job, "its start has a work of its own", "a machine whose network or speeds are known")
 
     def add_job(self, new: Submit, now: float) -> None:
         """Submit a further job; this one is for worlds that cannot. Raises PolicyError."""
-        raise self.error("", f"it submits job {new.id}", "in a replay with known run times, not on a network")
+        raise self.error("", f"it submits job {new.id}", "in a replay on numbered resources")
 
     @abstractmethod
     def reject(self, job: Job) -> None:
@@ -142,7 +150,7 @@ class PolicyCalls(ABC):
         if snapshot.submitted:
             snapshot.submitted = []
         if snapshot.ended:
-            snapshot.ended = []
+            snapshot.ended, snapshot.killed = [], {}
         return found
 
     def apply(self, decisions: Iterable[Any], now: float) -> None:
@@ -178,6 +186,8 @@ class PolicyCalls(ABC):
                 raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch, Kill, Submit")
 
     def _start(self, job: Job, decision: Start, now: float) -> None:
+        if decision.work is not None:
+            self.take_work(job, decision.work)
         given = self.allocate(job, decision)
         if given is None:
             return
@@ -201,7 +211,7 @@ class PolicyCalls(ABC):
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
         found = self.valid_intervals(job, resources, f", {job.size:,} resources in all")
         count = count_of(found)
-        if count != job.size:
+        if count != job.size and job.number not in self.works:
             raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
         busy = self.free.allocate_these(found)
         if busy is not None:

@@ -57,9 +57,9 @@ def _varying_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
     jobs = replayed.workload
     joules = np.full(len(jobs), np.nan)
     if replayed.above_idle is not None:
-        joules = np.where(jobs.more["program"] >= 0, replayed.above_idle, np.nan)
+        joules = replayed.above_idle.copy()
     works = jobs.more.get("work", np.zeros(0, object))
-    rows = np.flatnonzero(works.astype(bool) & ~replayed.rejected).tolist() if len(works) else []
+    rows = np.flatnonzero(works.astype(bool) & np.isnan(joules) & ~replayed.rejected).tolist() if len(works) else []
     if not rows:
         return joules
     each = runs_of(powers, replayed.machine)
@@ -77,7 +77,7 @@ def _varying_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
     """Return the kinds, the number of resources of each, and the number that each job has of each."""
     if isinstance(powers, Powers):
-        return [powers], np.array([replayed.machine]), replayed.workload.size[:, None]
+        return [powers], np.array([replayed.machine]), replayed.sizes[:, None]
     kinds = list(dict.fromkeys(kind for _, kind in powers.runs))
     upto = np.zeros((replayed.machine + 1, len(kinds)), np.int64)  # resources of each kind before each resource
     which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [many for many, _ in powers.runs])
@@ -198,7 +198,7 @@ def _changes(replayed: Replayed, draw: _Draw, begin: float) -> list[tuple[Array,
     """Return times, and the change in the number of resources in some of STATES, of each kind, and in varying watts."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
-    size, booted, draws = replayed.workload.size[ran], replayed.booted[ran], draw.computing[ran].T
+    size, booted, draws = replayed.sizes[ran], replayed.booted[ran], draw.computing[ran].T
     on = replayed.changes["kind"] == TO_IDLE
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
     off, turning_on, turning_off, computing = (STATES.index(name) for name in

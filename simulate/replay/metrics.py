@@ -79,7 +79,10 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     """
     jobs, ran = replayed.workload, ~replayed.rejected
     submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
-    size, killed = jobs.size[ran], replayed.overran if replayed.killed is None else replayed.overran | replayed.killed
+    size, killed = (
+        replayed.sizes[ran],
+        replayed.overran if replayed.killed is None else replayed.overran | replayed.killed,
+    )
     ended = int(killed.sum())
     waiting, turnaround, run = start - submit, finish - submit, finish - start
     slow = turnaround[run > 0] / run[run > 0]

@@ -15,7 +15,7 @@ from ..errors import ConfigError
 from ..kernels.queue.network import tables
 from ..model.machine import MixedPowers, Powers, runs_of
 from ..model.network import Link, Network, NetworkRoute, Place
-from ..model.programs import renumber_storages
+from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Placing
 
@@ -34,14 +34,15 @@ def network_tables(
         powers: power of the resources; None if not known.
         rows: rows of the table of jobs, if more than there are jobs.
     """
-    programs, links = workload.programs, network.links
-    assert programs is not None
+    programs, links, size = workload.programs or ProgramBuilder().programs(), network.links, len(workload)
     ways = [*network.ways, *(network.own or [NetworkRoute()] * len(network.places))]
     places, reach = len(network.places), max((len(way.links) for way in ways), default=0)
-    courses = np.zeros(rows or len(workload), tables.COURSE)
+    hosts, rows = len(network.speeds), rows or size
+    courses = np.zeros(rows, tables.COURSE)
     courses["program"] = tables.NONE
-    courses["program"][: len(workload)] = workload.more["program"]
-    uses = np.zeros(_most_uses(len(workload), len(network.speeds), len(links), reach), tables.USE)
+    if workload.programs is not None:
+        courses["program"][:size] = workload.more["program"]
+    uses = np.zeros(_most_uses(rows, hosts, len(links), reach, len(network.storages)), tables.USE)
     uses["next"] = np.arange(1, len(uses) + 1)
     return {
         "courses": courses,
@@ -49,6 +50,7 @@ def network_tables(
         "phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
         "amounts": programs.amounts,
         "speeds": network.speeds,
+        "cores": np.array(network.cores or np.ones(hosts), np.float64),
         **_heat(network.speeds, powers),
         "place_of": network.place_of,
         "places": np.array([_port(place) for place in network.places], tables.PLACE),
@@ -59,11 +61,11 @@ def network_tables(
         "pace": 1.0 / np.array([way.flow for way in ways]),
         "uses": uses,
         "laid": np.zeros(places, np.int64),
-        "hosts": np.zeros(len(network.speeds), np.int64),
-        "sent": np.zeros(2 * len(network.speeds)),
+        "hosts": np.zeros(hosts, np.int64),
+        "loads": np.zeros(hosts, tables.LOAD),
         **{name: np.zeros(len(links), np.int64) for name in ("touched", "dirty", "sought")},
         "rule": np.array([tables.INCREMENTS if network.increments else tables.MAX_MIN]),
-        "met": np.zeros(min(len(workload), len(network.speeds)) + 1, np.int64),
+        "met": np.zeros(min(rows, hosts) + 1, np.int64),
     }
 
 
@@ -93,13 +95,15 @@ def _links(network: Network) -> Array:
     return found
 
 
-def _most_uses(jobs: int, hosts: int, links: int, reach: int) -> int:
+def _most_uses(jobs: int, hosts: int, links: int, reach: int, storages: int) -> int:
     """Return an upper bound on the links that all jobs use at once.
 
-    A job of q hosts has at most q + 2 places, with at most `reach` links, those of the longest route, between two of
-    them. Links per host are highest for q = 1, or for the q at which the job uses all links.
+    A job of q hosts has at most q + p places, where p is 2, or the number of storages if that is more, with at most
+    `reach` links, those of the longest route, between two of them. Links per host are highest for q = 1, or for the q
+    at which the job uses all links.
     """
-    each = min(links, max(9 * reach, math.ceil(3 * math.sqrt(links * reach))))
+    most = 1 + max(2, storages)
+    each = min(links, max(most**2 * reach, math.ceil(most * math.sqrt(links * reach))))
     return min(hosts * each, jobs * links) + 1
 
 
@@ -124,6 +128,20 @@ def network_for(
         raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts, ./mine.py:Class")
     if network is None:
         raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
+    return checked_network(workload, machine, network)
+
+
+def checked_network(workload: Workload, machine: int, network: Callable[[], Network]) -> Network:
+    """Return the network that is made, if it can be simulated.
+
+    Args:
+        workload: the jobs, for messages.
+        machine: number of resources.
+        network: makes the network.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     found = network()
     if len(found.speeds) != machine:
         what = f"the network joins {len(found.speeds):,} hosts, and the machine has {machine:,} resources"

@@ -281,7 +281,3 @@ class PoweredPredictedJobs(Powered, PredictedJobs):
 
 class PoweredNetworkedJobs(Powered, NetworkedJobs):
     """Jobs on a network of machines with states."""
-
-    def clock_to(self, now: float) -> None:
-        """Set the clock of the network."""
-        self.world.clock["now"] = now

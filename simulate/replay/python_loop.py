@@ -65,7 +65,7 @@ class Loop(Protocol):
 
 def replay_with_python_policy(
     workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
-    predictions: Predictions | None, network: Network | None,
+    predictions: Predictions | None, network: Callable[[], Network] | None,
     clock: Callable[[], float], progress: Callable[[float], None],
 ) -> Replayed:  # fmt: skip
     """Replay a workload under a Python policy. O(jobs x log running), plus the time of the policy.
@@ -76,7 +76,8 @@ def replay_with_python_policy(
         policy: the policy to call.
         decision_time: simulated seconds that each call takes, 0 or more; None: its duration by `clock`.
         predictions: of the run times; None: the policy sees walltimes.
-        network: between the resources; None if run times do not depend on it. Excludes `predictions`.
+        network: makes the network between the resources; None if run times do not depend on it. Excludes
+            `predictions`.
         clock: returns seconds.
         progress: called now and then with the simulated time.
 

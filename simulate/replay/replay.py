@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -32,7 +33,7 @@ from . import networked_jobs, power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
-from .network_tables import network_for
+from .network_tables import checked_network, network_for
 from .powered_jobs import is_powered
 from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
@@ -99,10 +100,12 @@ def replay(
         window = power_tables.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
         policy = uncompiled(cast("Easy | Strict | Conservative | Saving", policy), seed, window=window)
     if not isinstance(policy, Policy):
-        whole = Machine(machine, groups, powers)
+        whole, at_need = Machine(machine, groups, powers), None if net is None else lambda: net
+        if at_need is None and network is not None and getattr(policy, "places_work", False):
+            at_need = partial(checked_network, workload, machine, network)
         return replay_with_python_policy(
-            workload, whole, policy, decision_time=decision_time, predictions=predictions, network=net, clock=clock,
-            progress=progress,
+            workload, whole, policy, decision_time=decision_time, predictions=predictions, network=at_need,
+            clock=clock, progress=progress,
         )  # fmt: skip
     if not takes_time(policy, decision_time):
         what = "as measured" if decision_time is None else f"{decision_time:g}"
@@ -140,7 +143,7 @@ def replay(
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
         courses = world.courses[: len(workload)]
         overran |= (courses["killed"] == 1) & ~rejected
-        above_idle = courses["joules"].copy()
+        above_idle = np.where(courses["program"] >= 0, courses["joules"], math.nan)
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
         simulation_time=spent, instants=int(count["instants"]), above_idle=above_idle, **switches,

@@ -37,8 +37,9 @@ class Replayed:
         simulation_time: seconds spent in the engine.
         instants: number of distinct times at which something happened.
         killed: the policy killed the job; None: it killed no job.
-        above_idle: joules of each job with a program above those of its idle resources, where power is known; None: no
-            job has a program.
+        above_idle: joules of each job with a program above those of its idle resources, where power is known, nan for
+            other jobs; None: no job has a program.
+        held: number of resources of each job; None: as many as it requests.
     """
 
     workload: Workload
@@ -60,6 +61,12 @@ class Replayed:
     killed: Array | None = field(default=None, kw_only=True)
     switched: Array = field(default_factory=lambda: np.empty(0, SWITCH), kw_only=True)
     above_idle: Array | None = field(default=None, kw_only=True)
+    held: Array | None = field(default=None, kw_only=True)
+
+    @property
+    def sizes(self) -> Array:
+        """The number of resources of each job."""
+        return self.workload.size if self.held is None else self.held
 
 
 def without_switches(start_time: Array) -> dict[str, Any]:

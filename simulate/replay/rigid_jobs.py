@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.queue.tables import PIECE
-from ..model.intervals import Interval
+from ..model.intervals import Interval, count_of
 from ..model.machine import Machine
 from ..model.workload import Workload
 from ..queue_policies.interface import Job, QueuePolicy, Running, Submit, quick_maker
@@ -70,12 +70,17 @@ class RigidJobs(ProcessorPolicyCalls):
 
     def kill(self, running: Running, now: float) -> None:
         """End a running job; no job that depends on it is submitted. Raises PolicyError."""
-        number, left = running.job.number, [entry for entry in self.ending if entry[2] is not running]
+        left = [entry for entry in self.ending if entry[2] is not running]
         if len(left) == len(self.ending):
             raise self.error(running.job, "it is killed", "a job whose machines have booted")
         heapify(left)
-        self.ending, self.finish[number] = left, now
-        self.killed.add(number)
+        self.ending = left
+        self.note_kill(running, now)
+
+    def note_kill(self, running: Running, now: float) -> None:
+        """Note the end of a job that was killed."""
+        self.finish[running.job.number] = now
+        self.killed.add(running.job.number)
         self.end(running)
 
     def add_job(self, new: Submit, now: float) -> None:
@@ -175,6 +180,7 @@ class RigidJobs(ProcessorPolicyCalls):
             self.workload, self.processors, self.submitted, start, finish, rejected, left,
             self.overran() & ~rejected & ~killed, np.array(pieces, PIECE), begins, counts,
             simulation_time=seconds, instants=instants, killed=killed, **without_switches(start),
+            held=np.array([count_of(given) for given in self.given], np.int64) if self.works else None,
         )  # fmt: skip
 
     def overran(self) -> Array:

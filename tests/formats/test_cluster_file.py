@@ -107,7 +107,8 @@ def test_every_key_has_its_meaning(tmp_path):
     assert i5.power == Power(95.0, computing=190.74, budget_idle=100.0, budget_computing=203.12)
     assert i5.relative_speed == 1.5
     assert cluster.nodes[3] == Node("a", i5, "host0", (0, 1, 2, 3, 6))
-    assert cluster.wiring == Tree(1.25e9, 1e10, 2e10, 1e-6, (2.4e9, 2.4e9, 2.4e9, 1.5, 1.5), (0, 0, 0, 1, 1))
+    speeds, groups, cores = (2.4e9, 2.4e9, 2.4e9, 1.5, 1.5), (0, 0, 0, 1, 1), (56, 56, 56, 4, 4)
+    assert cluster.wiring == Tree(1.25e9, 1e10, 2e10, 1e-6, speeds, groups, cores)
 
 
 def test_defaults_are_those_of_the_format():

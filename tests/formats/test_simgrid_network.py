@@ -169,7 +169,7 @@ def own(found: Network, place: int) -> tuple[list[str], float, float]:
     [
         ("", True, ([], 2000.0, 4194304 / 4e-3)),  # up and down its port
         ('bb_bw="10GBps" bb_lat="1us"', True, (["backbone of c"], 2001.0, 4194304 / 4.002e-3)),
-        ('sharing_policy="SHARED"', True, ([], 2000.0, 4194304 / 4e-3)),
+        ('sharing_policy="SHARED"', True, ([], 1000.0, 4194304 / 2e-3)),  # one link, taken once
         ('loopback_bw="3GBps" loopback_lat="2us"', False, ([], 2.0, 3e9)),
     ],
 )

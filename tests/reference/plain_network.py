@@ -17,22 +17,10 @@ NEAR = 1e-9
 
 
 def unrolled(part: Part) -> list[Phase]:
-    """Return the phases of a program; a repeated single phase becomes one of multiplied amounts."""
+    """Return the phases of a program."""
     if not isinstance(part, Steps):
         return [part]
-    inner = [phase for each in part.parts for phase in unrolled(each)]
-    if len(inner) > 1:
-        return inner * part.repeat
-    times, phase = part.repeat, inner[0]
-    if isinstance(phase, Wait):
-        return [Wait(times * phase.seconds)]
-    if isinstance(phase, Even):
-        return [Even(times * phase.flops, times * phase.bytes)]
-    if isinstance(phase, Store):
-        return [Store(phase.storage, times * phase.read, times * phase.write)]
-    if isinstance(phase, Stage):
-        return [Stage(phase.source, phase.target, times * phase.bytes)]
-    return [Matrix(tuple(times * x for x in phase.flops), tuple(times * x for x in phase.bytes))]
+    return [phase for each in part.parts for phase in unrolled(each)] * part.repeat
 
 
 @dataclass

@@ -84,7 +84,7 @@ def test_its_own_jobs_are_in_the_results_in_the_order_of_submission() -> None:
     [
         (lambda now: Kill(now.ended[0]) if now.ended else Wake(99.0), {}, "job 3, at 13.0 s: it is killed"),
         (lambda now: Submit("x", 1, 1.0, 1.0), {"open": False}, "it submits job x"),
-        (lambda now: Submit("x", 1, 1.0, 1.0), {"run_times": "predicted"}, "not on a network"),
+        (lambda now: Submit("x", 1, 1.0, 1.0), {"run_times": "predicted"}, "on numbered resources"),
     ],
 )
 def test_what_cannot_be_done_is_an_error(decision: Any, how: dict[str, Any], complaint: str) -> None:

@@ -1,8 +1,8 @@
 """The demands of a placed job's phase on its hosts, their ports and the links between them.
 
-Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a host, a port, a link,
-or a flow from one host to another, or to itself.
-Source: Batsim's documentation, "Parallel task".
+Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a rank on a core, a
+host, a port, a link, or a flow from one host to another, or to itself.
+Source: Batsim's documentation, "Parallel task"; SimGrid's model `ptask_L07`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
-from .tables import EVEN, MATRIX, STAGE, WAIT
+from .tables import EVEN, MATRIX, PLACED, STAGE, WAIT
 
 
 @inner
@@ -26,9 +26,11 @@ def lay_out(world, job, phase):
     if phase.kind == STAGE:
         _send(world, phase.at, phase.to, phase.bytes, 1)
         return _links_alone(world)
+    if phase.kind == PLACED:
+        return max(_ranks(world, int(phase.amount), phase), _links_alone(world))
     _find_hosts(world, job)
     if phase.kind == MATRIX:
-        work = _matrix(world, world.jobs[job].size, phase)
+        work = _ranks(world, world.jobs[job].size, phase)
     elif phase.kind == EVEN:
         work = _even(world, world.jobs[job].size, phase)
     else:
@@ -127,34 +129,61 @@ def _even(world, size, phase):
 
 
 @inner
-def _matrix(world, size, phase):
-    work, amounts, sent = 0.0, world.amounts, world.sent
-    for i in range(2 * size):
-        sent[i] = 0.0
-    for i in range(size):
-        host, row = world.hosts[i], phase.at + size * (1 + i)
-        if amounts[phase.at + i] > 0.0:
-            work = max(work, amounts[phase.at + i] / world.speeds[host])
-            _heat(world, host, amounts[phase.at + i])
+def _ranks(world, count, phase):
+    """Lay out the matrices of a number of ranks, each on an end of its own or together with others."""
+    work, amounts, loads, places = 0.0, world.amounts, world.loads, len(world.places)
+    flops = phase.at + count if phase.kind == PLACED else phase.at
+    for i in range(count):
+        end = _end_of(world, phase, i)
+        if end >= 0:
+            load = loads[end]
+            load.flops = load.sent = load.received = load.own = 0.0
+            load.open = 1
+    for i in range(count):
+        end, row = _end_of(world, phase, i), flops + count * (1 + i)
+        if amounts[flops + i] > 0.0:
+            work = max(work, amounts[flops + i] / world.speeds[end])
+            loads[end].flops += amounts[flops + i]
         if phase.bytes <= 0.0:
             continue
-        for k in range(size):
+        for k in range(count):
             amount = amounts[row + k]
             if amount <= 0.0:
                 continue
-            place = world.place_of[host]
-            if i == k:
-                _send_along(world, len(world.places) ** 2 + place, amount, 1)
+            other = _end_of(world, phase, k)
+            source, target = _place_of(world, end), _place_of(world, other)
+            if end == other:
+                _send_along(world, places * places + source, amount, 1)
+                if end >= 0 and world.places[source].loops == 1:
+                    loads[end].own += amount
                 continue
-            sent[i] += amount
-            sent[size + k] += amount
-            _send_along(world, place * len(world.places) + world.place_of[world.hosts[k]], amount, 1)
-    for i in range(size):
-        place, own = world.place_of[world.hosts[i]], 0.0
-        if phase.bytes > 0.0 and world.places[place].loops == 1:
-            own = amounts[phase.at + size * (1 + i) + i]
-        work = max(work, _port_alone(world, place, sent[i], sent[size + i], own))
+            _send_along(world, source * places + target, amount, 1)
+            if end >= 0:
+                loads[end].sent += amount
+            if other >= 0:
+                loads[other].received += amount
+    for i in range(count):
+        end = _end_of(world, phase, i)
+        if end < 0 or loads[end].open == 0:
+            continue
+        load = loads[end]
+        load.open = 0
+        work = max(work, _port_alone(world, world.place_of[end], load.sent, load.received, load.own))
+        if load.flops > 0.0:
+            work = max(work, load.flops / (world.cores[end] * world.speeds[end]))
+            _heat(world, end, load.flops)
     return work
+
+
+@inner
+def _end_of(world, phase, rank):
+    """Return the host of a rank; ~p is the storage at place p."""
+    return int(world.amounts[phase.at + rank]) if phase.kind == PLACED else world.hosts[rank]
+
+
+@inner
+def _place_of(world, end):
+    return world.place_of[end] if end >= 0 else ~end
 
 
 @inner

@@ -76,6 +76,25 @@ def end_first(world):
 
 
 @inner
+def kill(world, job):
+    """End a job now; return how much of its phase was done, 0 to 1. O(log n + links)."""
+    course, now = world.courses[job], time_of(world)
+    charge(course, now)
+    done = 0.0
+    if course.state == GOES_ON:
+        work = lay_out(world, job, world.phases[course.phase])
+        if world.solver.touched == 0:
+            work += world.lags.latency
+        clear_touched(world)
+        left = max(course.left - course.speed * (now - course.since), 0.0)
+        done = 1.0 - left / work if work > 0.0 else 1.0
+    leave_links(world, job)
+    rekey(world, job, -math.inf)
+    remove_first(world)
+    return done
+
+
+@inner
 def ended_well(world, job):
     """Return whether a job ended before its walltime."""
     return world.courses[job].killed == 0

@@ -20,9 +20,11 @@ from ..power.tables import Powered
 #: Kinds of phases. WAIT: `amount` seconds pass. EVEN: each host computes `amount` flops and sends `bytes` to each other
 #: host. MATRIX: the same with individual numbers in `amounts` from `at` on: flops of each host, then the matrix of
 #: bytes by rows. STORE: each host reads `amount` bytes from the storage at place `at` and writes `bytes`. STAGE:
-#: storage `at` sends `bytes` to storage `to`.
-WAIT, EVEN, MATRIX, STORE, STAGE = range(5)
-PHASE = row_dtype("amount bytes", "kind at to")
+#: storage `at` sends `bytes` to storage `to`. PLACED: as MATRIX, for `amount` ranks, whose ends come first in
+#: `amounts`: a host, or ~p for the storage at place p.
+WAIT, EVEN, MATRIX, STORE, STAGE, PLACED = range(6)
+#: `times`: repetitions that the amounts are of.
+PHASE = row_dtype("amount bytes", "kind at to times")
 #: Phases [first, last), repeated `rounds` times.
 PROGRAM = row_dtype("", "first last rounds")
 #: `way`: bytes/s that a host sends, and that it receives; `both`: bytes/s that it sends and receives together; `loops`:
@@ -42,6 +44,9 @@ COURSE = row_dtype(
     "left speed since end until joules lift rise lag raised step",
     "program phase rounds state place first over killed met open",
 )
+#: What a host does in a phase: `flops`; bytes `sent` to others, `received`, and sent to itself through its port
+#: (`own`); `open`: 1 until its time was found.
+LOAD = row_dtype("flops sent received own", "open")
 #: How links are shared, in `rule`; see `fair_share`.
 MAX_MIN, INCREMENTS = range(2)
 NONE = -1
@@ -55,14 +60,15 @@ SOLVER = row_dtype("", "laid touched dirty sought met solution free_use")
 #: change; `answer`: see `steps`; `joules`, `lift`: of the phase being laid out, see COURSE.
 LAGS = row_dtype("latency flow time answer joules lift", "")
 #: Questions of `steps`.
-BEGIN, NEXT_END, END_FIRST = range(3)
+BEGIN, NEXT_END, END_FIRST, KILL = range(4)
 
 _NETWORK = {
     "courses": (COURSE, 1),
     "programs": (PROGRAM, 1),
     "phases": (PHASE, 1),
     "amounts": (FLOAT, 1),
-    "speeds": (FLOAT, 1),  # flop/s of each host
+    "speeds": (FLOAT, 1),  # flop/s of a core of each host
+    "cores": (FLOAT, 1),  # cores of each host
     "joules_per_flop": (FLOAT, 1),  # of each host, above its power at a load of almost 0
     "lift": (FLOAT, 1),  # watts of each host at a load of almost 0, above those when idle
     "place_of": (INT, 1),  # place of each host
@@ -76,7 +82,7 @@ _NETWORK = {
     "uses": (USE, 1),
     "laid": (INT, 1),  # scratch: places of a job
     "hosts": (INT, 1),  # scratch: hosts of a job
-    "sent": (FLOAT, 1),  # scratch: bytes that each host of a job sends, and receives
+    "loads": (LOAD, 1),  # scratch: what each host of a job does in a phase
     "touched": (INT, 1),
     "dirty": (INT, 1),
     "sought": (INT, 1),
