@@ -49,7 +49,8 @@ def _any_policy(text: str, info: ValidationInfo) -> str:
     if text.startswith(COMPONENT):
         try:
             folder = info.context["base"] if info.context else Path.cwd()
-            return COMPONENT + service_endpoint(text.removeprefix(COMPONENT), folder)
+            kind, _, endpoint = text.partition(":")
+            return f"{kind}:{service_endpoint(endpoint, folder)}"
         except ConfigError as error:
             raise ValueError(error.allowed) from None
     text = spelled_out(text)

@@ -18,7 +18,8 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ...formats.batsim.descriptions import Descriptions
-from ...formats.batsim.machine_description import simulation_begins
+from ...formats.batsim.machine_description import resource_speeds, simulation_begins
+from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.intervals import Interval
@@ -41,7 +42,7 @@ from ...simulate.queue_policies.interface import (
 from ...simulate.queue_policies.policy_specs import Easy, text_of
 from ...simulate.queue_policies.uncompiled import uncompiled
 from .endpoints import check_listener
-from .live_session import PROFILE, End, LiveSession, end_of
+from .live_session import PROFILES, End, LiveSession, end_of
 from .sockets import LiveSocket
 
 log = logging.getLogger("pilotfish.cycle")
@@ -61,14 +62,14 @@ class LivePolicy(QueueMapping):
     """A mapping policy that asks a component what to start now.
 
     Args:
-        name: of the policy.
-        endpoint: where the component is bound.
+        name: of the policy, `batsim:` or `batsim5:`, and where the component is bound.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, name: str, endpoint: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(name, self._now_and_later)
-        self._endpoint, self._clock = endpoint, clock
+        kind, _, self._endpoint = name.partition(":")
+        self._clock, self._protocol = clock, VERSION_5 if kind == "batsim5" else VERSION_4
         self._socket: LiveSocket | None = None
         self._session: LiveSession | None = None
         self._began = self._retry_at = -math.inf
@@ -79,10 +80,11 @@ class LivePolicy(QueueMapping):
         self._stop: Callable[[], bool] = lambda: False
 
     @classmethod
-    def at(cls, name: str, endpoint: str) -> LivePolicy:
+    def at(cls, name: str) -> LivePolicy:
         """Return the policy of a component, if only trusted accounts can listen there. Raises ConfigError."""
-        check_listener(endpoint)
-        return cls(name, endpoint)
+        made = cls(name)
+        check_listener(made._endpoint)
+        return made
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
         """Return a run that starts now what the component has started, later what EASY would. Raises PolicyError."""
@@ -160,9 +162,10 @@ class LivePolicy(QueueMapping):
         cores = [node.type.cores for node in self._cluster.nodes]
         self._firsts = [0, *accumulate(cores)]
         workload = f"live{int(time.time())}"
-        described = Descriptions([], [], {workload: {PROFILE: {"type": "delay", "delay": 1}}}, {workload: "live"})
-        about = simulation_begins(Machine(sum(cores), powers=None), self._cluster, described, {})
-        return LiveSession(self.name, workload, about)
+        described = Descriptions([], [], {workload: PROFILES}, {workload: "live"})
+        machine = Machine(sum(cores), powers=None)
+        about = simulation_begins(machine, self._cluster, described, {})
+        return LiveSession(self.name, workload, about, self._protocol, resource_speeds(machine, self._cluster))
 
     def _nodes_of(self, hosts: Sequence[Interval]) -> dict[str, int]:
         """Return how many of the hosts each node has, by its name."""

@@ -3,8 +3,8 @@
 Rule: a job is submitted once, and ends once. A job that runs already is submitted, too, with the rest of its walltime:
 where the component places it is only noted, so that it counts on fewer free hosts. A job that has left the queue before
 the component starts it ends as killed at once. One that came back (a requeue) is submitted again under a new id. What
-an operator of jobs must not do (kill, register, switch machines) is an error, as is all that makes no sense; an error
-quotes the message, and ends the session.
+an operator of jobs must not do (kill, register, switch machines, place ranks, add transfers) is an error, as is all
+that makes no sense; an error quotes the message, and ends the session.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
+from ...formats.batsim.hello_5 import init_message, read_hello
 from ...formats.batsim.messages import (
-    DECISIONS,
     FAILED,
     KILLED,
     SUCCEEDED,
@@ -35,23 +35,24 @@ from ...formats.batsim.messages import (
     SetJobMetadata,
     SimulationBegins,
     SimulationEnds,
+    StopCalls,
     interval_text,
-    read_message,
     refusal,
 )
-from ...formats.batsim.messages_4_write import batsim_message
+from ...formats.batsim.messages_5_write import simulation_begins_5
+from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
 from ...formats.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import FreeResources, Interval, count_of
 from ...simulate.model.snapshot import JobState
 from ...simulate.queue_policies.interface import Job, Running
+from .periodic_calls import SAME_S, PeriodicCalls
 
-#: Times that differ by less are the same, seconds: messages have six decimals.
-SAME_S = 1e-6
 #: Messages in a row after which a component is taken to be stuck.
 MOST_IN_VAIN = 1000
 #: The profile of all jobs: what they will do is not known.
 PROFILE = "unknown"
+PROFILES = {PROFILE: {"type": "delay", "delay": 1}}
 #: State and return code of a job that ended, by how it ended in the resource manager.
 _ENDED = {
     JobState.COMPLETED: SUCCEEDED, JobState.FAILED: FAILED, JobState.TIMEOUT: TIMED_OUT, JobState.CANCELLED: KILLED,
@@ -84,10 +85,15 @@ class LiveSession:
         name: of the component, for messages.
         workload: of all jobs, new for each session: a component that still has jobs of another one is found out.
         about: the `data` of SIMULATION_BEGINS.
+        protocol: the version that the component speaks.
+        speeds: of the hosts, flop/s; () = unknown.
     """
 
-    def __init__(self, name: str, workload: str, about: Mapping[str, Any]) -> None:
-        self.name, self.workload = name, workload
+    def __init__(
+        self, name: str, workload: str, about: Mapping[str, Any], protocol: ProtocolVersion = VERSION_4,
+        speeds: Sequence[float] = (),
+    ) -> None:  # fmt: skip
+        self.name, self.workload, self.protocol, self._speeds = name, workload, protocol, speeds
         self.hosts: int = about["nb_compute_resources"]
         self._about: Mapping[str, Any] | None = about  # until it is sent
         self._free = FreeResources(self.hosts)
@@ -95,8 +101,9 @@ class LiveSession:
         self._by_id: dict[str, _Shown] = {}
         self._left: dict[str, tuple[int, End]] = {}  # size and end of jobs that ended before the component started them
         self._ids = count(1)
-        self._later: list[tuple[float, int, Event, bytes]] = []  # decisions of the future, with the message
-        self._number = count()
+        self._later: list[tuple[float, int, Event, bytes]] = []  # calls, and decisions of the future with the message
+        self._number, self._periodic = count(), PeriodicCalls()
+        self._forwards = False  # submissions carry the profile
         self._said, self._busy_until = b"", 0.0
 
     @property
@@ -137,6 +144,8 @@ class LiveSession:
         now = max(now, self._busy_until)
         if self._about is not None:
             about, self._about = self._about, None
+            if self.protocol.number == 5:
+                about = self._after_hello(about, ask)
             self._exchange(now, [SimulationBegins(about)], ask)
         events = [*self._note_ends({str(job.id) for job in waiting}, {str(it.job.id) for it in running}, ended)]
         for it in running:
@@ -145,7 +154,10 @@ class LiveSession:
             events += self._submit(job, now, job.walltime)
         while self._later and self._later[0][0] <= now + SAME_S:
             _, _, event, said = heappop(self._later)
-            events += [event] if isinstance(event, RequestedCall) else self._carry_out(event, now, said)
+            if isinstance(event, CallMeLater) and not said:
+                events += self._come_again(event, now)
+            else:
+                events += [event] if isinstance(event, RequestedCall) else self._carry_out(event, now, said)
         in_vain = 0
         while events:
             events = self._exchange(now, events, ask)
@@ -156,7 +168,14 @@ class LiveSession:
     def last_message(self, now: float) -> bytes:
         """Return the message that ends the session."""
         now = max(now, self._busy_until)
-        return batsim_message(Message(now, [(now, SimulationEnds())]))
+        return self.protocol.from_batsim(Message(now, [(now, SimulationEnds())]))
+
+    def _after_hello(self, about: Mapping[str, Any], ask: Callable[[bytes], bytes]) -> Mapping[str, Any]:
+        """Return what a component of protocol 5 learns of the machine, after its hello. Raises ConfigError."""
+        asked = read_hello(ask(init_message("")), self.name)
+        self._forwards = asked.get("forward_profiles_on_job_submission", False)
+        profiles = asked.get("forward_profiles_on_simulation_begins", False)
+        return simulation_begins_5(about, self._speeds, profiles=profiles)
 
     # --- what happened ---
     def _note_ends(self, waiting: set[str], running: set[str], ended: Mapping[str, End]) -> Iterator[Event]:
@@ -181,19 +200,20 @@ class LiveSession:
             return
         job_id = f"{self.workload}!{next(self._ids)}"  # pybatsim wants numbers
         self._by_key[key] = self._by_id[job_id] = _Shown(job_id, key, job.size, ran=ran)
-        about: dict[str, Any] = {"id": job_id, "name": key, "subtime": now, "res": job.size, "profile": PROFILE}
-        about["nodes"] = job.nodes
+        more: dict[str, Any] = {"name": key, "nodes": job.nodes}
+        if job.user is not None:
+            more["user"] = str(job.user)
+        about: dict[str, Any] = {"id": job_id, "subtime": now, "res": job.size, "profile": PROFILE}
+        about |= {"extra_data": more} if self.protocol.number == 5 else more
         if walltime < math.inf:
             about["walltime"] = walltime
-        if job.user is not None:
-            about["user"] = str(job.user)
-        yield JobSubmitted(job_id, about)
+        yield JobSubmitted(job_id, about, PROFILES[PROFILE] if self._forwards else None)
 
     # --- messages ---
     def _exchange(self, now: float, events: Sequence[Event], ask: Callable[[bytes], bytes]) -> list[Event]:
         """Send a message, and carry out the reply; return what that makes happen at once. Raises ConfigError."""
-        self._said = ask(batsim_message(Message(now, [(now, event) for event in events])))
-        reply = read_message(self._said, DECISIONS, self.name)
+        self._said = ask(self.protocol.from_batsim(Message(now, [(now, event) for event in events])))
+        reply = self.protocol.read_decisions(self._said, self.name)
         self._busy_until = max(self._busy_until, self._time_of("now", reply.now, now))
         found = list[Event]()
         for i, (timestamp, decision) in enumerate(reply.events):
@@ -224,19 +244,46 @@ class LiveSession:
                     one.rejected = not one.ran
                 return []
             if isinstance(decision, CallMeLater):
-                time = self._time_of("timestamp", decision.timestamp, now)
-                if time <= now:
-                    return [RequestedCall()]
-                heappush(self._later, (time, next(self._number), RequestedCall(), said))
+                return self._call_later(decision, now)
+            if isinstance(decision, StopCalls):
+                self._periodic.stop(decision)
                 return []
         except ConfigError as error:
             if error.source:
                 raise
-            raise self._refusal(f"{decision.type}: {error.problem}", error.allowed) from None
+            raise self._refusal(f"{self._name_of(type(decision))}: {error.problem}", error.allowed) from None
         if isinstance(decision, SetJobMetadata | Notify | Answer):
             return []
-        allowed = "EXECUTE_JOB, REJECT_JOB, CALL_ME_LATER, SET_JOB_METADATA, NOTIFY"
-        raise self._refusal(f"{decision.type} cannot be carried out on real jobs and machines", allowed)
+        allowed = ", ".join(map(self._name_of, (ExecuteJob, RejectJob, CallMeLater)))
+        raise self._refusal(
+            f"{self._name_of(type(decision))} cannot be carried out on real jobs and machines",
+            f"{allowed}, and notices",
+        )
+
+    def _name_of(self, kind: type[Event]) -> str:
+        return self.protocol.names.get(kind, kind.type)
+
+    def _call_later(self, given: CallMeLater, now: float) -> list[Event]:
+        """Note a call; return it if it is due. Raises ConfigError."""
+        call: Event = RequestedCall(given.call_id or "")
+        if given.period_s is not None:
+            time, call = self._periodic.begin(given, now), given
+        elif self.protocol.number == 5 and given.timestamp < now:  # which Batsim 5 answers at once
+            time = now
+        else:
+            time = self._time_of("timestamp", given.timestamp, now)
+        if time <= now:
+            return [call]
+        heappush(self._later, (time, next(self._number), call, b""))
+        return []
+
+    def _come_again(self, given: CallMeLater, now: float) -> list[Event]:
+        """Return a periodic call that is due, unless it was stopped, and note the next one."""
+        if (come := self._periodic.come(given, now)) is None:
+            return []
+        if come[1] is not None:
+            heappush(self._later, (come[1][0], next(self._number), come[1][1], b""))
+        return [come[0]]
 
     def _waiting(self, job_id: str) -> _Shown:
         one = self._by_id.get(job_id)

@@ -21,7 +21,8 @@ def use_policy(name: str) -> None:
     A session with another component ends; one with this component goes on.
 
     Args:
-        name: name of a mapping policy, SPEC of a queue policy, or `batsim:` and the endpoint of a component.
+        name: name of a mapping policy, SPEC of a queue policy, or `batsim:` or `batsim5:` and the endpoint of a
+            component.
 
     Raises:
         ConfigError, PolicyError, OSError: it cannot be loaded, or is not trusted.
@@ -33,7 +34,7 @@ def use_policy(name: str) -> None:
         from ...adapters.batsim.live_policy import LivePolicy
         from ...simulate.planning.mapping_policies import POLICIES
 
-        POLICIES[name] = LivePolicy.at(name, name.removeprefix(COMPONENT))
+        POLICIES[name] = LivePolicy.at(name)
 
 
 def end_components(but: str = "") -> None:

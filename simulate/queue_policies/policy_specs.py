@@ -119,8 +119,8 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
 
 #: Queue policies that decide for plans, in words.
 PLANNED = "easy, strict or conservative with an order, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
-#: What the name of a decision component of Batsim begins with; its endpoint follows.
-COMPONENT = "batsim:"
+#: What the name of a decision component of Batsim 4, and of Batsim 5, begins with; its endpoint follows.
+COMPONENT = "batsim:", "batsim5:"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 
@@ -364,6 +364,9 @@ def parse(text: str) -> Policy | Placing:
 
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
+    if text.startswith(COMPONENT):
+        allowed = "simulate --edc ENDPOINT; or policy: in the configuration of the daemon"
+        raise ConfigError("policy", "", f"{text!r} is a decision component of Batsim", allowed)
     if name not in kinds:
         raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds, str)}", ", ".join(kinds))
     return parse_options(kinds[name], name, rest)

@@ -77,8 +77,8 @@ def decided(bench: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """A function that lets a component decide in the bench."""
     with ExitStack() as stack:
 
-        def use(*argv: str | Path, nodes: int = 2) -> Any:
-            name = f"batsim:ipc://{tmp_path}/edc"
+        def use(*argv: str | Path, kind: str = "batsim") -> Any:
+            name = f"{kind}:ipc://{tmp_path}/edc"
             tmp_path.chmod(0o700)
             if argv:
                 bench.component = stack.enter_context(component(argv[0], tmp_path / "edc", *argv[1:]))
@@ -102,11 +102,14 @@ def policy_of(bench: Any) -> str:
     return name
 
 
-def test_a_component_that_knows_nothing_of_us_decides_as_in_a_replay(decided: Any, kit: Any) -> None:
+@pytest.mark.parametrize(("kind", "file"), [("batsim", "fcfs_component.py"), ("batsim5", "fcfs_component_5.py")])
+def test_a_component_that_knows_nothing_of_us_decides_as_in_a_replay(
+    decided: Any, kit: Any, kind: str, file: str
+) -> None:
     walls, runs, sizes = [9.0, 4.0, 7.0, 3.0, 5.0, 2.0], [6.0, 4.0, 5.0, 3.0, 2.0, 1.0], [1, 2, 1, 2, 1, 1]
     times = np.zeros(6), np.array(runs), np.array(walls)
     trace = Workload("w", np.arange(6), *times, size=np.array(sizes))
-    bench = decided(FCFS)
+    bench = decided(FCFS.with_name(file), kind=kind)
     bench.manager.cluster = dataclasses.replace(bench.manager.cluster, nodes=bench.manager.cluster.nodes[:1])
     bench.manager.states = bench.manager.states[:1]
     jobs = zip(runs, walls, sizes, strict=True)
@@ -285,6 +288,8 @@ def test_others_may_not_listen_by_design(tmp_path: Path, endpoint: str) -> None:
         (("simulate", "trace.swf", "--daemon", "pilotfish.yaml"), 1, "decides about real jobs, in real time"),
         (("plan", "--config", "pilotfish.yaml"), 1, "decides in the daemon alone"),
         (("run", "dag.yaml", "-p", "batsim:ipc://edc"), 64, "only the daemon has that"),
+        (("simulate", "trace.swf", "-p", "batsim:ipc://edc"), 64, "simulate --edc ENDPOINT"),
+        (("simulate", "trace.swf", "-p", "batsim5:ipc://edc"), 64, "is a decision component of Batsim"),
     ],
 )
 def test_only_the_daemon_has_a_component(

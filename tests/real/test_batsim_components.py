@@ -25,7 +25,7 @@ from pilotfish.daemon.codec import encode
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 
 pytestmark = pytest.mark.xdist_group("batsim")
-FCFS = Path(__file__).parents[1] / "adapters" / "batsim" / "fcfs_component.py"
+OWN = Path(__file__).parents[1] / "adapters" / "batsim"
 #: With this seed, no two jobs of the trace are submitted or end at the same time, under each of our policies.
 JOBS, SEED = 120, 149
 
@@ -120,6 +120,7 @@ def job(name: str, threads: int, seconds: float, walltime: float) -> Job:
 WORK = Workflow("w", (job("first", 1, 2.5, 30.0), job("second", 2, 0.5, 5.0), job("short", 1, 0.5, 5.0)))
 STARTS = {
     "fcfs_component": [{"first"}, {"second"}, {"short"}],
+    "fcfs_component_5": [{"first"}, {"second"}, {"short"}],
     "easyBackfill": [{"first", "short"}, {"second"}],  # those together that start at once
 }
 
@@ -129,8 +130,8 @@ def test_they_decide_in_the_daemon_on_this_machine(tmp_path: Path, theirs: str, 
     if len(CPUS) < 2:
         pytest.skip("there is one CPU that we may use: no component decided on this machine")
     endpoint = f"ipc://{tmp_path}/edc"
-    if theirs == "fcfs_component":
-        argv: list[str | Path] = [sys.executable, FCFS, endpoint]
+    if theirs.startswith("fcfs_component"):
+        argv: list[str | Path] = [sys.executable, OWN / f"{theirs}.py", endpoint]
     else:
         argv = [request.getfixturevalue("pybatsim"), theirs, "-s", endpoint, "-t", "0", "-v", "warning"]
     with closing(Served(tmp_path)) as served, component(tmp_path, *argv) as process:
@@ -140,7 +141,7 @@ def test_they_decide_in_the_daemon_on_this_machine(tmp_path: Path, theirs: str, 
         (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(cluster))
         config = {
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.2,
-            "policy": f"batsim:{endpoint}", "access": {"root": True}, "profiles": "profiles.sqlite",
+            "policy": f"batsim{'5' if theirs.endswith('_5') else ''}:{endpoint}", "access": {"root": True}, "profiles": "profiles.sqlite",
             "socket": {"path": str(served.socket)}, "metrics": {"enabled": False},
             "adapter": {"name": "local", "options": {"cgroups": False}},
         }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.adapters.batsim.live_session import LiveSession
+from pilotfish.adapters.batsim.live_session import PROFILES, LiveSession, end_of
+from pilotfish.formats.batsim.protocol_versions import VERSION_5
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.queue_policies.interface import NodeJob, Running
 
 HOSTS = 8
@@ -212,3 +215,103 @@ def test_any_answer_is_carried_out_or_an_error_that_quotes_it(answers: list[Any]
             assert len(names := [name for name, _ in live.placed]) == len({*names})
     except ConfigError as error:
         assert error.source == "the component" and "; the message: " in error.problem
+
+
+def hello(**features: bool) -> bytes:
+    said = {
+        "batprotocol_version": "1", "decision_component_name": "c", "decision_component_version": "1",
+        "requested_simulation_features": features,
+    }  # fmt: skip
+    events = [{"timestamp": 0.0, "event_type": "EDCHelloEvent", "event": said}]
+    return struct.pack("=I", 2) + json.dumps({"now": 0.0, "events": events}).encode()
+
+
+class Component5:
+    """Answers the first message with a hello, and all others with the next of the given events."""
+
+    def __init__(self, *replies: list[tuple[str, dict[str, Any]]], **features: bool) -> None:
+        self.replies, self.features, self.messages = iter(replies), features, list[Any]()
+
+    def __call__(self, raw: bytes) -> bytes:
+        if not self.messages:
+            self.messages.append(raw)
+            return hello(**self.features)
+        self.messages.append(message := json.loads(raw.removesuffix(b"\0")))
+        events = [
+            {"timestamp": message["now"], "event_type": kind, "event": data} for kind, data in next(self.replies, [])
+        ]
+        return json.dumps({"now": message["now"], "events": events}).encode()
+
+    def seen(self, at: int) -> list[tuple[str, Any]]:
+        """The events of a message."""
+        return [(event["event_type"], event["event"]) for event in self.messages[at]["events"]]
+
+
+def session_5() -> LiveSession:
+    hosts = [{"id": i, "name": f"h{i}", "properties": {}, "zone_properties": {}} for i in range(HOSTS)]
+    about = {
+        "nb_resources": HOSTS, "nb_compute_resources": HOSTS, "nb_storage_resources": 0, "compute_resources": hosts,
+        "storage_resources": [], "workloads": {"s": "live"}, "profiles": {"s": PROFILES},
+    }  # fmt: skip
+    return LiveSession("the component", "s", about, VERSION_5, [1e9] * HOSTS)
+
+
+def test_a_session_of_protocol_5_begins_with_a_hello_and_calls_again() -> None:
+    period = {"period": 10, "time_unit": "Second", "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": 2}}
+    calls = [("CallMeLaterEvent", {"call_me_later_id": "p", "when_type": "Periodic", "when": period}),
+             ("CallMeLaterEvent", {"call_me_later_id": "once", "when_type": "OneShot", "when": {"time": 15}})]  # fmt: skip
+    hosts = {"host_allocation": "2-3", "executor_placement_type": "PredefinedExecutorPlacementStrategyWrapper"}
+    start = [("ExecuteJobEvent", {"job_id": "s!1", "allocation": hosts})]
+    component, live = Component5(calls, start, forward_profiles_on_job_submission=True), session_5()
+    live.update(0.0, [job("a", 2)], [], {}, component)
+    assert component.messages[0] == struct.pack("=I", 0)
+    assert component.seen(1)[0][1]["computation_hosts"][0]["computation_speed"] == [1e9]
+    (kind, said) = component.seen(2)[0]
+    assert (kind, said["job_id"], said["profile"]["profile_type"]) == ("JobSubmittedEvent", "s!1", "DelayProfile")
+    assert json.loads(said["job"]["extra_data"]) == {"name": "a", "nodes": 1}
+    assert [*live.placed] == [("a", [(2, 3)])]
+    found = list[Any]()
+    while live.call_at < 100.0:
+        live.update(live.call_at, [job("a", 2)], [], {}, component)
+        found.append(component.seen(-1))
+    due = [("RequestedCallEvent", {"call_me_later_id": name, "last_periodic_call": last})
+           for name, last in (("p", False), ("once", False), ("p", True))]  # fmt: skip
+    assert found == [[one] for one in due]
+    live.update(30.0, [], [], {"a": end_of(JobState.COMPLETED, 0)}, component)
+    assert component.seen(-1)[0] == (
+        "JobCompletedEvent", {"job_id": "s!1", "state": "COMPLETED_SUCCESSFULLY", "return_code": 0},
+    )  # fmt: skip
+    assert b'"SimulationEndsEvent"' in live.last_message(31.0)
+
+
+@pytest.mark.parametrize(
+    ("decision", "says"),
+    [
+        (("KillJobsEvent", {"job_ids": ["s!1"]}), "KillJobsEvent cannot be carried out on real jobs"),
+        (("StopCallMeLaterEvent", {"call_me_later_id": "x"}), "StopCallMeLaterEvent: call 'x' is not periodic"),
+        (("ExecuteJobEvent", {"job_id": "s!9", "allocation": {
+            "host_allocation": "0", "executor_placement_type": "CustomExecutorToHostMapping",
+            "executor_placement": {"mapping": [0, 0]}}}), "ExecuteJobEvent: job 's!9' is not known"),
+        (("ExecuteJobEvent", {"job_id": "s!1", "allocation": {
+            "host_allocation": "0-1", "executor_placement_type": "CustomExecutorToHostMapping",
+            "executor_placement": {"mapping": [1, 0]}}}), "mapping: ranks cannot be placed"),
+    ],
+)  # fmt: skip
+def test_in_protocol_5_an_error_names_its_events(decision: tuple[str, dict[str, Any]], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        session_5().update(0.0, [job("a", 2)], [], {}, Component5([], [decision]))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({"mapping": {"0": 1, "1": 0}}, "mapping: ranks cannot be placed"),
+        ({"additional_io_job": {"alloc": "0-1", "profile_name": "x"}}, "jobs have no transfers"),
+        ({"storage_mapping": {"pfs": 8}}, "no storages here"),
+    ],
+)
+def test_what_a_real_cluster_cannot_do_is_refused(data: dict[str, Any], says: str) -> None:
+    answer = {"type": "EXECUTE_JOB", "data": {"job_id": "s!1", "alloc": "0-1", **data}}
+    component = Component(lambda message: [answer] if message["events"][0]["type"] == "JOB_SUBMITTED" else [])
+    with pytest.raises(ConfigError, match=says):
+        session().update(0.0, [job("a", 2)], [], {}, component)
