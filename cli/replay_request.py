@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..formats.batsim.runs import MappedLater
+from ..formats.batsim.workload import as_submitted
 from ..formats.entry_points import spelled_out
 from ..formats.user_policy import NamedPolicy, load_policy
 from ..formats.workloads import Format, format_of
@@ -58,6 +60,7 @@ class ReplayRequest:
         contention: jobs on one node slow each other down.
         runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
         network_solver: how jobs share links, one of SOLVERS; None = as by default.
+        natural: jobs that a Batsim workload submits at one instant come in the natural order of their ids.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -78,6 +81,7 @@ class ReplayRequest:
     contention: bool = False
     runtimes: str = WALLTIME
     network_solver: str | None = None
+    natural: bool = False
     policy: NamedPolicy | NamedDaemon | ComponentPolicy = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -174,9 +178,14 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     kinds = [format_of(path) for path in request.workloads]
     cluster = read_machine(request.cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
-    of_machine = {"speeds": speeds_of(cluster), "storages": storages_of(cluster)}
+    storages = storages_of(cluster)
+    component = isinstance(request.policy, ComponentPolicy)
+    if storages and component:
+        storages = MappedLater(storages)
+    of_machine = {"speeds": speeds_of(cluster), "storages": storages}
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
+    every = [as_submitted(one, natural=request.natural) for one in every]
     jobs = request.select.of(joined(every))
     policy, predicted = request.policy.policy, request.runtimes == PREDICTED
     asked = predicted or request.decision_time != 0.0

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 #: Where the states and the energy of the machine begin: at the first submission, or at second 0.
 ORIGINS = ("submission", "zero")
+#: Orders of the ids of jobs that are submitted at one instant: 10 before 2, as Batsim has it, or 2 before 10.
+TIES = ("text", "natural")
 #: Parameters that have no meaning with --daemon, and with --edc.
 _INSTEAD = ("policy", "contention", "procs", "resource", "seed", "network_solver")
 _NOT_WITH_COMPONENT = ("policy", "daemon", "decision_time", "runtimes", "seed")
@@ -89,6 +91,9 @@ def simulate(
     ] = None,
     edc_protocol: Annotated[int, option("VERSION", "Version of Batsim's protocol that it speaks: 4 or 5.")] = 4,
     out: Annotated[Path | None, option("DIR", "Write jobs.csv, schedule.csv, summary.json.", "--out", "-o")] = None,
+    ties: Annotated[
+        str, option("ORDER", "Order of a Batsim workload's jobs of one instant: ids as text, or natural.", words=TIES)
+    ] = TIES[0],
     jobs_order: Annotated[
         str, option("ORDER", "Order of the rows of jobs.csv: submission, or end as Batsim's.", words=ORDERS)
     ] = BY_SUBMISSION,
@@ -125,6 +130,8 @@ def simulate(
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
     if jobs_order not in ORDERS:
         raise not_among("--jobs-order", jobs_order, "an order", ORDERS)
+    if ties not in TIES:
+        raise not_among("--ties", ties, "an order of ids", TIES)
     if origin not in ORIGINS:
         raise not_among("--origin", origin, "an origin", ORIGINS)
     if edc is not None or edc_command is not None:
@@ -144,7 +151,7 @@ def simulate(
 
         decides = with_policy(policy, cluster, seed, runtimes)
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
-                            contention, runtimes, network_solver)  # fmt: skip
+                            contention, runtimes, network_solver, natural=ties == "natural")  # fmt: skip
     found = read_replay(request)
     predictor = OnlineRunTimes(found.jobs) if runtimes == PREDICTED else None
     if predictor and predictor.unasked:
@@ -174,8 +181,8 @@ def _replay(
             return did.replayed, did
         if isinstance(policy, ComponentPolicy):
             return replay_component(
-                policy, request.workloads, found, contention=request.contention, progress=progress.at,
-                clock=time.perf_counter,
+                policy, request.workloads, found, contention=request.contention, natural=request.natural,
+                progress=progress.at, clock=time.perf_counter,
             ), None  # fmt: skip
         return replay_under(
             policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,

@@ -16,6 +16,11 @@ from itertools import groupby
 _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
+def natural_key(name: str) -> list[str | int]:
+    """Return a sort key in which numbers inside names compare as numbers."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+
+
 def clean(text: str, *, ascii_only: bool = False) -> str:
     r"""Return `text` with each character that could control a terminal written as an escape (`\x1b`).
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ... import __version__
+from ...formats.batsim.workload import as_submitted
 from ...formats.user_policy import load_policy
 from ...formats.workloads import read_workload
 from ...profiles.prediction.online_run_times import OnlineRunTimes
@@ -140,7 +141,7 @@ def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
 def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
     """Read the jobs in the file at `path`, the trace or a copy of it; errors name the trace."""
     try:
-        return read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid)
+        return as_submitted(read_workload(path, **asdict(machine), skip_invalid=trace.skip_invalid))
     except ConfigError as error:
         source, key, problem = error.source, error.key, error.problem
         if str(path) != trace.path:

@@ -27,6 +27,7 @@ from ..files import decode, parse_json, read_bytes
 from ..quantities import checked_number, is_number, number, whole
 from ..schema import entries, is_text, mapping, one_of, require, text
 from ..swf import COLUMNS
+from ..text import natural_key
 from ..unpack import unpacked
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs, is_late
@@ -219,6 +220,20 @@ def workload_of(
     kept[refused] = False
     workload = workload.take(kept, "jobs that cannot be replayed")
     return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
+
+
+def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
+    """Return a workload in which jobs of a Batsim file that are submitted at one instant are in the order of their ids.
+
+    Args:
+        ordered: a workload in the order of submission.
+        natural: 2 comes before 10; otherwise ids are text, and 10 comes before 2, as in Batsim.
+    """
+    if "computes" not in ordered.more or not (np.diff(ordered.submit_time) == 0).any():
+        return ordered
+    ids = list(map(str, ordered.more.get("name", ordered.id).tolist()))
+    places = {name: place for place, name in enumerate(sorted(ids, key=natural_key if natural else None))}
+    return ordered.take(np.lexsort(([places[name] for name in ids], ordered.submit_time)))
 
 
 def _refusal(source: str, i: int, job: Job, type_: str, error: ConfigError) -> ConfigError:

@@ -22,6 +22,7 @@ from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power
 from ..document_errors import bad, found, from_source, inside
 from ..hostlist import ALLOWED, is_node_name
 from ..schema import one_of
+from ..text import natural_key
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform
 
@@ -146,7 +147,7 @@ def cluster_of(platform: SimGridPlatform) -> Cluster:
 
 def _cluster(platform: SimGridPlatform) -> Cluster:
     of = {host: cluster.name for cluster in platform.clusters for host in cluster.hosts}
-    computing = sorted(filter(_computes, platform.hosts), key=lambda host: _natural(host.name))
+    computing = sorted(filter(_computes, platform.hosts), key=lambda host: natural_key(host.name))
     if not computing:
         raise bad("no host computes", "at least one host that is neither the master nor a storage")
     kinds, names = dict[tuple[object, ...], NodeType](), Counter[str]()
@@ -173,11 +174,6 @@ def _computes(host: Host) -> bool:
     role, where = host.properties.get("role", ""), f"line {host.line}: host {host.name}.role"
     inside(where, one_of, role, ROLES, ", ".join(ROLES[1:]))
     return role in ROLES[:2] and host.name not in MASTERS
-
-
-def _natural(name: str) -> list[str | int]:
-    """Return a sort key in which numbers inside names compare as numbers."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _node_type(host: Host, name: str) -> NodeType:

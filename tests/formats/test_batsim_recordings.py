@@ -2,34 +2,26 @@
 
 A case is a folder with `workload.json`, `platform.xml`, `jobs.csv` as Batsim wrote it, and `about.txt`, whose first line
 names the policy. The recordings are in the folder that BATSIM_RECORDINGS names, or in a folder data/batsim-real next to
-the checkout. Batsim prints six decimals. It submits jobs of one instant in the order of their ids as text: `ties` is
-about that. Batsim's own deviations from its policies are in the cases of `DIFFERENT`.
+the checkout. Batsim prints six decimals. Its own deviations from its policies are in the cases of `DIFFERENT`.
 """
 
 from __future__ import annotations
 
 import csv
-import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from pilotfish.cli.__main__ import main
+from tests.support.batsim_recordings import recorded, recordings
 
-ROOT = Path(__file__).parents[2]
 #: Cases that no policy here reproduces, as prefixes.
-DIFFERENT = ("ties", "batsched", "example_easy", "example_conservative")
+DIFFERENT = ("batsched", "example_easy", "example_conservative")
 #: Cases in which jobs share links, as prefixes.
 CONTENDED = ("overlap", "example_solver")
 TIMES = ("starting_time", "execution_time", "finish_time", "waiting_time", "turnaround_time")
 SAME = ("submission_time", "requested_number_of_resources", "success", "final_state", "allocated_resources")
-
-
-def recordings() -> Path | None:
-    """Return the folder of the recordings, if there is one."""
-    if named := os.environ.get("BATSIM_RECORDINGS"):
-        return Path(named)
-    return next((path for path in sorted(ROOT.parent.glob("*/data/batsim-real")) if path.is_dir()), None)
 
 
 FOLDER = recordings()
@@ -70,12 +62,35 @@ def test_the_same_as_batsim(case: Path, tmp_path: Path) -> None:
                 assert other[column] == one[column], (where, column)
 
 
-@pytest.mark.skipif("example_solver" not in {case.name for case in CASES}, reason="NOT TESTED: no example_solver")
 def test_max_min_gives_other_times_where_jobs_share_links(tmp_path: Path) -> None:
     """A and B have 50 MB/s each, where Batsim gives A 60."""
-    assert FOLDER is not None
-    case = FOLDER / "example_solver"
+    case = recorded("example_solver")
     arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "-p", "strict"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
     wanted, found = rows(case / "jobs.csv"), rows(tmp_path / "jobs.csv")
     assert float(found["A"]["finish_time"]) / float(wanted["A"]["finish_time"]) == pytest.approx(60 / 50)
+
+
+def test_the_natural_order_of_ids_is_another_one(tmp_path: Path) -> None:
+    case = recorded("ties")
+    arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "-p", "strict"]
+    for ties in ("text", "natural"):
+        assert main([*arguments, "--ties", ties, "--out", str(tmp_path / ties)]) == 0
+    wanted, text, natural = (
+        {job: row["starting_time"] for job, row in rows(folder / "jobs.csv").items()}
+        for folder in (case, tmp_path / "text", tmp_path / "natural")
+    )
+    assert {job: float(time) for job, time in text.items()} == {job: float(time) for job, time in wanted.items()}
+    assert natural != text
+
+
+def test_a_component_is_shown_ties_as_in_batsim(tmp_path: Path) -> None:
+    case, fcfs = recorded("ties"), Path(__file__).parents[1] / "adapters" / "batsim" / "fcfs_component.py"
+    endpoint = f"ipc://{tmp_path}/edc"
+    command = f"{sys.executable} {fcfs} {endpoint}"
+    arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "--resource", "node"]
+    assert main([*arguments, "--edc", endpoint, "--edc-command", command, "--out", str(tmp_path / "run")]) == 0
+    wanted, found = (rows(folder / "jobs.csv") for folder in (case, tmp_path / "run"))
+    for job, one in wanted.items():
+        assert float(found[job]["starting_time"]) == float(one["starting_time"])
+        assert found[job]["allocated_resources"] == one["allocated_resources"]
