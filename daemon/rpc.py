@@ -7,15 +7,15 @@ not at all. Who changes something is written to the log and to the journal.
 from __future__ import annotations
 
 import difflib
-import gc
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
+from ..formats.files import without_collections
 from ..formats.text import clean, count
 from ..simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ..simulate.model.capacity import never_fits
@@ -69,7 +69,7 @@ class Requests:
             return refusal(f"found {do[:40]!r} (allowed: {', '.join(self._calls)})", 404)
         log.debug("%s asks for %s", peer, do)
         try:
-            with _without_collections():
+            with without_collections():
                 return {"ok": True, **call(request, peer)}
         except ForbiddenError as error:
             log.info("%s was refused: %s: %s", peer, do, clean(str(error)))
@@ -224,18 +224,6 @@ class Requests:
         if job not in entries:
             raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{did_you_mean(job, entries)}")
         return entries[job]
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Look for no garbage meanwhile: a request is short, and what it makes, such as 60,000 jobs, mostly stays."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _chosen(request: dict[str, Any]) -> Chosen:

@@ -9,9 +9,12 @@ bombs are refused), and nothing recurses.
 from __future__ import annotations
 
 import codecs
+import gc
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -32,6 +35,18 @@ _FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+
 _NUMBER_STARTS = frozenset("0123456789+-.")
 _NO_KEY: Any = object()
 _MERGE: Any = object()
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Suspend the garbage collector, which would go through many new objects without cycles again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class WrittenFloat(float):

@@ -9,10 +9,8 @@ has the keys of one, IRMaSim's if its jobs count instructions, else Batsim's.
 from __future__ import annotations
 
 import codecs
-import gc
 import zlib
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -26,7 +24,7 @@ from . import entry_points
 from .batsim.workload import parse_batsim, workload_of
 from .document_errors import from_source
 from .entry_points import load_plug_in, plug_ins
-from .files import decode, parse_json, read_bytes
+from .files import decode, parse_json, read_bytes, without_collections
 from .irmasim import is_irmasim_workload, parse_irmasim
 from .swf import read_swf
 from .unpack import GZIP, unpacked
@@ -61,20 +59,8 @@ def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
-    with _no_collection():
+    with without_collections():
         return _read_document(path, speeds, storages, profiles, skip_invalid=skip_invalid)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Suspend the garbage collector: it would go through a growing document, which has no cycles, again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _read_document(

@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import __version__
 from ...formats.machines import read_machine
+from ...formats.plausible import cluster_doubts
 from ...formats.side_files import files_of_machine, files_of_workload
 from ...formats.sweep import read_sweep
 from ...formats.user_policy import load_policy
@@ -26,6 +27,7 @@ from ...simulate.queue_policies.policy_specs import Own, needs_nodes, text_of
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.replay import demanded, refuse_machine
 from ...simulate.sweep import Run, Site, Sweep, Trace, identity
+from ..streams import warn
 from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
 from .workers import WorkerPool
 
@@ -67,6 +69,7 @@ def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedM
 def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
     if isinstance(one, Site):
         cluster = read_machine(folder / one.file)
+        warn(*cluster_doubts(cluster))
         storages = storages_of(cluster)
         abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
         machine = machine_of(cluster, whole_nodes=one.whole_nodes, solver=one.solver)
