@@ -11,7 +11,11 @@ from typing import Any
 from ..adapters.batsim.endpoints import ENDPOINT
 from ..adapters.batsim.pybatsim_scheduler import PYBATSIM, scheduler_in_process
 from ..simulate.replay.replay_result import Replayed
+from .streams import warn
 from .usage_errors import bad
+
+#: Messages have six decimals, seconds: a walltime below that is 0 in them.
+UNWRITTEN_S = 5e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,10 @@ def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **h
     from ..adapters.batsim.replay_under_component import replay_under_component
     from ..adapters.batsim.sockets import asking, component_process
 
+    if len(short := found.jobs.take(found.jobs.walltime < UNWRITTEN_S)):
+        first, others = short.more.get("name", short.id)[0], f", like {len(short) - 1:,} others" * (len(short) > 1)
+        what = f"a walltime of {short.walltime[0]:g} s, which messages have as 0.000000{others}; batsched aborts on it"
+        warn(f"job {first}: {what}")
     with ExitStack() as stack:
         endpoint, process = policy.endpoint, None
         if policy.command is not None:

@@ -66,7 +66,7 @@ def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
         for more, value in zip(fields, workload.more.get(name, ()), strict=False):
             if value != -1:
                 more[name] = plain(float(value))
-    return _batsim(workload, profiles, map(_name, workload.run_time.tolist()), fields, about, SHORTEST_S)
+    return _batsim(workload, profiles, map(_name, workload.run_time.tolist()), fields, about)
 
 
 def _name(seconds: float) -> str:
@@ -108,12 +108,12 @@ def batsim_communicating(workload: Workload, about: Mapping[str, str], matrices:
 
 def _batsim(
     workload: Workload, profiles: Mapping[str, dict[str, Any]], names: Iterable[str], fields: Iterable[dict[str, Any]],
-    about: Mapping[str, str], shortest: float = 0.0,
+    about: Mapping[str, str],
 ) -> BatsimWorkload:  # fmt: skip
-    """Return the workload whose jobs have the profiles `names` and further `fields`, and walltimes from `shortest`."""
+    """Return the workload whose jobs have the profiles `names` and further `fields`, and walltimes from SHORTEST_S."""
     columns = (workload.more.get("name", workload.id), workload.submit_time, workload.size, workload.walltime)
     jobs = tuple(
-        Job(identity, submit, size, profile, None if wall == math.inf else max(wall, shortest), more)
+        Job(identity, submit, size, profile, None if wall == math.inf else max(wall, SHORTEST_S), more)
         for profile, more, identity, submit, size, wall in zip(
             names, fields, *(column.tolist() for column in columns), strict=True
         )

@@ -28,7 +28,7 @@ def test_numbers_are_written_to_the_last_bit(run: list[float], matrices: bool) -
     assert data["nb_res"] == 128 and data["description"] == 'a "note"'
     for i, job in enumerate(data["jobs"]):
         assert (job["id"], job["subtime"], job["res"]) == (i + 7, 0.0, i + 1)
-        assert job["walltime"] == max(run[i], run[i] * 1e3)
+        assert job["walltime"] == max(run[i] * 1e3, 1e-6)
         computation, communication = run[i] * 1e6, run[i] * 1e7
         assert data["profiles"][job["profile"]] == (
             {"type": "parallel", "cpu": [computation] * (i + 1), "com": [communication] * (i + 1) ** 2}
@@ -56,3 +56,10 @@ def test_names_and_missing_walltimes_are_kept() -> None:
     assert [(job["id"], job["profile"], job.get("walltime")) for job in data["jobs"]] == [
         ("w0!a", "w0!a", None), ("b", "b", 7),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("matrices", [False, True])
+def test_no_walltime_is_0_in_messages(matrices: bool) -> None:
+    jobs = replace(made([1.0, 2.0]), walltime=np.array([5e-324, 1e-7]))
+    written = json.loads(batsim_text(batsim_communicating(jobs, {}, matrices)))
+    assert [job["walltime"] for job in written["jobs"]] == [1e-6, 1e-6]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -144,3 +145,20 @@ def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureF
     assert main(["simulate", "trace.swf", "--procs", "16", *argv]) == 1
     said = capsys.readouterr().err
     assert "its reply: its process has ended" in said and "Traceback" not in said
+
+
+def test_a_walltime_that_is_0_in_messages_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    jobs = [{"id": f"j{i}", "subtime": i, "res": 1, "profile": "p", "walltime": 10.0**-i} for i in range(9)]
+    (tmp_path / "w.json").write_text(
+        json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"p": {"type": "delay", "delay": 1}}})
+    )
+    endpoint = f"ipc://{tmp_path}/fcfs"
+    command = f"{sys.executable} {Path(__file__).with_name(FCFS[4])} {endpoint}"
+    assert main(["simulate", "w.json", "--edc", endpoint, "--edc-command", command]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 others; batsched aborts on it" in said
+    )
