@@ -76,12 +76,16 @@ class Runs:
         self._profiles, self._speeds, self._storages = profiles, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
         self._runs: dict[tuple[str, int], Run] = {}
+        self._waits: dict[str, Run] = {}  # of profiles that only wait, on any number of resources
 
     def run(self, profile: str, size: int) -> Run:
         """Return the run of a profile on `size` resources. Raises ConfigError."""
+        if (found := self._waits.get(profile)) is not None:
+            return found
         given = self._profiles.get(profile)
         if given is not None and given.waits is not None:
-            return Run(given.waits, False, given.returns, waits=given.waits > 0)
+            self._waits[profile] = Run(given.waits, False, given.returns, waits=given.waits > 0)
+            return self._waits[profile]
         if (profile, size) not in self._runs:
             self._runs[profile, size] = self._run(*self.done(profile, size), size)
         return self._runs[profile, size]

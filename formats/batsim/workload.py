@@ -233,7 +233,8 @@ def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
         return ordered
     ids = list(map(str, ordered.more.get("name", ordered.id).tolist()))
     places = {name: place for place, name in enumerate(sorted(ids, key=natural_key if natural else None))}
-    return ordered.take(np.lexsort(([places[name] for name in ids], ordered.submit_time)))
+    rank = np.array([places[name] for name in ids])
+    return ordered.take(np.lexsort((rank, ordered.submit_time)))
 
 
 def _refusal(source: str, i: int, job: Job, type_: str, error: ConfigError) -> ConfigError:

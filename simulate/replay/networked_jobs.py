@@ -75,18 +75,16 @@ class NetworkedJobs(RigidJobs):
             time = self.ending[0][0]
         if self.wakes and self.wakes[0] < time and (time < math.inf or self._here or self.waiting or self.open_ended):
             time = self.wakes[0]
-        return min(time, self._next_end(min(time, before)))
+        return min(time, self._next_end(min(time, before))) if self._here else time
 
     def _next_end(self, before: float) -> float:
-        """Return the time of the next end; inf if it is after `before`."""
-        if not self._here:
-            return math.inf
+        """Return the time of the next end of the jobs on the network; inf if it is after `before`."""
         self._kernel(self.world.address, NEXT_END, 0, before)
         return float(self.world.lags["answer"])
 
     def end_jobs(self, now: float) -> None:
         """Process all ends of this instant."""
-        while self._next_end(now) == now:
+        while self._here and self._next_end(now) == now:
             number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
             self.finish[number] = float(self.world.jobs["finish"][number])
             self.end(self._here.pop(number))
