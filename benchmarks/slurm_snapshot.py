@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pilotfish.adapters.base import Adapter
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.ownership import Selection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
@@ -78,7 +79,18 @@ def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: 
     transport = CommandTransport(watch.of("command", runner))
     for name in ("jobs", "nodes", "excluded"):
         setattr(transport, name, watch.of("read", getattr(transport, name)))
-    adapter = SlurmAdapter(cluster, transport, Selection())
+    return dry_cycle(SlurmAdapter(cluster, transport, Selection()), folder, watch, **options)
+
+
+def dry_cycle(adapter: Adapter, folder: Path, watch: Watch, **options: Any) -> Cycle:
+    """Return a daemon's cycle in a dry run.
+
+    Args:
+        adapter: of the resource manager.
+        folder: folder of the journal.
+        watch: receives the times of the steps.
+        options: options of the planner.
+    """
     adapter.snapshot = watch.of("snapshot", adapter.snapshot)  # type: ignore[method-assign]
     journal = Journal(folder / "journal.sqlite", in_memory=True)
     journal.keep_handed_over(adapter.name, NOW)
@@ -104,12 +116,12 @@ def measure(quick: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:
             watch = Watch()
             cycle = cycle_on(site, cluster, Path(folder), watch)
-            rows.append([f"{ours:,}", "first", *_one(cycle, watch)])
+            rows.append([f"{ours:,}", "first", *steps_of(cycle, watch)])
             for what, news in (("nothing new", lambda: None), ("1 more, 10 end", site.go_on)):
                 found = []
                 for _ in range(2 if quick else 5):
                     news()
-                    found.append(_one(cycle, watch))
+                    found.append(steps_of(cycle, watch))
                 rows.append([f"{ours:,}", what, *(statistics.median(column) for column in zip(*found, strict=True))])
     table(
         ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded",
@@ -122,7 +134,8 @@ def measure(quick: bool) -> None:
     print("all: decision, recorded and parse. Median of 5 except for the first.")
 
 
-def _one(cycle: Cycle, watch: Watch) -> list[float]:
+def steps_of(cycle: Cycle, watch: Watch) -> list[float]:
+    """Run a cycle; return the seconds of its steps, as the table has them."""
     watch.seconds.clear()
     began = time.perf_counter()
     cycle.run()

@@ -12,7 +12,15 @@ import pytest
 
 from benchmarks import __main__ as runner
 
-HELPERS = {"prediction_constants", "synthetic_users", "paper_servers", "plain_python", "show", "slurm_records"}
+HELPERS = {
+    "prediction_constants",
+    "synthetic_users",
+    "paper_servers",
+    "plain_python",
+    "show",
+    "slurm_records",
+    "oar_records",
+}
 
 
 @pytest.mark.parametrize("name", runner.BENCHMARKS)

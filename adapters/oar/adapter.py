@@ -32,7 +32,7 @@ from .passes import Passes
 from .placement_file import CLOCKS_S, PlacementFile
 from .preemption import with_room
 from .properties import Properties
-from .requests import Machine, left_to_oar, request_of
+from .requests import Machine
 from .world import OarJob, Reader, World
 
 log = logging.getLogger("pilotfish.adapters")
@@ -352,14 +352,16 @@ class OarAdapter(Adapter):
         )  # fmt: skip
 
     def _is_left(self, job: OarJob) -> bool:
-        """Return whether a job is OAR's to place whatever we do, so that keeping it is in vain."""
-        nowhere = self._properties.allows_none(job.properties)
-        return bool(nowhere or left_to_oar(job) or request_of(job, self._machine)[2])
+        """Return whether a user's job is OAR's to place whatever we do, so that keeping it is in vain."""
+        key = job_views.key_of(job, self._user)
+        _, view = self._views.get(key, ((), None))
+        in_vain = view is not None and (not view.offered or view.job.allowed == frozenset())
+        return in_vain and key.startswith(job_views.PREFIX)
 
     def _build_snapshot(self) -> Snapshot:
         world = self._world
         views = job_views.views(world, self._machine, self._selection, self._ours(), self._views)
-        states = job_views.node_states(self.cluster, world)
+        states = job_views.node_states(self.cluster, self._machine, world.now)
         if any(view.preemptible for view in views):
             up = [node.name for node, state in zip(self.cluster.nodes, states, strict=True) if state.takes_jobs]
             views = with_room(views, self.cluster, up)
@@ -376,9 +378,7 @@ class OarAdapter(Adapter):
 
     def _fresh(self, number: int) -> OarJob | None:
         """Return the last job of a chain as read within FRESH_S, or read it now."""
-        jobs = self._world.jobs
-        if not self._is_fresh:
-            jobs = self.reader.find([number]).jobs
+        jobs = self._world.jobs if self._is_fresh else self.reader.find([number]).jobs
         return max((job for job in jobs if job.first == number), key=lambda job: job.id, default=None)
 
     def _find(self, key: str) -> OarJob | None:

@@ -44,6 +44,14 @@ class Machine:
         return Counter(node for node, _ in {(each.node, each.core) for each in self.resources})
 
     @cached_property
+    def kinds(self) -> Mapping[str, frozenset[tuple[str, bool, float]]]:
+        """The states of the resources of each node, whether they are drained, and until when they are available."""
+        found: dict[str, set[tuple[str, bool, float]]] = {}
+        for each in self.resources:
+            found.setdefault(each.node, set()).add((each.state, each.drained, each.available_until))
+        return {node: frozenset(kinds) for node, kinds in found.items()}
+
+    @cached_property
     def plain(self) -> bool:
         """Whether each resource is one core."""
         return len({(each.node, each.core) for each in self.resources}) == len(self.resources)

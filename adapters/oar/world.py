@@ -9,7 +9,7 @@ Source: the tables of OAR 2.5.9 on PostgreSQL. OAR stores text as UTF-8 that was
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,14 +40,16 @@ with recursive shown as (select * from jobs j where {which}),
 chain as (select job_id, resubmit_job_id as before, 1 as length from shown where resubmit_job_id > 0
  union all select c.job_id, p.resubmit_job_id, c.length + 1 from chain c join jobs p on p.job_id = c.before
  where p.resubmit_job_id > 0 and c.length < {chain})
-select json_build_object(
-'now', extract(epoch from clock_timestamp()),
-'passed', (select max(start_time) from gantt_jobs_predictions where moldable_job_id = 0),
-'queues', (select coalesce(json_object_agg(queue_name, json_build_array(state, scheduler_policy)), '{{}}') from queues),
-'resources', (select coalesce(json_agg(json_build_array(resource_id, network_address, state, drain, available_upto,
-  coalesce(to_jsonb(r)->>'core', resource_id::text)) order by resource_id), '[]')
-  from resources r where type = 'default'),
-'jobs', (select coalesce(json_agg(json_build_object('id', j.job_id, 'state', j.state, 'name', coalesce(j.job_name, ''),
+select said from (
+select -1 as place, json_build_object('now', extract(epoch from clock_timestamp()),
+  'jobs', (select count(*) from shown),
+  'passed', (select max(start_time) from gantt_jobs_predictions where moldable_job_id = 0),
+  'queues', (select coalesce(json_object_agg(queue_name, json_build_array(state, scheduler_policy)), '{{}}')
+  from queues))::text as said
+union all select 0, (select coalesce(json_agg(json_build_array(resource_id, network_address, state, drain,
+  available_upto, coalesce(to_jsonb(r)->>'core', resource_id::text)) order by resource_id), '[]')
+  from resources r where type = 'default')::text
+union all select j.job_id, json_build_object('id', j.job_id, 'state', j.state, 'name', coalesce(j.job_name, ''),
   'user', j.job_user, 'project', j.project, 'queue', j.queue_name, 'command', left(coalesce(j.command, ''), {command}),
   'properties', coalesce(j.properties, ''), 'kind', j.job_type, 'reservation', j.reservation,
   'submitted', j.submission_time, 'decided', j.start_time, 'stop', j.stop_time, 'exit', j.exit_code,
@@ -71,9 +73,11 @@ select json_build_object(
       select coalesce(json_agg(json_build_array(res_job_resource_type, res_job_value) order by res_job_order), '[]')
       from job_resource_descriptions d where d.res_job_group_id = g.res_group_id)) order by g.res_group_id), '[]')
     from job_resource_groups g where g.res_group_moldable_id = m.moldable_id)) order by m.moldable_id), '[]')
-    from moldable_job_descriptions m where m.moldable_job_id = j.job_id))
-  order by j.job_id), '[]') from shown j))
+    from moldable_job_descriptions m where m.moldable_job_id = j.job_id))::text
+from shown j) as every order by place
 """
+#: What `psql` ends each row with.
+ROW_END = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +143,8 @@ class World:
     jobs: tuple[OarJob, ...]
 
 
-#: Rows of an answer by id, and the jobs that they are.
-_Rows = dict[int, tuple[Mapping[str, Any], OarJob]]
+#: What the rows of an answer say: of all resources, or of a job.
+_Rows = dict[str, Any]
 
 
 class Reader(Protocol):
@@ -203,7 +207,7 @@ class Database:
 
     def _ask(self, which: str, *, whole: bool = False) -> World:
         statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
-        argv = ["psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
+        argv = ["psql", "-XAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
         if whole:
             self._rows = rows
@@ -216,22 +220,26 @@ def world_in(answer: str) -> World:
 
 
 def _read(answer: str, before: _Rows) -> tuple[World, _Rows]:
-    """Return the world in an answer, and its rows; a row that is as before stays the same job."""
+    """Return the world in an answer, and its rows; what is said in the same words as before is not read again."""
     try:
-        said = json.loads(answer)
-        resources = tuple(
-            Resource(int(number), str(node), str(state), drain == "YES", float(until), str(core))
-            for number, node, state, drain, until, core in said["resources"]
-        )
+        head, resources, *jobs = answer.split(ROW_END)[:-1]
+        said = json.loads(head)
         queues = {str(name): (str(state), str(program)) for name, (state, program) in said["queues"].items()}
-        rows: _Rows = {}
-        for each in said["jobs"]:
-            known = before.get(each["id"])
-            rows[each["id"]] = known if known is not None and known[0] == each else (each, _job(each))
-        jobs = tuple(job for _, job in rows.values())
-        return World(float(said["now"]), float(said["passed"] or 0), queues, resources, jobs), rows
+        rows: _Rows = {row: before.get(row) or _job(json.loads(row)) for row in jobs}
+        known = before.get(resources) or _resources(json.loads(resources))
+        if len(rows) != said["jobs"]:
+            raise ValueError(f"found {len(rows)} of {said['jobs']} jobs")
+        world = World(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()))
+        return world, {resources: known, **rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the answer of OAR's database cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _resources(said: Iterable[Any]) -> tuple[Resource, ...]:
+    return tuple(
+        Resource(int(number), str(node), str(state), drain == "YES", float(until), str(core))
+        for number, node, state, drain, until, core in said
+    )
 
 
 def _job(said: Mapping[str, Any]) -> OarJob:

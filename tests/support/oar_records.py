@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pilotfish.adapters.oar.world import World, world_in
+from pilotfish.adapters.oar.world import ROW_END, World, world_in
 
 NOW = 1795471990.5
 ORDINARY = "type = 'default'"
@@ -28,8 +28,8 @@ def answer(*jobs: dict[str, Any], resources: list[list[Any]] | None = None) -> s
     """The answer with these jobs, on four nodes of two cores."""
     four = [[n, f"node{(n + 1) // 2}", "Alive", "NO", 2147483647, str(n)] for n in range(1, 9)]
     queues = {"pilot": ["Active", "pilotfish_sched"], "default": ["Active", "oar_sched_gantt_with_timesharing"]}
-    said = {"now": NOW, "passed": 1795471980, "queues": queues, "resources": resources or four, "jobs": list(jobs)}
-    return json.dumps(said)
+    head = {"now": NOW, "passed": 1795471980, "queues": queues, "jobs": len(jobs)}
+    return "".join(json.dumps(row) + ROW_END for row in (head, resources or four, *jobs))
 
 
 def world(*jobs: dict[str, Any], resources: list[list[Any]] | None = None) -> World:

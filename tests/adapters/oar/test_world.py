@@ -231,5 +231,5 @@ def test_a_node_is_as_bad_as_its_worst_resource() -> None:
         [1, "node1", "Alive", "NO", far, "1"], [2, "node1", "Suspected", "NO", far, "2"],
         [3, "node2", "Alive", "YES", far, "3"], [4, "node3", "Absent", "NO", near, "4"],
     ]  # fmt: skip
-    states = node_states(CLUSTER, world(resources=rows))
+    states = node_states(CLUSTER, Machine(world(resources=rows).resources), NOW)
     assert states == (NodeState.UNKNOWN, NodeState.DRAINED, NodeState.ASLEEP, NodeState.DOWN)
