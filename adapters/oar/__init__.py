@@ -7,6 +7,7 @@ and narrows the nodes of others. Without pilotfish every job starts by itself.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -116,6 +117,55 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
         for cores, kind in types.items()
     )
     return Cluster("oar", tuple(nodes), source="OAR"), notes
+
+
+def reap(
+    older_s: float,
+    show: Callable[[str], None],
+    *,
+    dry: bool,
+    state_dir: Path,
+    placement_file: str | PathLike[str] | None = None,
+    server: str = "127.0.0.1:6666",
+    **options: Any,
+) -> int:
+    """Remove a placement file without a heartbeat, and ask OAR for a pass; return whether OAR did not hear.
+
+    The shim ignores such a file anyway, from the next pass on.
+
+    Args:
+        older_s: Least time since the end of its heartbeat, seconds.
+        show: Called with one line for what is done.
+        dry: Only show.
+        state_dir: Not needed.
+        placement_file: The file that the shim reads; None: there is no shim.
+        server: Host and port of OAR's server.
+        **options: Other options of `create`.
+
+    Raises:
+        ConfigError: An option is invalid.
+        AdapterError: The file cannot be read or removed.
+    """
+    from ..base import AdapterError
+    from .commands import poke
+    from .placement_file import silent_since
+
+    _check(placement_file=placement_file, server=server, **options)
+    path = Path(placement_file) if placement_file is not None else None
+    try:
+        since = silent_since(path) if path is not None else None
+        if path is None or since is None or since + older_s > time.time():
+            return 0
+        if not dry:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise AdapterError(f"{placement_file}: {error.strerror}", kind="state") from None
+    show(f"remove {path}: no heartbeat for {time.time() - since:.0f} s")
+    host, _, port = server.rpartition(":")
+    if dry or poke((host, int(port))):
+        return 0
+    show(f"OAR's server does not answer at {server}")
+    return 1
 
 
 def examine(

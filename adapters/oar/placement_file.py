@@ -45,6 +45,22 @@ class Placement:
     until: float
 
 
+def silent_since(path: Path) -> float | None:
+    """Return since when a file is worth nothing, epoch seconds, in the future while it holds; None: it is missing.
+
+    One that is damaged was never worth anything.
+    """
+    try:
+        with os.fdopen(
+            os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), errors="replace"
+        ) as file:
+            written, text = os.fstat(file.fileno()).st_mtime, file.read(MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    found = re.match(rf"{HEADER}\nalive (\d{{1,12}})\n", text)
+    return float(found[1]) if found and text.endswith(f"\n{END}\n") else written
+
+
 class PlacementFile:
     """The file at `path`.
 

@@ -96,28 +96,27 @@ def test_beside_oar_setuid_programs_run():
     assert IMPLY & service.keys() | {"NoNewPrivileges"} == undone
 
 
-DROP_INS = ("pilotfishd-oar.conf", "pilotfishd-local-jobs.conf")
+DROP_INS = (
+    ("pilotfishd.service", "pilotfishd-oar.conf"), ("pilotfishd.service", "pilotfishd-local-jobs.conf"),
+    ("pilotfish-reap.service", "pilotfish-reap-oar.conf"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "drop_in"), [*((name, "") for name in UNITS), *((UNITS[0], each) for each in DROP_INS)]
-)
+@pytest.mark.parametrize(("name", "drop_in"), [*((name, "") for name in UNITS), *DROP_INS])
 def test_the_unit_is_clean(tmp_path, name, drop_in):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed: the unit was NOT verified")
-    for each in UNITS:
-        unit = (FOLDER / each).read_text()
-        (tmp_path / each).write_text(re.sub(r"=(-?)/usr/bin/pilotfish ", r"=\1/bin/true ", unit))
-    if drop_in:
-        (tmp_path / "pilotfishd.service.d").mkdir()
-        shutil.copy(FOLDER / drop_in, tmp_path / "pilotfishd.service.d")
+    files = {each: tmp_path / each for each in UNITS} | ({drop_in: tmp_path / f"{name}.d" / drop_in} if drop_in else {})
+    for each, copy in files.items():
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(re.sub(r"=(-?)/usr/bin/pilotfish ", r"=\1/bin/true ", (FOLDER / each).read_text()))
     done = subprocess.run(
         [analyze, "verify", tmp_path / name],
         capture_output=True,
         text=True,
     )
-    said = [line for line in done.stderr.splitlines() if "pilotfishd" in line]
+    said = [line for line in done.stderr.splitlines() if "pilotfish" in line]
     assert (done.returncode, said) == (0, [])
 
 
