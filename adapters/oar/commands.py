@@ -121,11 +121,16 @@ def readable(said: str) -> str:
     return "; ".join(kept)[:300]
 
 
-def poke(server: tuple[str, int]) -> bool:
-    """Ask OAR for a scheduling pass, as oarnotify(1) does; return whether it heard."""
+def poke(server: tuple[str, int], word: bytes = b"Term\n") -> bool:
+    """Ask OAR for a scheduling pass, as oarnotify(1) does; return whether it heard.
+
+    Args:
+        server: Host and port of its server.
+        word: The notification; b"": none, only to see whether it listens.
+    """
     try:
         with socket.create_connection(server, POKE_S) as connection:
-            connection.sendall(b"Term\n")
+            connection.sendall(word)
     except OSError:
         return False
     return True

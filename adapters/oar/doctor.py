@@ -17,15 +17,17 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ..base import AdapterError
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from .commands import Commands
+from .commands import Commands, poke
 from .job_views import Selection
-from .oarstat import Oarstat
+from .oarstat import Oarstat, resource_properties
 from .placement_file import CLOCKS_S, LONGEST_ALIVE_S
 from .requests import Machine, left_to_oar, request_of
 from .site_config import CONFIG, site_config
 from .world import Database, Reader, World
 
 SCHEDULERS = Path("/usr/lib/oar/schedulers")
+#: Where OAR's server listens if nothing else is said, as in `create`.
+DEFAULT_SERVER = "127.0.0.1:6666"
 #: Versions that are tested.
 KNOWN = "2.5"
 #: OAR begins a pass at least every 60 s; longer ago, its server does not work.
@@ -74,7 +76,9 @@ def findings(
     yield Finding(OK, "database", f"one read of {len(world.jobs)} jobs{by} took {time.monotonic() - began:.2f} s")
     selection = Selection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
     yield from _times(world)
+    yield _server(options)
     yield from _nodes(world, cluster)
+    yield from _properties(commands)
     yield from _queues(world, selection, options)
     yield from _file(options, user, service)
     yield from _jobs(world, selection)
@@ -119,6 +123,38 @@ def _times(world: World) -> Iterator[Finding]:
     else:
         yield Finding(PROBLEM, "passes", "OAR begins no scheduling passes: is its server (Almighty) running?",
                       ("systemctl status oar-server",))  # fmt: skip
+
+
+def _server(options: dict[str, Any]) -> Finding:
+    """Return whether OAR's server is where it is asked for passes."""
+    try:
+        site = site_config().server
+    except OSError:
+        site = ""
+    asked = options.get("server") or site or DEFAULT_SERVER
+    host, _, port = asked.rpartition(":")
+    mend = f"server: {site}   # in adapter.options" if site else f"grep ^SERVER_ {CONFIG}"
+    if not poke((host, int(port)), b""):
+        return Finding(PROBLEM, "server", f"adapter.options.server: OAR's server does not answer at {asked}", (mend,))
+    if site and site.rpartition(":")[2] != port:
+        return Finding(PROBLEM, "server", f"adapter.options.server: found {asked}, {CONFIG} has {site}", (mend,))
+    return Finding(OK, "server", f"OAR's server listens at {asked}")
+
+
+def _properties(commands: Commands) -> Iterator[Finding]:
+    """Yield which properties are missing by which jobs of our own, and most of users, ask for cores."""
+    try:
+        known = resource_properties(commands.oar("nodes", ["oarnodes", "-J"]))
+    except AdapterError as error:
+        yield Finding(NOTE, "properties", str(error))
+        return
+    for name, without in (
+        ("core", "each resource counts as a core, and oarsub refuses workflows that are submitted to pilotfish"),
+        ("cpu", "jobs that ask for CPUs are refused by OAR"),
+    ):
+        if name not in known:
+            yield Finding(WARNING, "properties", f"OAR's resources have no property {name!r}: {without}",
+                          (f"oarproperty -a {name}",))  # fmt: skip
 
 
 def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:

@@ -35,6 +35,14 @@ _LEVEL = re.compile(r"/(\w+)=(\w+)")
 _UNREAD = (("a request that oarstat does not show plainly", ()),)
 
 
+def resource_properties(printed: str) -> frozenset[str]:
+    """Return the names of the properties that resources have, from what `oarnodes -J` printed. Raises ParseError."""
+    try:
+        return frozenset(name for each in json.loads(printed).values() for name in each)
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ParseError(f"the answer of oarnodes cannot be read: {error}", argv=["oarnodes"]) from None
+
+
 class Oarstat:
     """OAR as its commands show it to any user.
 

@@ -1,4 +1,4 @@
-"""OAR's own configuration, /etc/oar/oar.conf: how its database is reached.
+"""OAR's own configuration, /etc/oar/oar.conf: how its database and its server are reached.
 
 Rule: it is only read, never by a shell, and only by who may: OAR keeps it for root and its own account. Its passwords
 are shown nowhere.
@@ -16,11 +16,12 @@ _LINE = re.compile(r"""^\s*([A-Z][A-Z0-9_]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s#
 
 @dataclass(frozen=True, slots=True)
 class SiteConfig:
-    """The read-only account of OAR's database: how it connects, in libpq's words, and its password."""
+    """The read-only account of OAR's database, with how it connects in libpq's words; and OAR's server."""
 
     kind: str  #: of the database: Pg or mysql
     connection: str
     password: str
+    server: str = "127.0.0.1:6666"  #: host and port of Almighty
 
 
 def site_config(path: Path = CONFIG) -> SiteConfig:
@@ -34,7 +35,8 @@ def site_config(path: Path = CONFIG) -> SiteConfig:
         "user": said.get("DB_BASE_LOGIN_RO") or "oar_ro",
     }
     connection = " ".join(f"{name}={_quoted(value)}" for name, value in words.items())
-    return SiteConfig(said.get("DB_TYPE") or "Pg", connection, said.get("DB_BASE_PASSWD_RO", ""))
+    server = f"{said.get('SERVER_HOSTNAME') or 'localhost'}:{said.get('SERVER_PORT') or 6666}"
+    return SiteConfig(said.get("DB_TYPE") or "Pg", connection, said.get("DB_BASE_PASSWD_RO", ""), server)
 
 
 def _quoted(value: str) -> str:

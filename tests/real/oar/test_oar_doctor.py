@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from real_world import pilotfish
 from pilotfish.adapters import registry
 from pilotfish.adapters.findings import Finding, Service
 from pilotfish.adapters.oar import doctor
+from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.site_config import SiteConfig
 
 pytestmark = pytest.mark.xdist_group("oar")
@@ -72,12 +74,23 @@ def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_p
         ({"database": "host=/nowhere dbname=oar user=oar_ro"}, "adapter.options.database: OAR's database: "),
         ({"password_file": str(password)}, "adapter.options.password_file: OAR's database: "),
         ({"placement_file": "/nonexistent/placements"}, "file: /nonexistent"),
+        ({"server": "127.0.0.1:9"}, "adapter.options.server: OAR's server does not answer at 127.0.0.1:9"),
+        ({"server": f"127.0.0.1:{oar.database}"}, f"adapter.options.server: found 127.0.0.1:{oar.database}, /etc/oar"),
         ({"max_defer_s": -1}, "max_defer_s: found -1"),
     ):
         said = bad(examined(oar, {**good, **wrong}))
         assert len(said) == 1 and words in said[0] and "\n" not in said[0], said
     shutil.chown(shim.folder, USERS[0])
     assert "belongs to pilotfish-a" in bad(examined(oar, good))[0]
+
+
+def test_a_property_of_resources_that_is_missing_is_named(oar: OarCluster, shim: Shim) -> None:
+    oar.run("oarproperty", "--rename", "core,kern")
+    try:
+        (said,) = [each for each in bad(examined(oar, options(oar, shim))) if each.startswith("properties: ")]
+        assert said.startswith("properties: OAR's resources have no property 'core': ") and "\n" not in said
+    finally:
+        oar.run("oarproperty", "--rename", "kern,core")
 
 
 def test_a_disabled_queue_is_named(oar: OarCluster, shim: Shim) -> None:
@@ -89,7 +102,9 @@ def test_a_disabled_queue_is_named(oar: OarCluster, shim: Shim) -> None:
         oar.run("oarnotify", "-e", QUEUE)
 
 
-def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
+@pytest.fixture
+def configured(oar: OarCluster, shim: Shim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with the configuration of a daemon."""
     found = pilotfish("cluster", "--adapter", "oar")
     assert found.returncode == 0 and "127.0.1.1" in found.stdout
     (tmp_path / "cluster.yaml").write_text(found.stdout)
@@ -100,6 +115,24 @@ def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, tmp_path: 
         "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nwithout_gain: place\n"
         f"adapter: {{name: oar, options: {{{words.replace(str(oar.password_file), 'pgpass')}}}}}\n"
     )
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_reaper_ends_a_hold_without_a_heartbeat(oar: OarCluster, shim: Shim, configured: None) -> None:
+    PlacementFile(shim.file, [f"queue {QUEUE}"], 600.0).beat(3.0)
+    job = oar.submit("true", "-q", QUEUE, "-l", "/core=1,walltime=0:01:00")
+    reap = ("reap", "--config", "pilotfish.yaml", "--older-than", "0")
+    oar.until(lambda: shim.file.stat().st_mtime < time.time() - 4, "the end of the heartbeat")
+    assert (
+        pilotfish(*reap, "--dry-run").stdout.startswith(f"remove {shim.file}: no heartbeat for ") and shim.file.exists()
+    )
+    done = pilotfish(*reap)
+    assert (done.returncode, done.stderr) == (0, "") and not shim.file.exists()
+    oar.until(lambda: oar.jobs()[job][0] == "Terminated", "the job")
+    assert pilotfish(*reap).stdout == ""
+
+
+def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, configured: None) -> None:
     oar.run("oarnodesetting", "-s", "Absent", "--sql", "state = 'Alive'")  # so that nothing starts
     job = oar.submit("true", "-q", QUEUE, "-l", "/core=1,walltime=0:01:00")
     oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'")
