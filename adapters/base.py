@@ -19,7 +19,7 @@ from typing import Protocol
 
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
-from ..simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Submit
+from ..simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Submit, SubmitAhead
 from ..simulate.model.snapshot import JobView, Snapshot
 
 
@@ -111,6 +111,7 @@ class Capabilities:
         power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
         here: Its jobs run on this machine.
         late_s: Longest time after which a submission that was not answered may still be carried out, seconds.
+        ahead_s: How long before its start a job of our own may be submitted, seconds; 0: not before; see `Launch`.
     """
 
     accounting: bool = False
@@ -124,6 +125,7 @@ class Capabilities:
     power: bool = False
     here: bool = False
     late_s: float = 0.0
+    ahead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class Observe(Protocol):
             since: Key -> time before which the job cannot have started, epoch seconds.
 
         Returns:
-            Key -> job; a job on record that has not ended is UNKNOWN. None: no record is kept.
+            Key -> job; one on record that has not ended, and is not `restartable`, is UNKNOWN. None: no record is kept.
         """
         return None
 
@@ -245,6 +247,15 @@ class Launch(Protocol):
     def submit(self, action: Submit) -> None:
         """Start a job; do nothing if one was ever started under its key. Default: refused."""
         raise AdapterError(f"{action.key}: no jobs can be submitted through this adapter", kind="refused")
+
+    def submit_ahead(self, action: SubmitAhead) -> None:
+        """Submit a job that a `Submit` under its key starts later, sooner than one that is only submitted then.
+
+        It is needed where `Capabilities.ahead_s` is above 0. Meanwhile its view is `ahead` and `restartable`, and a
+        `Cancel` removes it. Without us the resource manager starts it some time after the jobs before it have ended; it
+        does nothing then if one of them has not completed, and is `restartable` again. Default: refused.
+        """
+        raise AdapterError(f"{action.key}: no jobs can be submitted ahead through this adapter", kind="refused")
 
     def cancel(self, action: Cancel) -> None:
         """End a job of our own; do nothing if it has ended or is unknown. Default: refused."""
@@ -327,6 +338,8 @@ class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protoc
         """
         if isinstance(action, Submit):
             self.submit(action)
+        elif isinstance(action, SubmitAhead):
+            self.submit_ahead(action)
         elif isinstance(action, Place):
             self.place(action)
         elif isinstance(action, Release):

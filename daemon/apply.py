@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
-from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start
+from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start, SubmitAhead
 
 #: Seconds after which a cycle makes no further start, and as many after which it makes no other action.
 LONGEST_S = 5.0
@@ -86,9 +86,11 @@ Applier = Live | Recording
 
 
 def describe(action: Action) -> str:
-    """Return the action as one line: `start KEY on NODES`, `power off NODES`, `cancel KEY`, `release KEY[: WHY]`."""
+    """Return the action as one line, such as `start KEY on NODES`, `power off NODES`, or `release KEY[: WHY]`."""
     if isinstance(action, Start):
         return f"start {action.key} on {fold(action.nodes)}"
+    if isinstance(action, SubmitAhead):
+        return f"submit {action.key} ahead"
     if isinstance(action, PowerOff):
         return f"power off {fold(action.nodes)}"
     if isinstance(action, Release) and action.why:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from ..adapters.base import Adapter
-from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release
+from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
-from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
+from .planning.problem import NOW_S, Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
 from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .report.job_log import JobLog
@@ -34,6 +34,8 @@ from .trigger import Trigger
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.
 PIN_S = 10.0
+#: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
+MOST_AHEAD = 2
 
 
 def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
@@ -57,6 +59,29 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
             counted[view.job.owner] += 1
             found.append((counted[view.job.owner], Release(view.key, view.due_why or "it was held long enough")))
     return [release for _, release in sorted(found, key=itemgetter(0))]
+
+
+def due_ahead(queue: Queue, now: float, within_s: float, starting: Collection[str]) -> list[SubmitAhead]:
+    """Return submissions of the jobs of ours that the last plan starts soon, the first ones first, MOST_AHEAD at most.
+
+    The jobs before them have completed, or the resource manager has them.
+
+    Args:
+        queue: the jobs.
+        now: epoch seconds.
+        within_s: soon is within so many seconds.
+        starting: keys of jobs that are about to start, and are left out.
+    """
+    found = list[tuple[float, SubmitAhead]]()
+    for entry in queue.active() if within_s else ():
+        if entry.outlook is None or entry.offered or entry.ahead or not entry.waiting or entry.key in starting:
+            continue
+        at, before = entry.outlook.time + entry.outlook.planned.start_time, queue.unmet(entry)
+        later = entry.outlook.planned.start_time > NOW_S and at <= now + within_s and entry.not_before <= now
+        if later and all(busy(other) or other.ahead for other in before):
+            after = tuple((other.key, other.job) for other in before)
+            found.append((at, SubmitAhead(entry.key, entry.job, after, entry.followed)))
+    return [each for _, each in sorted(found, key=itemgetter(0))[:MOST_AHEAD]]
 
 
 class JobTracker:
@@ -249,7 +274,7 @@ class JobTracker:
         )
 
     def actions(self, snapshot: Snapshot, starts: Sequence[Action]) -> list[Action]:
-        """Return all actions of this cycle: cancels, releases and the given starts.
+        """Return all actions of this cycle: cancels, releases, the given starts, and submissions ahead of a start.
 
         A pin that has not become a start in time is released: the nodes are for others, and the job may go elsewhere.
         So is a job that must not be held any longer: its start is the resource manager's to choose.
@@ -259,11 +284,13 @@ class JobTracker:
         cancels = [
             Cancel(entry.key)
             for entry in self.queue.active()
-            if entry.cancel_wanted and entry.handed and entry.not_before <= self.now
+            if entry.cancel_wanted and (entry.handed or entry.ahead) and entry.not_before <= self.now
         ]
-        patience_s = max(PIN_S, self._adapter.capabilities.begins_within_s)
+        can = self._adapter.capabilities
         starting = {action.key for action in starts}
-        return [*cancels, *overdue(snapshot, patience_s), *lapsed(snapshot, starting=starting), *starts]
+        ahead = due_ahead(self.queue, self.now, can.ahead_s, starting)
+        releases = overdue(snapshot, max(PIN_S, can.begins_within_s))
+        return [*cancels, *releases, *lapsed(snapshot, starting=starting), *starts, *ahead]
 
     def without_rejected(self, actions: Sequence[Action], rejected: Sequence[Rejection]) -> list[Action]:
         """Return the actions that the check accepted; a rejection makes the plan void."""

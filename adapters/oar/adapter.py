@@ -21,7 +21,7 @@ from pathlib import Path
 from ...formats.text import shell_words
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
-from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit
+from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit, SubmitAhead
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import job_views, submission
@@ -33,7 +33,7 @@ from .placement_file import CLOCKS_S, PlacementFile
 from .preemption import with_room
 from .properties import Properties
 from .requests import Machine
-from .world import OarJob, Reader, World
+from .world import ENDED, OarJob, Reader, World
 
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which what was read counts as fresh when a job is to be changed.
@@ -49,8 +49,6 @@ LATE_S = 60.0
 #: Seconds, at most twice, after which OAR gives up a job of our own that is bound to its nodes and has not begun: OAR
 #: submits a job again after a failed launch, and would bind it to the bad node for ever.
 EXPIRE_S = 86400.0
-#: Seconds after which a job of our own that is not placed is given to OAR.
-UNPLACED_S = 60.0
 
 
 class OarAdapter(Adapter):
@@ -102,12 +100,15 @@ class OarAdapter(Adapter):
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._ahead = 0  # whether this machine's clock is ahead of OAR's; -1: behind
         self._unwritten = ""  # why the placement file could not be written last
+        # Half of a hold, because the jobs before it may take longer than forecast.
+        kept = selection.keeps(self._submit_options) and placements is not None
+        self._ahead_s = placements.hold_s / 2 if placements is not None and kept else 0.0
 
     @property
     def capabilities(self) -> Capabilities:
         """What OAR can do."""
         what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
-        return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s)
+        return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s, ahead_s=self._ahead_s)
 
     @property
     def hand_over_by(self) -> str:
@@ -127,7 +128,7 @@ class OarAdapter(Adapter):
         """Read all, in one statement."""
         self._outdated = True
         self._store(self.reader.world())
-        self._poke_again()
+        self._passes.ask(self._world, self._now())
         return self._build_snapshot()
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
@@ -141,7 +142,8 @@ class OarAdapter(Adapter):
         names = {submission.name_of(key): self._user for key in since if job_views.id_in(key) is None}
         found = job_views.last_of(self.reader.find(ids, names), self._user)
         views = {key: self._view(key, job) for key, job in found.items() if key in since}
-        return {key: view if view.state.ended else replace(view, state=JobState.UNKNOWN) for key, view in views.items()}
+        over = {key for key, view in views.items() if view.state.ended or view.restartable}
+        return {key: view if key in over else replace(view, state=JobState.UNKNOWN) for key, view in views.items()}
 
     def load(self) -> Load:
         """Return the counts of requests."""
@@ -154,7 +156,7 @@ class OarAdapter(Adapter):
         """Wait until OAR begins a pass, or the shim reads our file in one; ask it for one if that is due."""
         deadline = self._time() + max(0.0, timeout_s)
         while True:
-            self._poke_again()
+            self._passes.ask(self._world, self._now())
             if self._passes.hear(min(deadline, self._passes.next_at(deadline)) - self._time()):
                 return True
             if self._time() >= deadline:
@@ -183,10 +185,7 @@ class OarAdapter(Adapter):
             self.placements.retain(waiting)
         kept = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
         for job in kept:
-            own = not job_views.key_of(job, self._user).startswith(job_views.PREFIX)
-            unplaced = own and job.id not in self.placements.placed and self._world.now - job.submitted > UNPLACED_S
-            # We died between submitting and placing it, or it is OAR's to place.
-            if unplaced or (not own and self._is_left(job)):
+            if self._is_left(job):
                 self.placements.let_go(job.id)
                 self._passes.wait_for(job.id, self._world.now)
             elif self._held_at < job.submitted + self.placements.hold_s <= self._world.now:
@@ -199,7 +198,7 @@ class OarAdapter(Adapter):
             if self._unwritten != str(error):
                 log.error("%s", error)
             self._unwritten = str(error)
-        self._poke_again()
+        self._passes.ask(self._world, self._now())
         with suppress(AdapterError):  # the next snapshot says it
             self._properties.renew(job.properties for job in self._world.jobs if self._selection.takes(job))
 
@@ -247,37 +246,65 @@ class OarAdapter(Adapter):
 
     def submit(self, action: Submit) -> None:
         """Submit a job of our own to the shim's queue, and place it; without a shim, on these nodes for good."""
-        if job_views.id_in(action.key) is not None:
-            raise _refused(action, "only jobs of OAR's users have such a key")
         self._refuse_unknown(action)
-        if not action.job.command:
-            raise _refused(action, "it has no command")
-        job, pin = self._find(action.key), self.placements is None
-        if job is None or job_views.never_ran(job):
-            options = action.nodes, self._submit_options, self._output
-            expire = (time.time() // EXPIRE_S + 2) * EXPIRE_S if pin else None
-            argv = submission.command(action.key, action.job, *options, pin=pin, expire=expire)
-            self._submitted[action.key] = action.job
-            if self._recorded is not None:
-                self._recorded.append(shell_words(argv, one_line=True))
-                return
-            self._outdated = True
-            number = submission.job_id(self.commands.oar("submit", argv))
-            if number is None:
-                raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
+        job = self._ours_under(action)
+        if job is None or job_views.never_began(job):
+            if job is not None and job_views.skipped(job):  # the jobs before it have completed now
+                why = "did not see that the jobs before it had completed, and is submitted again"
+                log.warning("%s %s; no more jobs are submitted ahead: do all nodes share its folder?", action.key, why)
+                self._ahead_s = 0.0
+            expire = (time.time() // EXPIRE_S + 2) * EXPIRE_S
+            number = self._oarsub(action, submission.pinned(action.nodes, expire) if self.placements is None else ())
         elif job.state == "Waiting" and self.placements is not None and job.id not in self.placements.placed:
             number, self._outdated = job.id, True
         else:
             return
-        if self.placements is not None and self._recorded is None:
+        if self._recorded is not None:
+            return
+        if self.placements is not None:
             self.placements.place(number, action.nodes, max(PLACED_S, self.placements.hold_s), ALIVE_S)
-        if self._recorded is None:
-            self._ask_for_pass(number)
+        self._ask_for_pass(number)
+
+    def submit_ahead(self, action: SubmitAhead) -> None:
+        """Submit a job of our own to the shim's queue, which keeps it; OAR lets it wait for the jobs before it."""
+        job = self._ours_under(action)
+        if self._ahead_s and (job is None or job_views.never_began(job)):
+            before = [found for key, _ in action.after if (found := self._find(key)) is not None]
+            waits_for = submission.after(found.id for found in before if found.state not in ENDED)
+            self._oarsub(action, waits_for, [self._done(key, each) for key, each in action.after])
+
+    def _ours_under(self, action: Submit | SubmitAhead) -> OarJob | None:
+        """Return the last job of ours under the key of a job that can be submitted."""
+        if job_views.id_in(action.key) is not None:
+            raise _refused(action, "only jobs of OAR's users have such a key")
+        if not action.job.command:
+            raise _refused(action, "it has no command")
+        return self._find(action.key)
+
+    def _oarsub(self, action: Submit | SubmitAhead, options: Sequence[str], before: Sequence[Path] = ()) -> int:
+        """Submit a job; return its id, 0 in a preview."""
+        done = self._done(action.key, action.job) if action.followed else None
+        words = [*options, *self._submit_options]
+        argv = submission.command(action.key, action.job, words, self._output, before, done)
+        self._submitted[action.key] = action.job
+        if self._recorded is not None:
+            self._recorded.append(shell_words(argv, one_line=True))
+            return 0
+        self._outdated = True
+        number = submission.job_id(self.commands.oar("submit", argv))
+        if number is None:
+            raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
+        return number
+
+    def _done(self, key: str, job: Job) -> Path:
+        """Return the link that a job leaves when it has completed."""
+        folder = self._output or (Path(job.directory) if job.directory else self.commands.folder)
+        return submission.done_link(folder, key)
 
     def cancel(self, action: Cancel) -> None:
         """End a job of our own."""
         job = self._find(action.key)
-        if job is None or job.state in ("Terminated", "Error"):
+        if job is None or job.state in ENDED:
             return
         if job.user != self._user:
             raise _refused(action, f"only its user may cancel it (oardel {job.id})")
@@ -289,8 +316,10 @@ class OarAdapter(Adapter):
         self.commands.oar("cancel", argv, accepted=(0, 6))  # 6: it is being deleted
 
     def forget(self, key: str) -> None:
-        """Drop what we know of a job; OAR keeps its record."""
-        self._submitted.pop(key, None)
+        """Drop what we know of a job, and its link; OAR keeps its record."""
+        if (job := self._submitted.pop(key, None)) is not None:
+            with suppress(OSError):
+                self._done(key, job).unlink(missing_ok=True)
 
     def output(self, key: str) -> tuple[Path, Path] | None:
         """Return the files of a job of our own if `output_dir` was given."""
@@ -408,10 +437,6 @@ class OarAdapter(Adapter):
         self._passes.wait_for(job, self._now())
         self._passes.ask(self._world, self._now(), at_once=True)
 
-    def _poke_again(self) -> None:
-        """Ask for a pass if that is due."""
-        self._passes.ask(self._world, self._now())
-
 
 @lru_cache(4096)
 def _uid(user: str) -> int | None:
@@ -421,5 +446,5 @@ def _uid(user: str) -> int | None:
         return None
 
 
-def _refused(action: Start | Cancel, why: str) -> AdapterError:
+def _refused(action: Start | SubmitAhead | Cancel, why: str) -> AdapterError:
     return AdapterError(f"{action.key}: {why}", kind="refused")

@@ -6,7 +6,7 @@ resubmits under a new id stays one job under the first id, and the old id's end 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
 from .placement_file import Placement
 from .requests import Machine, job_of, left_to_oar, request_of
-from .submission import key_in
+from .submission import did_nothing, key_in
 from .world import OarJob, World
 
 PREFIX = "oar/"
@@ -62,6 +62,11 @@ class Selection:
     def takes(self, job: OarJob) -> bool:
         """Return whether the job is handed over."""
         return job.queue in self.queues or job.project in self.projects
+
+    def keeps(self, options: Iterable[str]) -> bool:
+        """Return whether a job that is submitted with these options is handed over."""
+        words = {part.removeprefix("-q") for word in options for part in word.split("=")}
+        return not words.isdisjoint(self.queues | self.projects)
 
     def closed(self, world: World) -> tuple[str, ...]:
         """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
@@ -137,12 +142,15 @@ def views(
     seen: Known = {}
     for key, job in last_of(world, ours.user).items():
         own = not key.startswith(PREFIX)
-        said = (job, machine, ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed, ours.version)
+        ahead = own and selection.takes(job) and _waits_for_us(job, ours, world.now)
+        known_of = ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed
+        said = (job, machine, *known_of, ours.version, ahead)
         last = known.get(key)
         if last is not None and last[0] == said:
             view = last[1]
         else:
             view = view_of(key, job, machine, ours)
+            view = replace(view, restartable=True, ahead=True) if ahead else view
             if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
                 view = _handed_over(view, job, machine, ours)
         if view.waits != UNEVALUATED:
@@ -156,6 +164,10 @@ def views(
 
 def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
     """Return the view of a job, with its nodes if it is placed."""
+    if not key.startswith(PREFIX) and skipped(job):
+        asked = ours.submitted.get(key) or job_of(job, *request_of(job, machine)[:2], ours.uid(job.user))
+        why = f"as job {job.id} of OAR it did nothing: a job before it had not completed"
+        return JobView(key, asked, JobState.PENDING, submit_time=job.submitted, restartable=True, reason=why)
     view = progress_of(key, job, machine, ours.submitted.get(key), ours.uid(job.user))
     placed = ours.placed.get(job.id) if job.state == "Waiting" else None
     return replace(view, nodes=placed.nodes) if placed else view
@@ -229,6 +241,22 @@ def why_again(job: OarJob) -> str:
 def never_ran(job: OarJob) -> bool:
     """Return whether OAR gave up a job that could not begin in time."""
     return job.state == "Error" and job.message.lower().startswith(NEVER)
+
+
+def never_began(job: OarJob) -> bool:
+    """Return whether a job of ours has ended and did no work, so that it may be submitted again."""
+    return never_ran(job) or skipped(job)
+
+
+def skipped(job: OarJob) -> bool:
+    """Return whether a job of ours did nothing, because a job before it had not completed when OAR started it."""
+    return job.state == "Terminated" and did_nothing(job.command, job.status)
+
+
+def _waits_for_us(job: OarJob, ours: Ours, now: float) -> bool:
+    """Return whether a job of ours waits because the shim keeps it, until we place it."""
+    told = job.id in ours.placed or job.id in ours.freed
+    return job.state == "Waiting" and job.first == job.id and not told and now < job.submitted + ours.hold_s
 
 
 def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:

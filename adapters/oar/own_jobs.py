@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shlex
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -23,10 +22,9 @@ from . import job_views, submission
 from .commands import Commands
 from .oarstat import Oarstat
 from .requests import Machine
+from .submission import SKIPPED
 from .world import ENDED, OarJob, World
 
-#: Exit code of a job that did nothing, because a job before it did not complete, or because it was cancelled.
-SKIPPED = 121
 #: Seconds for which jobs that have ended are listed.
 SHOWN_S = 3600.0
 #: Options of oarsub that pilotfish sets: long ones, and the letters of short ones.
@@ -142,17 +140,11 @@ def user_job(job: OarJob, machine: Machine, user: str) -> UserJob:
 
 def users_command(request: Request) -> list[str]:
     """Return the argv by which a user submits a job of a workflow, on any nodes."""
-    done = _done(request.link)
-    before = [f"[ -L {shlex.quote(str(_done(link)))} ]" for link in request.before]
-    why = "pilotfish: a job before this one did not complete, so it does nothing"
-    skip = [f"{{ {' && '.join(before)}; }} || {{ echo {shlex.quote(why)} >&2; exit {SKIPPED}; }}"] if before else []
-    left = f"ln -sf done {shlex.quote(str(done))} || echo {shlex.quote(f'pilotfish: {done} cannot be made')} >&2"
-    first = [guard(request.link, "$OAR_ARRAY_ID", "OAR", f"exit {SKIPPED}"), *skip]
-    line = submission.script(request.key, request.job, first, f"code=$?; [ $code -ne 0 ] || {left}; exit $code")
-    words = [word for number in request.after for word in ("-a", str(number))]
-    return submission.oarsub(
-        request.key, request.job, request.job.nodes, [*words, *request.options], request.files, line
-    )
+    claimed = guard(request.link, "$OAR_ARRAY_ID", "OAR", f"exit {SKIPPED}")
+    first = [claimed, *submission.checks([_done(link) for link in request.before])]
+    line = submission.script(request.key, request.job, first, submission.leaves(_done(request.link)))
+    options = [*submission.after(request.after), *request.options]
+    return submission.oarsub(request.key, request.job, options, request.files, line)
 
 
 def _done(link: Path) -> Path:

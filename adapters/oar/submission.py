@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ...formats.quantities import clock
@@ -19,6 +19,9 @@ from ...simulate.model.job import Job
 from ..keys import file_name, name_for, quoted, unquoted
 
 LONGEST_NAME = 100
+#: Exit code of a job that did nothing, because a job before it did not complete, or because it was cancelled; a command
+#: that ends with it in such a job ends with the other one.
+SKIPPED, OTHER = 121, 120
 _KEY = re.compile(r": pilotfish:key=([^;\s]+);")
 _ID = re.compile(r"^OAR_JOB_ID=(\d{1,18})$", re.MULTILINE)
 
@@ -36,14 +39,7 @@ def key_in(command: str, name: str) -> str | None:
 
 
 def command(
-    key: str,
-    job: Job,
-    nodes: Sequence[str],
-    options: Sequence[str],
-    output: Path | None,
-    *,
-    pin: bool,
-    expire: float | None = None,
+    key: str, job: Job, options: Sequence[str], output: Path | None, before: Sequence[Path], done: Path | None
 ) -> list[str]:
     """Return the argv that submits a job.
 
@@ -52,35 +48,42 @@ def command(
     Args:
         key: The job's key.
         job: The job.
-        nodes: Names of its nodes.
-        options: The site's options (queue, project).
+        options: More options: of the site (queue, project), or what it waits for.
         output: Folder of stdout and stderr; None: that in which the job runs.
-        pin: Bind it to the nodes for good, as without a shim.
-        expire: When OAR gives it up if it has not begun, epoch seconds; None: never.
+        before: Links that the jobs before it leave, if those may not have completed when it begins.
+        done: Link that it leaves when it has completed; None: no job needs one.
     """
     if not job.command:
         raise ValueError(f"job {key!r} has no command")
-    where = ["-p", condition(nodes)] if pin else []
-    if expire is not None:
-        where += ["-t", f"expire={time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(expire))}"]
     files = files_of(output, key) if output else default_files(key)
-    return oarsub(key, job, len(nodes), [*where, *options], files, script(key, job))
+    line = script(key, job, checks(before), leaves(done) if before or done else "")
+    return oarsub(key, job, options, files, line)
 
 
-def oarsub(key: str, job: Job, nodes: int, options: Sequence[str], files: tuple[Path, Path], line: str) -> list[str]:
+def pinned(nodes: Sequence[str], expire: float) -> list[str]:
+    """Return the options that bind a job to nodes for good, and give it up if it has not begun by then (epoch s)."""
+    until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(expire))
+    return ["-p", condition(nodes), "-t", f"expire={until}"]
+
+
+def after(jobs: Iterable[int]) -> list[str]:
+    """Return the options that let a job wait for the end, any end, of others."""
+    return [word for number in jobs for word in ("-a", str(number))]
+
+
+def oarsub(key: str, job: Job, options: Sequence[str], files: tuple[Path, Path], line: str) -> list[str]:
     """Return the argv that submits a line of the shell.
 
     Args:
         key: The job's key.
         job: The job.
-        nodes: Number of its nodes.
         options: More options.
         files: Files of stdout and stderr.
         line: The line.
     """
     limit = "" if job.walltime is None else f",walltime={clock(max(1, math.ceil(job.walltime)), days=False)}"
     return [
-        *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={nodes}/core={job.profile.threads}{limit}"),
+        *("oarsub", f"--name={name_of(key)}", "-l", f"/nodes={job.nodes}/core={job.profile.threads}{limit}"),
         *(f"--stdout={files[0]}", f"--stderr={files[1]}"),
         *((f"--directory={job.directory}",) if job.directory else ()),
         *options,
@@ -102,6 +105,38 @@ def script(key: str, job: Job, first: Sequence[str] = (), last: str = "") -> str
     return "; ".join(
         [f": pilotfish:key={quoted(key)}", *first, *setting, *([words, last] if last else [f"exec {words}"])]
     )
+
+
+def checks(before: Sequence[Path]) -> list[str]:
+    """Return the commands that end a job with SKIPPED, unless each job before it has left its link."""
+    why = shlex.quote("pilotfish: a job before this one did not complete, so it does nothing")
+    found = [f"[ -L {shlex.quote(str(link))} ]" for link in before]
+    return [f"skip() {{ echo {why} >&2; exit {SKIPPED}; }}", f"{{ {' && '.join(found)}; }} || skip"] if found else []
+
+
+def leaves(done: Path | None) -> str:
+    """Return the commands that run after a job's own, and leave its link if it has completed."""
+    code = f"code=$?; [ $code -ne {SKIPPED} ] || code={OTHER}; "
+    why = shlex.quote(f"pilotfish: {done} cannot be made")
+    left = f"[ $code -ne 0 ] || ln -sf done {shlex.quote(str(done))} || echo {why} >&2; "
+    return f"{code}{left if done else ''}exit $code"
+
+
+def did_nothing(command: str, status: int | None) -> bool:
+    """Return whether a job ended because a job before it had not completed.
+
+    Args:
+        command: Its command.
+        status: Its raw wait status.
+    """
+    found = _KEY.match(command)
+    return found is not None and status == SKIPPED << 8 and command[found.end() :].startswith(" skip() ")
+
+
+def done_link(folder: Path, key: str) -> Path:
+    """Return the link that a job leaves in a folder when it has completed."""
+    out, _ = files_of(folder, key)
+    return out.with_name(f".{out.stem}.done")
 
 
 def files_of(output: Path, key: str) -> tuple[Path, Path]:

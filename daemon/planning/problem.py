@@ -98,8 +98,8 @@ def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
     for planned in plan.jobs:
         entry = problem.startable.get(planned.id)
         if entry is not None and planned.start_time <= NOW_S:
-            start = Place if entry.offered else Submit
-            found.append((start(planned.id, entry.job, planned.nodes), planned))
+            what = planned.id, entry.job, planned.nodes
+            found.append((Place(*what) if entry.offered else Submit(*what, entry.followed), planned))
     return found
 
 

@@ -43,8 +43,8 @@ _JOB_COLUMNS = (
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 24)})"
 
 _SAVE_PENDING = "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
-#: Intents that make a job begin; earlier versions wrote the last one.
-_STARTS = ("place", "submit", "start")
+#: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
+_STARTS = ("place", "submit", "submitahead", "start")
 #: What a job takes in the file next to its definition, about.
 JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
@@ -241,10 +241,8 @@ class Journal:
             for action in actions:
                 kind = type(action).__name__.lower()
                 nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
-                cursor = run(
-                    "INSERT INTO intents (cycle, key, action, nodes, time) VALUES (?, ?, ?, ?, ?)",
-                    (cycle, action.key, kind, nodes, time),
-                )
+                query = "INSERT INTO intents (cycle, key, action, nodes, time) VALUES (?, ?, ?, ?, ?)"
+                cursor = run(query, (cycle, action.key, kind, nodes, time))
                 intents[action.key] = int(cursor.lastrowid or 0)
         return intents
 
@@ -263,10 +261,12 @@ class Journal:
                 queue.add(submission)
         except (JournalError, InvalidJobError, ValueError, KeyError) as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
-        for intent, key, action in self._read("SELECT id, key, action FROM intents WHERE outcome IS NULL"):
+        query = "SELECT id, key, action, outcome FROM intents WHERE outcome IS NULL OR action = 'submitahead'"
+        for intent, key, action, outcome in self._read(query):
             entry = queue.find(key)
             if entry and action in _STARTS and not entry.state.ended:
-                entry.intent = intent
+                entry.intent = intent if outcome is None else entry.intent
+                entry.ahead |= action == "submitahead"  # until a snapshot shows that it is not
         return queue
 
     def _submissions(self, which: str, *arguments: object) -> Iterator[Submission]:

@@ -48,12 +48,14 @@ class Entry:
         forecast: at the decision to start it; `promised` is the first forecast of its finish time, `expected` the
             latest; `plain_end` is the first forecast of its end in the resource manager's own order.
         handed: the resource manager has taken it (its intent came true).
+        ahead: the resource manager has it, or may have it, and it waits there for us to start it.
         cancel_wanted: a user asked for its end.
         attempts: starts that failed; `not_before` is when the next may be tried, epoch seconds.
         intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
         since: when it was submitted to the resource manager, if it was handed over; `held`: it waits for us alone;
             `waits` is why it must not start.
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
+        followed: other jobs wait until it has completed.
         suspended: it was seen suspended, so that its times say nothing about its run time; not kept over a restart.
     """
 
@@ -72,6 +74,7 @@ class Entry:
     promised: float | None = None
     expected: float | None = None
     handed: bool = False
+    ahead: bool = False
     cancel_wanted: bool = False
     attempts: int = 0
     not_before: float = 0.0
@@ -83,6 +86,7 @@ class Entry:
     waits: str = ""
     missed: int = 0
     missed_since: float = 0.0
+    followed: bool = False
     suspended: bool = False
     key: str = field(init=False)
     shape: Shape = field(init=False)
@@ -101,7 +105,8 @@ class Entry:
     @property
     def waiting(self) -> bool:
         """Whether it is still ours to start."""
-        return self.state is JobState.PENDING and not self.handed and self.intent is None
+        mine = self.state is JobState.PENDING and not self.handed and self.intent is None
+        return mine and not self.cancel_wanted
 
     def miss(self, now: float) -> float:
         """Note that a snapshot at `now` (epoch seconds) does not show the job; return for how long none has."""
@@ -138,6 +143,8 @@ class Submission:
             self.entries.setdefault(job.id, Entry(self.id, job, position, self.offered))
             for before in job.after:
                 self.successors.setdefault(before, []).append(job.id)
+        for name in self.successors.keys() & self.entries.keys():
+            self.entries[name].followed = True
 
     @property
     def state(self) -> JobState:
@@ -215,7 +222,7 @@ class Queue:
             entry.key: submission.submit_time
             for submission in self.submissions.values()
             for entry in submission.entries.values()
-            if (entry.handed or submission.offered or (entry.intent is not None and not entry.refused))
+            if (entry.handed or entry.ahead or submission.offered or (entry.intent is not None and not entry.refused))
             and not entry.state.ended
             and entry.key not in shown
         }
@@ -232,8 +239,9 @@ class Queue:
         events: list[Event] = []
         for entry in self.active():
             view = views.get(entry.key)
-            if view is None and (known := (records or {}).get(entry.key)) and known.state.ended:
-                view = known
+            if view is None and (known := (records or {}).get(entry.key)):
+                view = known if known.state.ended or known.restartable else None
+            entry.ahead = view is not None and view.ahead
             if view is None or view.restartable:
                 event = self._not_seen(entry, snapshot.time, view, records, late_s)
             else:
@@ -256,21 +264,27 @@ class Queue:
         """
         events: list[Event] = []
         for entry in entries:
-            if entry.waiting:
+            if entry.waiting and not entry.ahead:
                 events.append(self._end_waiting(entry, now, reason))
                 events += self._cancel_descendants(entry, now)
             elif not entry.state.ended:
-                entry.cancel_wanted = True
-                self._touch([entry])
+                self._want_cancelled(entry, reason)
         self._touch(event.entry for event in events)
         return events
+
+    def _want_cancelled(self, entry: Entry, reason: str) -> None:
+        entry.cancel_wanted = True
+        if entry.state is JobState.PENDING:
+            entry.reason = reason
+        self._touch([entry])
 
     def _touch(self, entries: Iterable[Entry]) -> None:
         self.dirty.update((entry.key, entry) for entry in entries)
 
     def _seen(self, entry: Entry, view: JobView) -> Event | None:
         before = (entry.state, entry.nodes, entry.handed)
-        entry.handed, entry.refused, entry.reason, entry.missed = True, "", view.reason, 0
+        entry.handed, entry.refused, entry.missed = True, "", 0
+        entry.reason = view.reason or (entry.reason if entry.cancel_wanted else "")
         entry.state, entry.nodes = view.state, view.nodes or entry.nodes
         entry.suspended = entry.suspended or view.state in (JobState.SUSPENDED, JobState.RESUMING)
         entry.start_time = view.start_time if view.start_time is not None else entry.start_time
@@ -294,7 +308,8 @@ class Queue:
                 return None  # its submission may still be carried out
             return self._start_failed(entry, now, left)
         if not entry.handed and entry.intent is None:
-            return None
+            gone = entry.cancel_wanted and not entry.ahead
+            return self._end_waiting(entry, now, entry.reason or "cancelled before it started") if gone else None
         if not unknown:
             entry.missed = 0
             return self._lose(entry, now, records)
@@ -320,12 +335,14 @@ class Queue:
     def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> Event:
         """Put a job back whose start, as the snapshot shows, did not happen."""
         entry.handed, why = False, left.reason if left else ""
-        if entry.refused and not (left and left.offered):
+        if entry.refused and not (left and (left.offered or left.ahead)):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
             return Event("ended", entry, entry.reason)
         entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None
-        if entry.cancel_wanted:
-            return self._end_waiting(entry, now, "cancelled before it started")
+        failed = next((other for other in self.unmet(entry) if other.state.ended), None)
+        if (entry.cancel_wanted or failed) and not entry.ahead:
+            why = _follows(failed) if failed else entry.reason or "cancelled before it started"
+            return self._end_waiting(entry, now, why)
         entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
         entry.attempts, entry.refused, entry.missed = entry.attempts + 1, "", 0
         return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
@@ -339,14 +356,23 @@ class Queue:
         submission, events = self.submissions[entry.workflow], list[Event]()
         if submission.offered:
             return events
-        reason = f"{entry.job.id!r}, which it waits for, {outcome(entry)}"
+        reason = _follows(entry)
         stack = list(submission.successors.get(entry.job.id, ()))
         while stack:
             child = submission.entries[stack.pop()]
-            if child.waiting:
+            if child.waiting and not child.ahead:
                 events.append(self._end_waiting(child, now, reason))
-                stack += submission.successors.get(child.job.id, ())
+            elif child.state is JobState.PENDING and not child.cancel_wanted:
+                self._want_cancelled(child, reason)
+            else:
+                continue
+            stack += submission.successors.get(child.job.id, ())
         return events
+
+
+def _follows(entry: Entry) -> str:
+    """Return why a job that waits for this one, which did not complete, never runs."""
+    return f"{entry.job.id!r}, which it waits for, {outcome(entry)}"
 
 
 def busy(entry: Entry) -> bool:

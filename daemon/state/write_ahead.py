@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from ...simulate.model.plan import Action, Cancel, Start
+from ...simulate.model.plan import Action, Cancel, Start, SubmitAhead
 from ...simulate.model.snapshot import JobState
 from ..apply import Applied
 from .journal import Journal, JournalError, Unsaved
@@ -72,12 +72,13 @@ class WriteAhead:
         self._queue.dirty.clear()
         for action in actions:
             entry = self._queue.find(action.key)
-            if entry and isinstance(action, Start):
-                entry.intent, entry.nodes = self._intents[action.key], action.nodes
+            if entry and isinstance(action, Start | SubmitAhead):
+                entry.intent = self._intents[action.key]
+                entry.nodes = action.nodes if isinstance(action, Start) else ()
         return actions
 
     def conclude(self, applied: Applied, entry: Entry, *, now: float, dry: bool) -> None:
-        """Note the outcome of an action. The intent of a start that failed stays open until a snapshot shows the job.
+        """Note the outcome of an action. The intent of a submission that failed is open until a snapshot shows it.
 
         Args:
             applied: an action that was intended.
@@ -87,7 +88,7 @@ class WriteAhead:
         """
         self._queue.dirty[entry.key] = entry
         intent, outcomes = self._intents[applied.action.key], self._unsaved.outcomes
-        if not isinstance(applied.action, Start):
+        if not isinstance(applied.action, Start | SubmitAhead):
             if isinstance(applied.action, Cancel):
                 entry.not_before = now + (RETRY_S[0] if applied.transient else RETRY_S[1])
             outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
@@ -96,6 +97,9 @@ class WriteAhead:
             outcomes[intent] = "not sent"
         elif applied.error:
             entry.refused = "" if applied.transient else applied.error
+        elif isinstance(applied.action, SubmitAhead):
+            entry.intent, entry.ahead = None, not dry
+            outcomes[intent] = "dry-run" if dry else "applied"
         else:
             entry.intent, entry.handed = None, not dry
             if dry:

@@ -20,6 +20,20 @@ class Submit:
     key: str
     job: Job
     nodes: tuple[str, ...]
+    followed: bool = False  # other jobs of ours wait until it has completed
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitAhead:
+    """Hand `job`, one of our own, to the resource manager as `key`; it begins when a `Submit` chooses its nodes.
+
+    `after` are the jobs that must have completed before, by key.
+    """
+
+    key: str
+    job: Job
+    after: tuple[tuple[str, Job], ...] = ()
+    followed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,7 @@ class PowerOff:
 
 #: What makes a job begin.
 Start = Place | Submit
-Action = Start | Cancel | Release | PowerOff
+Action = Start | SubmitAhead | Cancel | Release | PowerOff
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class JobView:
     reason: str = ""  # one sentence, if state, code and signal do not explain it
     #: It is known here, never began, and nothing is about to start it: another Start under its key does.
     restartable: bool = False
+    ahead: bool = False  # it is such a job of our own, submitted ahead: a Cancel removes it
     offered: bool = False  # its user handed it to us through the resource manager to choose its nodes
     waits: str = ""  # why a waiting job must not start now; "" if it may
     pinned_since: float | None = None  # since when we bind it to `nodes` without a start; a Release removes that

@@ -16,7 +16,7 @@ import pytest
 
 from pilotfish.adapters.base import Adapter, AdapterError
 from pilotfish.simulate.model.job import Job
-from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit, SubmitAhead
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 PATIENCE = 400  # steps
@@ -229,6 +229,31 @@ class AdapterContract:
         world.adapter.apply(Cancel("long"))
         assert ended(world, "long").state is JobState.CANCELLED
         assert (world.runs("a"), world.runs("b")) in ((1, 1), (None, None))
+
+    def test_a_job_that_is_submitted_ahead_begins_where_it_is_submitted(
+        self, world: World, nodes: tuple[str, ...]
+    ) -> None:
+        if not world.adapter.capabilities.ahead_s:
+            pytest.skip(f"the adapter {world.adapter.name} submits no jobs ahead")
+        before, after, never = world.job("a", 1.0), world.job("b", 0.2), world.job("c", 0.2)
+        first = Submit("flow/a", before, nodes[:1], followed=True)
+        second = SubmitAhead("flow/b", after, (("flow/a", before),))
+        for action in (first, second, second, SubmitAhead("flow/c", never)):
+            world.adapter.apply(action)
+        snapshot = until(world, lambda snapshot: view(snapshot, "flow/a").state.ended)
+        for waits in (view(snapshot, key) for key in ("flow/b", "flow/c")):
+            assert (waits.state, waits.restartable, waits.ahead, waits.nodes) == (JobState.PENDING, True, True, ())
+        world.restart()
+        world.adapter.apply(Cancel("flow/c"))
+        world.adapter.apply(second)
+        start = Submit("flow/b", after, nodes[1:2])
+        world.adapter.apply(start)
+        world.adapter.apply(start)
+        done = ended(world, "flow/b")
+        world.adapter.apply(second)
+        assert (done.state, done.nodes, done.ahead) == (JobState.COMPLETED, nodes[1:2], False)
+        assert view(world.adapter.snapshot(), "flow/c").state is JobState.CANCELLED
+        assert (world.runs("a"), world.runs("b"), world.runs("c")) == (1, 1, 0)
 
     # Jobs that are handed over.
 

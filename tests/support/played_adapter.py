@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from pilotfish.adapters.base import Adapter, AdapterError, Capabilities
-from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
+from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit, SubmitAhead
 from pilotfish.simulate.model.snapshot import JobState, JobView, Snapshot
 from tests.support.played_manager import QueuedJob, SimulatedManager
 
@@ -37,19 +37,25 @@ class HandOverAdapter(Adapter):
     Args:
         manager: the resource manager.
         answer: says what becomes of the next request; its argument is whether the request changes something.
+        ahead_s: how long before its start a job of our own may be submitted, seconds.
     """
 
     name = "played"
 
     def __init__(
-        self, manager: SimulatedManager, answer: Callable[[bool], Answer] = lambda change: Answer.GIVEN
+        self,
+        manager: SimulatedManager,
+        answer: Callable[[bool], Answer] = lambda change: Answer.GIVEN,
+        *,
+        ahead_s: float = 30.0,
     ) -> None:
-        self.manager, self._answer, self._version = manager, answer, 0
+        self.manager, self._answer, self._version, self.ahead_s = manager, answer, 0, ahead_s
 
     @property
     def capabilities(self) -> Capabilities:
         """What the manager can do."""
-        return Capabilities(virtual_time=True, events=False, begins_within_s=self.manager.pass_s, offers=True)
+        what = Capabilities(virtual_time=True, events=False, offers=True, ahead_s=self.ahead_s)
+        return replace(what, begins_within_s=self.manager.pass_s)
 
     def snapshot(self) -> Snapshot:
         """Read the queue and the nodes."""
@@ -62,7 +68,7 @@ class HandOverAdapter(Adapter):
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs in accounting, which is late: a job whose end it does not know yet is UNKNOWN."""
         found = {}
-        for record in self._ask(lambda: [*self.manager.jobs.values()]):
+        for record in self._ask(lambda: [*self.manager.jobs.values()]):  # the last of each key
             if (key := self._key(record)) in since:
                 view, ended = self._view(record), record.finish_time
                 known = ended is not None and ended <= self.manager.time - self.manager.late_s
@@ -76,6 +82,11 @@ class HandOverAdapter(Adapter):
         if self._number(action.key) is not None:
             raise AdapterError(f"{action.key}: only jobs of users have such a key", kind="refused")
         self._ask(partial(self.manager.submit_once, action.key, action.job, action.nodes), change=True)
+
+    def submit_ahead(self, action: SubmitAhead) -> None:
+        """Queue a job of our own that waits for its nodes, once."""
+        keys = tuple(key for key, _ in action.after)
+        self._ask(partial(self.manager.submit_ahead, action.key, action.job, keys, 2 * self.ahead_s), change=True)
 
     def cancel(self, action: Cancel) -> None:
         """End a job of our own."""
@@ -152,6 +163,10 @@ class HandOverAdapter(Adapter):
             self._key(record), job, record.state, record.nodes, record.submit_time, record.start_time,
             record.finish_time, exit_code=record.exit_code,
         )  # fmt: skip
+        if record.skipped:
+            return replace(view, state=JobState.PENDING, finish_time=None, exit_code=None, restartable=True)
+        if record.key and record.state is JobState.PENDING and not record.pin and record.begin > self.manager.time:
+            return replace(view, restartable=True, ahead=True)
         if record.state is not JobState.PENDING or record.key:
             return view
         if record.pin:

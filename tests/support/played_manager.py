@@ -34,6 +34,8 @@ class QueuedJob:
         user_held: its user holds it back, until further notice.
         pin: the nodes to which an operator bound it, since `pinned_at`.
         let_go: an operator gave it back for good.
+        after: of one of our own that was submitted ahead: keys of the jobs that must have completed before.
+        skipped: it did nothing, because one of these had not.
         version: grows with every change.
         starts: how often it began; `requeues`, how often the manager put it back into the queue.
     """
@@ -49,6 +51,8 @@ class QueuedJob:
     pin: tuple[str, ...] = ()
     pinned_at: float = 0.0
     let_go: bool = False
+    after: tuple[str, ...] = ()
+    skipped: bool = False
     state: JobState = JobState.PENDING
     nodes: tuple[str, ...] = ()
     start_time: float | None = None
@@ -175,15 +179,31 @@ class SimulatedManager:
     # What an operator does.
 
     def submit_once(self, key: str, job: Job, nodes: tuple[str, ...]) -> None:
-        """Queue a job of our own for these nodes, unless there ever was one of this key.
+        """Queue a job of our own for these nodes, or let one that waits for them start, once for each key.
 
         Args:
             key: that the manager keeps.
             job: what is asked for.
             nodes: where it is to run.
         """
-        if self.find(key) is None:
+        record = self.find(key)
+        if record is None or record.skipped:
             self._add(QueuedJob(0, job, self.time, key=key, begin=self.time, pin=nodes))
+        elif record.state is JobState.PENDING and not record.pin:
+            self._set(record, begin=min(record.begin, self.time), pin=nodes)
+
+    def submit_ahead(self, key: str, job: Job, after: tuple[str, ...], hold_s: float) -> None:
+        """Queue a job of our own that waits for its nodes, once for each key.
+
+        Args:
+            key: that the manager keeps.
+            job: what is asked for.
+            after: keys of the jobs whose end it waits for.
+            hold_s: seconds after which it may start anywhere.
+        """
+        record = self.find(key)
+        if record is None or record.skipped:
+            self._add(QueuedJob(0, job, self.time, key=key, begin=self.time + hold_s, after=after))
 
     def update(self, number: int, version: int, **fields: object) -> None:
         """Write fields of a waiting job as it was read; do nothing to one that has changed since, or has begun.
@@ -199,8 +219,8 @@ class SimulatedManager:
             self._set(record, **fields)
 
     def find(self, key: str) -> QueuedJob | None:
-        """Return the job of our own of this key."""
-        return next((record for record in self.jobs.values() if record.key == key), None)
+        """Return the last job of our own of this key."""
+        return next((record for record in reversed(self.jobs.values()) if record.key == key), None)
 
     def queue(self) -> list[QueuedJob]:
         """Return the jobs that its queue shows, as copies."""
@@ -251,6 +271,12 @@ class SimulatedManager:
                 taken.place(record.job, record.nodes)
         for record in self.jobs.values():
             if record.state is not JobState.PENDING or record.user_held or record.begin > self.time:
+                continue
+            before = [found for key in record.after if (found := self.find(key)) is not None]
+            if not all(each.state.ended for each in before):
+                continue
+            if len(before) < len(record.after) or any(each.state is not JobState.COMPLETED for each in before):
+                self._set(record, state=JobState.FAILED, finish_time=self.time, exit_code=121, skipped=True)
                 continue
             among = record.pin or self.node_states
             free = [name for name in among if self.node_states[name] is NodeState.UP]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.own_jobs import SKIPPED, OarJobs, user_job, users_command
+from pilotfish.adapters.oar.own_jobs import OarJobs, user_job, users_command
 from pilotfish.adapters.oar.requests import Machine
+from pilotfish.adapters.oar.submission import OTHER, SKIPPED, command, done_link
 from pilotfish.adapters.start_claim import NO_JOB, claim
 from pilotfish.adapters.user_jobs import Request
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
@@ -51,6 +52,22 @@ def test_a_job_runs_only_after_those_that_must_have_completed(tmp_path: Path) ->
     assert run(request(folder, "b", "kill -9 $PPID"), 8).returncode != 0 and run(last).returncode == SKIPPED
     assert run(request(folder, "b", "true"), 8).returncode == 0  # submitted again by OAR, under its first id
     assert (run(last).stdout, run(last).returncode) == ("1 2\n", 0)
+
+
+def test_a_job_of_the_daemon_leaves_a_link_and_misses_one(tmp_path: Path) -> None:
+    links = {name: done_link(tmp_path, f"w/{name}") for name in "ab"}
+
+    def ended(name: str, line: str, *before: str) -> int:
+        made = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line))
+        argv = command(f"w/{name}", made, [], tmp_path, [links[each] for each in before], links[name])
+        return subprocess.run(["/bin/sh", "-c", argv[-1]], capture_output=True).returncode
+
+    assert ended("b", "true", "a") == SKIPPED and not links["b"].is_symlink()
+    assert [ended("a", "exit 3"), ended("b", "true", "a")] == [3, SKIPPED]
+    assert [ended("a", "true"), ended("a", "true"), ended("b", f"exit {SKIPPED}", "a")] == [0, 0, OTHER]
+    assert ended("b", "true", "a") == 0 and links["b"].is_symlink()
+    plain = command("w/c", Job("c", DEFAULT_PROFILE, command=("true",)), [], tmp_path, [], None)
+    assert plain[-1] == ": pilotfish:key=w/c; exec true"
 
 
 def test_of_two_submissions_one_works_and_what_was_cancelled_does_not(tmp_path: Path) -> None:

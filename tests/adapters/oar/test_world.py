@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,13 +217,60 @@ def test_jobs_of_others_that_have_ended_are_not_shown() -> None:
 
 @pytest.mark.parametrize("key", ["flow/a", "..", "a b\n\"c'; rm -rf /", "é/ß%2F", "x" * 300, "-rf *", ";"])
 def test_any_key_comes_back_and_only_from_our_own_user(key: str) -> None:
-    argv = command(key, Job("a", DEFAULT_PROFILE, command=("true",)), ["node1"], [], None, pin=False)
+    argv = command(key, Job("a", DEFAULT_PROFILE, command=("true",)), [], None, [], None)
     name = name_of(key)
     assert len(name) <= 100 and name.isascii() and name.isprintable() and not set("'\"\\ ") & set(name)
     assert key_in(argv[-1], name) == key
     assert [view.key for view in seen(job(command=argv[-1], name=name, user="pilot"))] == [key]
     assert [view.key for view in seen(job(command=argv[-1], name=name))] == ["oar/5"]
     assert [view.key for view in seen(job(command=argv[-1], name="other", user="pilot"))] == ["oar/5"]
+
+
+AHEAD = command("flow/b", Job("b", DEFAULT_PROFILE, command=("true",)), ["-a", "4"], None, [Path("/x/.a.done")], None)
+
+
+def test_a_job_of_ours_waits_for_us_while_the_shim_keeps_it() -> None:
+    ours = {"command": AHEAD[-1], "name": "flow/b", "user": "pilot"}
+    (view,) = seen(job(**ours, after=[4]))
+    assert (view.key, view.state, view.restartable, view.ahead, view.nodes) == (
+        "flow/b",
+        JobState.PENDING,
+        True,
+        True,
+        (),
+    )
+    placed = {5: Placement(("node3",), NOW - 3, NOW + 60)}
+    (view,) = seen(job(**ours), placed=placed)
+    assert (view.nodes, view.restartable, view.ahead) == (("node3",), False, False)
+    for other in ({"submitted": NOW - 601}, {"queue": "default"}, {"first": 3}, {"state": "toLaunch"}):
+        (view,) = seen(job(**ours | other))
+        assert not view.restartable and not view.ahead
+    assert not seen(job(**ours), freed=frozenset({5}))[0].ahead
+
+
+def test_a_job_that_found_no_completed_predecessor_has_not_run() -> None:
+    ended = {"state": "Terminated", "began": NOW - 9, "stop": NOW - 8, "on": [1], "name": "flow/b", "user": "pilot"}
+    (view,) = seen(job(command=AHEAD[-1], exit=121 << 8, **ended))
+    assert (view.state, view.restartable, view.ahead, view.nodes, view.start_time) == (
+        JobState.PENDING, True, False, (), None,
+    )  # fmt: skip
+    assert "had not completed" in view.reason
+    (view,) = seen(job(command=AHEAD[-1], exit=120 << 8, **ended))
+    assert (view.state, view.exit_code) == (JobState.FAILED, 120)
+    plain = command("flow/b", Job("b", DEFAULT_PROFILE, command=("true",)), [], None, [], None)
+    (view,) = seen(job(command=plain[-1], exit=121 << 8, **ended))
+    assert (view.state, view.exit_code) == (JobState.FAILED, 121)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["-q", "pilot"], True), (["-qpilot"], True), (["--queue=pilot"], True), (["--project", "grid"], True),
+        ([], False), (["-q", "default"], False),
+    ],
+)  # fmt: skip
+def test_whether_jobs_of_ours_are_kept(options: list[str], kept: bool) -> None:
+    assert Selection(frozenset({"pilot"}), frozenset({"grid"})).keeps(options) is kept
 
 
 def test_a_node_is_as_bad_as_its_worst_resource() -> None:

@@ -302,10 +302,10 @@ class History:
     def check(self, *, alive: bool) -> None:
         """Assert what holds after every history."""
         for record in self.manager.jobs.values():
-            least = 0 if record.state is JobState.CANCELLED else 1
+            least = 0 if record.state is JobState.CANCELLED or record.skipped else 1
             assert least <= record.starts <= 1 + record.requeues, f"job {record.number} ran {record.starts} times"
-            assert record.starts or record.state is JobState.CANCELLED
-        keys = [record.key for record in self.manager.jobs.values() if record.key]
+            assert record.starts or record.skipped or record.state is JobState.CANCELLED
+        keys = [record.key for record in self.manager.jobs.values() if record.key and not record.skipped]
         assert len(keys) == len(set(keys))
         assert not dict(self.pinned())
         for change in self.manager.changes:
@@ -324,7 +324,9 @@ class History:
                     if name in self.given_up:  # a request that was given up may still be carried out after the cancel
                         assert entry.state.ended and entry.finish_time >= self.begun, entry
                     else:
-                        assert entry.state == (found.state if found else JobState.CANCELLED), entry
+                        assert entry.state == (found.state if found and not found.skipped else JobState.CANCELLED), (
+                            entry
+                        )
                         assert entry.state == STATES[entry.job.id], entry
 
 

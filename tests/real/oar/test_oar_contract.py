@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from adapter_contract import AdapterContract, ended, view
+from adapter_contract import AdapterContract, ended, until, view
 from oar_cluster import OarCluster
 from oar_site import Shim
 from oar_world import OarWorld
 
 from pilotfish.adapters.oar.job_views import state_of
-from pilotfish.simulate.model.plan import Place, Submit
+from pilotfish.simulate.model.plan import Place, Submit, SubmitAhead
 from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("oar")
@@ -53,6 +53,21 @@ class TestOarContract(AdapterContract):
         assert done.nodes and done.nodes[0] != placing[1]
         recalled = world.adapter.recall({key: 0.0})
         assert recalled[key].state is JobState.COMPLETED
+
+    def test_a_job_that_was_submitted_ahead_does_nothing_without_us_after_a_failure(
+        self, world: OarWorld, placing: tuple[str, ...]
+    ) -> None:
+        world.hold_s = 4
+        world.restart()
+        first, second = world.job("a", 0.2, exit_code=3), world.job("b", 0.2)
+        world.adapter.apply(Submit("flow/a", first, placing[:1], followed=True))
+        world.adapter.apply(SubmitAhead("flow/b", second, (("flow/a", first),)))
+        alone = view(until(world, lambda snapshot: "it did nothing" in view(snapshot, "flow/b").reason), "flow/b")
+        assert (alone.state, alone.restartable, alone.ahead) == (JobState.PENDING, True, False)
+        assert world.runs("b") == 0
+        world.adapter.apply(Submit("flow/b", second, placing[1:2]))
+        assert ended(world, "flow/b").nodes == placing[1:2]
+        assert (world.runs("a"), world.runs("b")) == (1, 1)
 
     @pytest.fixture
     def world(self, oar: OarCluster, shim: Shim, tmp_path: Path) -> OarWorld:
