@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from ...simulate.model.plan import Place, Submit
-from ...simulate.model.snapshot import Snapshot
+from ...simulate.model.snapshot import JobState, Snapshot
 from ..state.queue import Event, Queue
 from .cycle_report import CycleReport, Observer
 from .metrics import Metrics
@@ -78,7 +78,10 @@ class PlacementLatency(Observer):
             if entry.state.ended and entry.finish_time is not None:
                 self._ended |= dict.fromkeys(entry.nodes, entry.finish_time)
                 self._just_ended = max(self._just_ended, entry.finish_time)
-            if entry.start_time is not None and (sent := self._sent.pop(entry.key, None)) is not None:
+            began = event.kind == "started" or (event.kind == "ended" and entry.state is not JobState.CANCELLED)
+            if not began or entry.start_time is None:
+                continue  # until it is seen running, its start is assumed to be when it was placed
+            if (sent := self._sent.pop(entry.key, None)) is not None:
                 self._starts.append(entry.start_time - sent)
                 self._observe("started", entry.start_time - sent)
         if len(self._sent) > NEWEST:

@@ -52,6 +52,9 @@ class Played:
         done = Applied(start(f"rm/{name}", JOB, ("n1",)), error=error, began=began, ended=self.now)
         self.latency.on_cycle(CycleReport(self.number, 0.0, dry=dry, applied=[done]), seen)
         sent = seen.time + DECIDED_S + SENT_S
+        pending = self.event("seen", name, start_time=sent)  # assumed while it waits for its launch
+        pending.entry.state = JobState.PENDING
+        self.latency.on_events([pending], self.snapshot())
         self.now += 5.0
         self.latency.on_events([self.event("started", name, start_time=sent + STARTED_S)], self.snapshot())
 

@@ -1,0 +1,50 @@
+"""A scheduler that was written for Batsim decides next to a real OAR: first come, first served, without backfilling."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from oar_cluster import USERS, OarCluster
+from oar_daemon import OarDaemon, work
+from oar_site import QUEUE, Shim
+from real_world import eventually
+
+from pilotfish.adapters.oar.placement_file import PlacementFile
+
+pytestmark = pytest.mark.xdist_group("oar")
+FCFS = Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
+
+
+def test_a_component_decides_for_oar(oar: OarCluster, users_shim: Shim, tmp_path: Path) -> None:
+    """On one node of two cores the third job, which would fit next to the first, waits for the second."""
+    oar.run("oarnodesetting", "-s", "Absent", "--sql", f"network_address <> '{oar.nodes[0]}'")
+    PlacementFile(users_shim.file, [f"queue {QUEUE}"], 600.0).beat(60.0)  # keeps the jobs until the daemon does
+    jobs, endpoint = work(oar, "component"), f"ipc://{tmp_path}/edc"
+    tmp_path.chmod(0o755)
+    for cores, seconds in ((1, 3), (2, 0.5), (1, 0.5)):
+        jobs.add(seconds, "-l", f"/core={cores},walltime=0:02:00", user=USERS[1])
+    with (
+        closing(OarDaemon("component", oar, users_shim)) as daemon,
+        subprocess.Popen([sys.executable, FCFS, endpoint]) as component,
+    ):
+        try:
+            eventually((tmp_path / "edc").exists, "the component's socket")
+            (tmp_path / "edc").chmod(0o777)
+            config = daemon.folder / "pilotfish.yaml"
+            config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | {"policy": f"batsim:{endpoint}"}))
+            daemon.start()
+            jobs.wait()
+            jobs.each_ran_once()
+            assert all(daemon.placed(job) == oar.nodes[:1] for job in jobs.jobs)
+            assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in daemon.log.read_text()
+            assert component.wait(30) == 0  # the session has ended
+        finally:
+            component.kill()
+    starts = [jobs.runs()[job][0] for job in jobs.jobs]
+    assert starts == sorted(starts)
