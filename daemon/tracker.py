@@ -61,7 +61,7 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
     return [release for _, release in sorted(found, key=itemgetter(0))]
 
 
-def due_ahead(queue: Queue, now: float, within_s: float, starting: Collection[str]) -> list[SubmitAhead]:
+def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
     """Return submissions of the jobs of ours that the last plan starts soon, the first ones first, MOST_AHEAD at most.
 
     The jobs before them have completed, or the resource manager has them.
@@ -70,11 +70,10 @@ def due_ahead(queue: Queue, now: float, within_s: float, starting: Collection[st
         queue: the jobs.
         now: epoch seconds.
         within_s: soon is within so many seconds.
-        starting: keys of jobs that are about to start, and are left out.
     """
     found = list[tuple[float, SubmitAhead]]()
     for entry in queue.active() if within_s else ():
-        if entry.outlook is None or entry.offered or entry.ahead or not entry.waiting or entry.key in starting:
+        if entry.outlook is None or entry.offered or entry.ahead or not entry.waiting:
             continue
         at, before = entry.outlook.time + entry.outlook.planned.start_time, queue.unmet(entry)
         later = entry.outlook.planned.start_time > NOW_S and at <= now + within_s and entry.not_before <= now
@@ -274,7 +273,7 @@ class JobTracker:
         )
 
     def actions(self, snapshot: Snapshot, starts: Sequence[Action]) -> list[Action]:
-        """Return all actions of this cycle: cancels, releases, the given starts, and submissions ahead of a start.
+        """Return all actions of this cycle: cancels, releases, and the given starts, or submissions ahead of a start.
 
         A pin that has not become a start in time is released: the nodes are for others, and the job may go elsewhere.
         So is a job that must not be held any longer: its start is the resource manager's to choose.
@@ -288,7 +287,7 @@ class JobTracker:
         ]
         can = self._adapter.capabilities
         starting = {action.key for action in starts}
-        ahead = due_ahead(self.queue, self.now, can.ahead_s, starting)
+        ahead = [] if starts else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
         releases = overdue(snapshot, max(PIN_S, can.begins_within_s))
         return [*cancels, *releases, *lapsed(snapshot, starting=starting), *starts, *ahead]
 

@@ -221,7 +221,8 @@ class OarCluster:
         bad = "select count(*) from resources where state <> 'Alive'"
         *_, number = self.sql(f"{ended}; {bad}").splitlines()  # oardel takes seconds for each job that has not begun
         if number != "0":
-            self.run("oarnodesetting", "-s", "Alive", "--sql", "state <> 'Alive'")
+            self.run("oarnodesetting", "-s", "Alive", "--sql", "state <> 'Alive'", check=False)  # or it is just then
+            self.until(lambda: self.sql(bad) == "0", "the nodes")
         if ids := self.sql(waiting).split():
             self.run("oardel", *ids, check=False)
             self.until(lambda: not self.sql(waiting), "the queue to be empty")

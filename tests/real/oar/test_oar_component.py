@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,29 +16,28 @@ from oar_daemon import OarDaemon, work
 from oar_site import QUEUE, Shim
 from real_world import eventually
 
-from pilotfish.adapters.oar.placement_file import PlacementFile
+from pilotfish.adapters.oar.placement_file import END, HEADER
 
 pytestmark = pytest.mark.xdist_group("oar")
 FCFS = Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
 
 
-def test_a_component_decides_for_oar(oar: OarCluster, users_shim: Shim, tmp_path: Path) -> None:
+def test_a_component_decides_for_oar(oar: OarCluster, users_shim: Shim) -> None:
     """On one node of two cores the third job, which would fit next to the first, waits for the second."""
     oar.run("oarnodesetting", "-s", "Absent", "--sql", f"network_address <> '{oar.nodes[0]}'")
-    PlacementFile(users_shim.file, [f"queue {QUEUE}"], 600.0).beat(60.0)  # keeps the jobs until the daemon does
-    jobs, endpoint = work(oar, "component"), f"ipc://{tmp_path}/edc"
-    tmp_path.chmod(0o755)
+    kept = f"alive {int(time.time()) + 110}\nkeep queue {QUEUE} 600"  # until the daemon keeps them
+    users_shim.file.write_text(f"{HEADER}\n{kept}\n{END}\n")
+    jobs = work(oar, "component")
     for cores, seconds in ((1, 3), (2, 0.5), (1, 0.5)):
         jobs.add(seconds, "-l", f"/core={cores},walltime=0:02:00", user=USERS[1])
-    with (
-        closing(OarDaemon("component", oar, users_shim)) as daemon,
-        subprocess.Popen([sys.executable, FCFS, endpoint]) as component,
-    ):
+    with closing(OarDaemon("component", oar, users_shim)) as daemon:
+        socket, config = daemon.folder / "edc", daemon.folder / "pilotfish.yaml"
+        settings = yaml.safe_load(config.read_text()) | {"policy": f"batsim:ipc://{socket}"}
+        config.write_text(yaml.safe_dump(settings))
+        component = subprocess.Popen([sys.executable, FCFS, f"ipc://{socket}"])
         try:
-            eventually((tmp_path / "edc").exists, "the component's socket")
-            (tmp_path / "edc").chmod(0o777)
-            config = daemon.folder / "pilotfish.yaml"
-            config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | {"policy": f"batsim:{endpoint}"}))
+            eventually(socket.exists, "the component's socket")
+            socket.chmod(0o777)
             daemon.start()
             jobs.wait()
             jobs.each_ran_once()
