@@ -41,10 +41,7 @@ def measure(quick: bool) -> None:
             "pilotfish plan --policy mom, 50 jobs": [*plan, "--policy", "mom", str(files[50])],
             "pilotfish plan --policy mom, 100 jobs": [*plan, "--policy", "mom", str(files[100])],
             "pilotfish plan (lookahead), 100 jobs": [*plan, str(files[100])],
-            "pilotfish plan --engine interval, mom, 100 jobs": [
-                *plan, "--policy", "mom", "--engine", "interval", str(files[100]),
-            ],
-        }  # fmt: skip
+        }
         rows = [_row(name, command, folder, 3 if quick else 7) for name, command in cases.items()]
     table(("command", "median s", "least s", "exit code"), rows)
 

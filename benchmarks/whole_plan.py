@@ -1,4 +1,4 @@
-"""Time of whole plans of the paper's DAGs, compared with the interval simulation and with plain Python.
+"""Time of whole plans of the paper's DAGs, compared with plain Python and with published times.
 
 Rule: the time is that of the first plan of newly parsed objects: `Simulation(workflow, cluster)` and the run.
 """
@@ -12,10 +12,8 @@ from pilotfish.benchmarks import plain_python
 from pilotfish.benchmarks.paper_servers import servers
 from pilotfish.benchmarks.show import heading, ms, number, table, timed
 from pilotfish.simulate.generate.workflows import SHAPES, stream
-from pilotfish.simulate.kernels import load
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.job import Workflow
-from pilotfish.simulate.planning.deside_interval import rerun
 from pilotfish.simulate.planning.simulation import Simulation
 
 #: Published seconds for LET and MOM on 2, 3, 4, 5 servers (Chahal et al., ICPE 2019, table 1).
@@ -40,7 +38,6 @@ def measure(quick: bool) -> None:
     """Print the tables."""
     heading("Whole plans of STREAM DAGs (56 cores, 80 GB/s, equal-share, all, per-thread, unlimited); target 0.7 ms")
     rows = []
-    load("deside.interval")
     for jobs in (50, 100):
         for name in SHAPES:
             workflow = stream(jobs, shape=name, seed=1)
@@ -50,11 +47,11 @@ def measure(quick: bool) -> None:
                     rows.append(_row(workflow, cluster, name, policy, PUBLISHED[jobs][count - 2], quick))
     table(
         ("DAG", "jobs", "servers", "policy", "ours ms", "least ms", "plain Python ms", "ratio", "same plan",
-         "intervals ms", "ratio", "published s", "ratio"),
+         "published s", "ratio"),
         rows,
     )  # fmt: skip
     print("ours: median of whole plans, including conversion from parsed objects; least: the fastest of them.")
-    print("plain Python, intervals: one run; intervals: a 0.1 s interval run of the finished mapping, no what-ifs.")
+    print("plain Python: one run.")
 
 
 def _row(workflow: Workflow, cluster: Cluster, name: str, policy: str, published: float, quick: bool) -> list[object]:
@@ -66,9 +63,7 @@ def _row(workflow: Workflow, cluster: Cluster, name: str, policy: str, published
     plain = timed(lambda: found.append(plain_python.simulate(workflow, cluster, policy)), 1)
     same = [cluster.index[simulation.nodes_of(i)[0]] for i in range(len(workflow.jobs))] == found[0][1]
     same = same and abs(found[0][0] / outcome.makespan - 1.0) < 1e-9
-    intervals = timed(lambda: rerun(simulation, 0), 1, lambda: simulation.run(policy))
     return [
         name, len(workflow.jobs), len(cluster.nodes), policy, ms(median), ms(min(seconds)), ms(plain[0]),
-        number(plain[0] / median), "yes" if same else "no", ms(intervals[0]), number(intervals[0] / median),
-        published, number(published / median),
+        number(plain[0] / median), "yes" if same else "no", published, number(published / median),
     ]  # fmt: skip

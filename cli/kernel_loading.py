@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from .streams import note
 
 
-def load_simulator(engine: str = "fluid") -> None:
+def load_simulator() -> None:
     """Load the kernels of `plan` and `run`."""
-    load_kernels(*("mapping.entry", "deside.interval") if engine == "interval" else ("mapping.entry",))
+    load_kernels("mapping.entry")
 
 
 def load_kernels(*kernels: str) -> None:

@@ -220,11 +220,6 @@ ProfileOption = Annotated[
     option("NAME", "Name of the profile.", "--name", words=profile_names, default="from the command or the file"),
 ]
 Command = Annotated[list[str], argument("COMMAND...", "The command and its arguments.")]
-Engine = Annotated[
-    str,
-    option("ENGINE", "Simulation engine: fluid (exact, no time step) or interval (0.1 s steps with jitter).",
-           words=("fluid", "interval")),
-]  # fmt: skip
 Replicates = Annotated[
     int | None, option("N", "Plan N draws of stochastic demands; show the most frequent mapping.", min=1)
 ]

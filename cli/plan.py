@@ -32,7 +32,6 @@ def plan(
     budget: options.Budget = None,
     time_limit: options.TimeLimit = None,
     replicates: options.Replicates = None,
-    engine: options.Engine = "fluid",
     as_json: options.Json = False,
     everything: options.All = False,
     plot: picture_files.PlotFile = None,
@@ -64,12 +63,12 @@ def plan(
     of_queue = adapter is not None or config is not None
     if of_queue is (workflow is not None):
         raise bad("WORKFLOW", "give either a workflow, or --adapter or --config to plan a queue")
-    if of_queue and (compare or replicates or plot or export or engine != "fluid"):
-        lacks = "no --compare, --replicates, --plot, --export or --engine"
+    if of_queue and (compare or replicates or plot or export):
+        lacks = "no --compare, --replicates, --plot or --export"
         raise bad("--adapter", f"a queue is planned once, by one policy: {lacks}")
     if compare and replicates:
         raise bad("--compare", "not with --replicates: one makes a plan of each policy, the other many of one policy")
-    request = PlanRequest(policy, objective, seed, budget, time_limit, engine, replicates)
+    request = PlanRequest(policy, objective, seed, budget, time_limit, replicates)
     if workflow is None:
         from ..daemon.planning.problem import Options
         from .plan_queue import show_queue
@@ -85,9 +84,8 @@ def plan(
         raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")
     site, profiles = read_cluster(cluster), Profiles(store)
     flow = profiles.read_workflow(workflow, site)
-    if engine == "fluid":  # the interval engine has no pairs of programs that slow each other
-        site = profiles.scored(site, flow)
-    load_simulator(engine)
+    site = profiles.scored(site, flow)
+    load_simulator()
     if compare:
         _compare(flow, site, request, as_json)
         return

@@ -32,7 +32,6 @@ class PlanRequest:
         seed: of all random choices.
         budget: simulations of the search; None = by the size of the workflow.
         time_limit: seconds of the search, above 0; None = no limit.
-        engine: `fluid` or `interval`.
         replicates: draws of stochastic demands; None = one plan of the means.
 
     Raises:
@@ -45,14 +44,13 @@ class PlanRequest:
     seed: int
     budget: int | None
     time_limit: float | None
-    engine: str = "fluid"
     replicates: int | None = None
     objective: Objective = field(init=False)
 
     def __post_init__(self) -> None:
         from ..formats.entry_points import register_mapping_policy
         from ..simulate.model.objective import Objective
-        from ..simulate.planning.planner import ENGINES, POLICIES
+        from ..simulate.planning.planner import POLICIES
         from .options import planning_policy_names
 
         try:
@@ -65,8 +63,6 @@ class PlanRequest:
             raise bad("--policy", problem) from None
         if self.policy not in POLICIES:
             raise not_among("--policy", self.policy, "a policy", (*planning_policy_names(), "./mine.py:Class"))
-        if self.engine not in ENGINES:
-            raise not_among("--engine", self.engine, "an engine", ENGINES)
         check_positive("--time-limit", self.time_limit)
         with value_of("--objective"):
             self.objective = Objective.parse(self.goal)
@@ -103,7 +99,6 @@ class PlanRequest:
             "objective": self.objective,
             "budget": self.budget,
             "should_stop": _deadline(self.time_limit),
-            "engine": self.engine,
         }
 
 

@@ -26,9 +26,9 @@ def not_among(option: str, found: str, what: str, allowed: Iterable[str]) -> typ
     """Return a usage error about an option that takes one word of a list.
 
     Args:
-        option: its name, such as `--engine`.
+        option: its name, such as `--policy`.
         found: the word given.
-        what: what the word should name, such as "an engine".
+        what: what the word should name, such as "a policy".
         allowed: all words that the option takes.
     """
     words = list(allowed)

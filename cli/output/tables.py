@@ -160,8 +160,6 @@ def bound(plan: Plan) -> str:
     if plan.lower_bound <= 0:
         return "no lower bound"
     gap, least = plan.makespan / plan.lower_bound - 1, seconds(plan.lower_bound, decimals(plan.lower_bound))
-    if gap < -1e-6:  # times of the interval engine, the bound of the fluid model
-        return f"{'below' if gap < -5e-4 else 'at'} the fluid model's lower bound of {least}"
     if gap < 5e-4:
         return f"optimal: it meets the proven lower bound of {least}"
     return f"within {percent(gap)} of the proven lower bound of {least}"

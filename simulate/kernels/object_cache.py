@@ -47,7 +47,6 @@ class Kernel:
 #: All kernels, by name.
 KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 14, 6, 1),
-    "deside.interval": Kernel("the interval engine", 4, 2, 1),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),

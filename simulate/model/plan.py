@@ -147,6 +147,7 @@ class Plan:
 
     Args:
         jobs: in the order of the workflow.
+        lower_bound: of the makespan, seconds; 0 = none is known.
         simulated_in: seconds spent on deciding and simulating.
         truncated: whether a time limit cut the search.
         evaluations: simulated runs.

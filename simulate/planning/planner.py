@@ -14,7 +14,6 @@ from ..model.job import Workflow
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from .bounds import lower_bound
-from .deside_interval import NOTE, refuse_unmodelled, rerun
 from .mapping_policies import POLICIES, Request
 from .open_queue import OpenQueue
 from .queue_mapping import QueueMapping
@@ -24,8 +23,6 @@ from .uncertainty import within
 from .workflow_tables import scaling_notes
 
 __all__ = ["POLICIES", "Objective", "RunningJob", "plan"]
-
-ENGINES: tuple[str, ...] = ("fluid", "interval")
 
 #: Largest workflow with runner-ups, jobs. They cost a run without pruning, or one run for each job and node that a
 #: search did not try itself.
@@ -47,7 +44,6 @@ def plan(
     available: Collection[str] | None = None,
     explain: bool = True,
     explanation_runs: int = EXPLANATION_RUNS,
-    engine: str = "fluid",
     submitted: Sequence[Submitted] = (),
     late: Collection[str] = (),
     latency_s: float = 0.0,
@@ -69,8 +65,6 @@ def plan(
         explain: find prediction intervals (see `uncertainty`) and each job's runner-up; the latter only up to
             EXPLAINED_JOBS jobs.
         explanation_runs: the most simulations that runner-ups may take under `lookahead`.
-        engine: one of ENGINES. "interval": decide with the fluid model, then run in the intervals of the DESiDE paper,
-            with `seed` also for the jitter.
         submitted: what users submitted, for the objectives of a queue that goes on (see `open_queue`); empty: the
             workflow is all that there is.
         late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
@@ -78,8 +72,7 @@ def plan(
         may_reject: leave out jobs that a queue policy rejects; False: they are an error.
 
     Raises:
-        ConfigError: unknown policy or engine, an energy objective on nodes of unknown power, or something that the
-            interval engine does not model.
+        ConfigError: unknown policy, or an energy objective on nodes of unknown power.
         InvalidJobError: a malformed workflow, or a job that can never start.
         PolicyError: a policy of a user's own failed, or decided what cannot be done.
     """
@@ -89,11 +82,7 @@ def plan(
         unknown = next(kind.name for kind in cluster.types if kind.power is None)
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
-    asked, explain = explain and engine == "fluid", explain and len(workflow.jobs) <= EXPLAINED_JOBS
-    if engine not in ENGINES:
-        raise ConfigError("engine", "", f"unknown engine {engine!r}", ", ".join(ENGINES))
-    if engine == "interval":
-        refuse_unmodelled(workflow, cluster)
+    asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation)
     ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain
@@ -115,10 +104,6 @@ def plan(
         late_s = (ends - simulation.world.jobs["finish"]).clip(0.0).tolist()
     asked = asked and not mapped.rejected
     intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
-    notes = mapped.warnings
-    if engine == "interval":
-        outcome = rerun(simulation, seed)
-        makespan, energy, notes = outcome.makespan, outcome.energy_j, (*notes, NOTE)
     rejected = {workflow.jobs[i].id: why for i, why in mapped.rejected.items()}
     return Plan(
         workflow=workflow.name,
@@ -127,12 +112,12 @@ def plan(
         seed=seed,
         makespan=makespan,
         energy_j=None if math.isnan(energy) else energy,
-        lower_bound=bound,
+        lower_bound=0.0 if rejected else bound,
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
         jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s),
-        warnings=(*_warnings(workflow, cluster, simulation), *notes),
+        warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=whole,
         objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),

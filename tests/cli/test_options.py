@@ -131,7 +131,6 @@ def complete(line: str) -> set[str]:
             "pilotfish simulate --policy ",
             {"easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg"},
         ),
-        ("pilotfish plan --engine ", {"fluid", "interval"}),
         ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),
         ("pilotfish generate lublin --kind b", {"both", "batch"}),
         ("pilotfish policies cons", {"conservative"}),

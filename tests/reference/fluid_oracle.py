@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
-from pilotfish.simulate.model.job import Job, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Wait, Workflow
 from pilotfish.simulate.planning.simulation import RunningJob
 from tests.reference.oracle_rates import Demand, domain_rates
 
@@ -35,6 +35,13 @@ def phases_on(group: ThreadGroup, kind: NodeType, origin: NodeType) -> list[tupl
             bandwidth = min(bandwidth * faster, kind.memory_bandwidth)
         result.append((work, u, bandwidth))
     return result
+
+
+def origin_of(profile: Profile, cluster: Cluster, kind: NodeType) -> NodeType:
+    """Return the node type that a profile counts as measured on when it runs on `kind`."""
+    if profile.measured_on is None:
+        return cluster.nodes[0].type
+    return next((known for known in cluster.types if known.name == profile.measured_on), kind)
 
 
 @dataclass
@@ -82,15 +89,9 @@ class State:
         kind = self.cluster.nodes[node].type
         key = (strand.job, strand.group, kind.name)
         if key not in self.known:
-            self.known[key] = self._phases(strand.job, strand.group, kind)
+            profile = self.workflow.jobs[strand.job].profile
+            self.known[key] = phases_on(profile.groups[strand.group], kind, origin_of(profile, self.cluster, kind))
         return self.known[key]
-
-    def _phases(self, job: int, group: int, kind: NodeType) -> list[tuple[float, float, float]]:
-        profile = self.workflow.jobs[job].profile
-        origin = self.cluster.nodes[0].type
-        if profile.measured_on is not None:
-            origin = next((t for t in self.cluster.types if t.name == profile.measured_on), kind)
-        return phases_on(profile.groups[group], kind, origin)
 
     # --- placing ---
     def place(self, job: int, nodes: Sequence[int], progress: float = 0.0) -> None:

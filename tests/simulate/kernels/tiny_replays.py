@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from pilotfish.formats.swf import read_swf
 from pilotfish.simulate.kernels import KERNELS, object_cache
 from tests.cli.test_what_goes_together import MINE, WORLDS, replayed
-from tests.simulate.planning.test_deside_interval import node_type, on_one_node, threads
 
 #: SPEC, and the title of a world.
 CELLS = (
@@ -38,7 +37,6 @@ def results() -> list[str]:
             )
         jobs = read_swf(folder / "tiny.swf")
     found.append(f"trace: {jobs.submit_time.tolist()} {jobs.run_time.tolist()} {jobs.size.tolist()}")
-    found.append(f"intervals: {on_one_node(node_type(2), threads(2, 1.0, 0.7), threads(1, 2.0))}")
     return found
 
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.errors import ConfigError, InvariantError
+from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.cluster import Cluster, CoRun, Node
 from pilotfish.simulate.model.job import Job, Workflow
 from pilotfish.simulate.planning.bounds import lower_bound
-from pilotfish.simulate.planning.deside_interval import refuse_unmodelled
 from pilotfish.simulate.planning.simulation import RunningJob, Simulation
 from tests.simulate.planning.test_simulation_against_oracle import compare
 from tests.support.instances import PAPER, clusters, flow, make_cluster, make_job, make_type, workflows
@@ -134,5 +133,3 @@ def test_a_factor_below_1_is_refused() -> None:
     cluster = make_cluster(1, co_run_inflation=(CoRun("a", "b", 0.9),))
     with pytest.raises(InvariantError, match=r"'a' next to 'b' is 0\.9, below 1"):
         Simulation(flow(make_job("j")), cluster)
-    with pytest.raises(ConfigError, match=r"node_types\.t\.co_run_inflation: has no interval form"):
-        refuse_unmodelled(flow(make_job("j")), make_cluster(1, co_run_inflation=PAIRS))

@@ -308,6 +308,7 @@ def test_what_is_rejected_is_left_out_with_what_waits_for_it_where_that_is_allow
 
     made = planned(decide, jobs, cluster_of(4, oversubscription=2.0), may_reject=True)
     assert [job.id for job in made.jobs] == ["c"] and made.makespan == 1.0
+    assert made.lower_bound == 0.0
     assert made.rejected == {
         "a": "policy mine rejects it",
         "b": "it waits for a job that is never started",

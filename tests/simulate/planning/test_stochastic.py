@@ -115,10 +115,9 @@ def test_without_agreement_the_most_central_mapping_is_kept() -> None:
     assert any("most central" in note for note in shown.plan.warnings)
 
 
-def test_interval_engine_and_bad_counts() -> None:
+def test_known_demands_and_bad_counts() -> None:
     flow = Workflow("w", jobs(3, 5.0))
-    shown = replicate(flow, LAB, 3, policy="mom", engine="interval")
-    assert any("interval" in note for note in shown.plan.warnings)
+    shown = replicate(flow, LAB, 3, policy="mom")
     assert any("no service demand is a distribution" in note for note in shown.plan.warnings)
     with pytest.raises(ConfigError, match="1 or more"):
         replicate(flow, LAB, 0)

@@ -1,1 +1,0 @@
-"""Kernels of DESiDE's interval simulation."""
