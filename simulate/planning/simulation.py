@@ -86,7 +86,7 @@ class Simulation:
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-                "ended": (n_jobs + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
+                "ended": (n_jobs,), "tree": (0,), "ends": (0,), "later": (0,),
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "versions": (n_nodes,), "bounds": (n_nodes,),
             },
@@ -147,13 +147,11 @@ class Simulation:
     def _ask(
         self, question: int, world: World | None = None, *, policy: int = 0, which: int = -1, number: int = 0,
         cutoff: float = math.inf,
-    ) -> tuple[float, float]:  # fmt: skip
-        """Call the compiled kernel; see `kernels.entry.call` for the questions and their answers."""
+    ) -> Array:  # fmt: skip
+        """Call the compiled kernel and return the row of answers; see `kernels.mapping.entry.call`."""
         world = self.world if world is None else world
-        scratch = self.scratch
-        load()(question, world.address, scratch.address, policy, which, number, cutoff)
-        first, second = scratch.answer[:2].tolist()
-        return first, second
+        load()(question, world.address, self.scratch.address, policy, which, number, cutoff)
+        return self.scratch.answer
 
     def copy(self) -> Simulation:
         """Return an independent copy of the state; static tables are shared. Microseconds."""
@@ -194,12 +192,13 @@ class Simulation:
         if keys is not None:
             self.world.jobs["key"] = keys
         self.world.count["explain"] = explain
-        status, energy = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
-        if status != 0.0 or (self.world.jobs["state"] != layout.DONE).any():
+        answer = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
+        if answer["status"] != 0 or (self.world.jobs["state"] != layout.DONE).any():
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
         makespan, evaluations = float(self.world.clock["now"]), int(self.world.count["evaluations"])
-        return Outcome(makespan, energy, self.world.jobs["start"].copy(), self.world.jobs["finish"].copy(), evaluations)
+        start, finish = self.world.jobs["start"].copy(), self.world.jobs["finish"].copy()
+        return Outcome(makespan, float(answer["joules"]), start, finish, evaluations)
 
     def reset(self) -> None:
         """Go back to the beginning: one memory copy."""
@@ -228,11 +227,11 @@ class Simulation:
         scratch = self.scratch
         scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
         scratch.places[: len(self.world.placed)] = places
-        makespan, energy = self._ask(layout.EVALUATE, cutoff=cutoff)
-        if math.isnan(makespan):
-            job = self.workflow.jobs[int(energy)].id
+        answer = self._ask(layout.EVALUATE, cutoff=cutoff)
+        if answer["wrong"] >= 0:
+            job = self.workflow.jobs[answer["wrong"]].id
             raise InvariantError(f"job {job!r} cannot run as mapped: its nodes, or the job it waits for, are wrong")
-        return makespan, energy
+        return float(answer["makespan"]), float(answer["joules"])
 
     def settle(self) -> None:
         """Start the jobs under way and rate them, so that `forecast` and `decide` answer for the present moment."""
@@ -248,15 +247,17 @@ class Simulation:
             raise InvariantError(f"job {job_id!r} cannot be forecast on {len(nodes)} nodes")
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         cls = int(self.world.jobs[job]["cls"])
-        return self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))[0]
+        answer = self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))
+        return float(answer["seconds"])
 
     def what_if(self, job_id: str, nodes: Sequence[str]) -> tuple[float, ...]:
-        """Return the numbers of `kernels.mapping.forecast.what_if` for a job on these nodes. Changes nothing."""
+        """Return the effect of a job on these nodes, see `kernels.mapping.layout.EFFECT`. Changes nothing."""
         self._run_alone(1)
         job = self.workflow.index[job_id]
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         self._ask(layout.WHAT_IF, which=int(self.world.jobs[job]["cls"]), number=len(nodes))
-        return tuple(self.scratch.answer.tolist())
+        effect: tuple[float, ...] = self.scratch.effect.item()
+        return effect
 
     def decide(self, job_id: str, policy: str) -> tuple[str, ...] | None:
         """Return the nodes on which the policy would start the job now; None if it fits nowhere now.
@@ -264,9 +265,8 @@ class Simulation:
         O(nodes) forecasts, fewer where bounds of unchanged nodes rule them out (see `kernels.mapping`).
         """
         job = self._unstarted(job_id)
-        if self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)[0] == 0.0:
-            return None
-        return self.nodes_of(job)
+        found = self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)["found"]
+        return self.nodes_of(job) if found else None
 
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
         """Start a job now on `nodes` and re-rate the jobs that it affects."""

@@ -239,7 +239,8 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
         world: the tables.
         running: most parts of running jobs at one time; None = all that there are.
     """
-    groups = int(world.classes["group_count"].max(initial=1)) * int(world.count["split"])
+    split = int(world.count["split"])
+    groups = int(world.classes["group_count"].max(initial=1)) * split
     nodes = len(world.nodes)
     widest = int(world.classes["nodes"].max(initial=1))
     most = len(world.parts) if running is None else min(running, len(world.parts))
@@ -249,10 +250,10 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
     shares = min(most, jobs) + 1 + groups
     return Scratch({}, {
         "domains": (domains,), "nodes": (nodes,), "strands": (strands,), "parts": (parts,),
-        "segments": (shares, 3), "fast": (7, parts), "numbers": (domains + 1,), "chosen": (nodes + 2,),
+        "segments": (shares,), "sockets": (split,), "numbers": (domains + 1,), "chosen": (nodes + 2,),
         "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
-        "row_time": (rows,), "touched": (nodes + 1,), "values": (nodes,), "heads": (len(world.queues),),
-        "started": (jobs + 1,),
+        "row_time": (rows,), "touched": (nodes,), "values": (nodes,), "heads": (len(world.queues),),
+        "started": (jobs,),
         "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
-        "places": (max(len(world.placed), nodes),), "answer": (5,),
+        "places": (max(len(world.placed), nodes),), **dict.fromkeys(layout.SIMPLE, (parts,)),
     })  # fmt: skip

@@ -93,8 +93,7 @@ class Predictions:
         """Write predictions into the tables of a replay that has paused for them."""
         row, jobs = int(world.count["next"]), world.jobs
         if row < len(jobs) and math.isnan(jobs[row]["wall"]):
-            ended = world.ended
-            self.learn(ended[1 : 1 + int(ended[0])].tolist(), jobs["finish"])
-            ended[0] = 0
+            self.learn(world.ended[: world.count["unlearned"]].tolist(), jobs["finish"])
+            world.count["unlearned"] = 0
             for each, expected in self.submitted_with(row).items():
                 jobs[each]["wall"] = expected

@@ -55,8 +55,6 @@ def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
             "ranked": (size,),
             "since": (machine,),
             "ends": (2 * most + 2,),
-            "lowest": (3,),
-            "lists": (2,),
         },
     )
     fill_queue(world, setting, policy.base)
@@ -65,8 +63,8 @@ def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
     clock["first"] = clock["seen"] = clock["began"]
     count["idle"] = machine
     count["total"] = count["rows"] = size
-    world.lowest[[tables.OFF, tables.KEPT]] = words
-    count["ahead"] = world.lists["first"] = -1
+    count["lowest_off"] = count["lowest_kept"] = words
+    count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
     clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
     _set_powers(world, policy, powers)
     _set_limit(world, workload, policy.limit, powers)

@@ -74,9 +74,8 @@ def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:
             "free": (-(-machine // 64),),
             "ends": (2 * most + 2,),
             "least": (levels[-1],),
-            **dict.fromkeys(("expected", "ended"), (size + 1 if setting.predicted else 0,)),
+            **dict.fromkeys(("expected", "ended"), (size if setting.predicted else 0,)),
             "decided": (most if decision_time > 0.0 else 1,),
-            "lowest": (1,),
         },
     )
     fill_queue(world, setting, policy)
@@ -124,7 +123,6 @@ def conservative(setting: Setting, policy: Conservative) -> QueueTables:
             "jobs": (size,),
             "queue": (size + 1,),
             "free": (words,),
-            "lowest": (1,),
         },
     )
     _fill_jobs(world, setting, policy)
@@ -195,7 +193,7 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
         "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
         "followers": after[np.lexsort((after, before))],
         "follower0": np.concatenate([[0], np.cumsum(np.bincount(before, minlength=size))]).astype(np.int64),
-        "released": np.zeros(size + 1, np.int64),
+        "released": np.zeros(size, np.int64),
         "given": np.zeros(size, np.int64),
     }
 

@@ -136,13 +136,13 @@ class _Jobs(NodePolicyCalls):
         self._ask(layout.ADVANCE, until=now)
         self.now = self.snapshot.time = now
         ready: list[int] = []
-        for number in world.ended[1 + self.ended : 1 + world.ended[0]].tolist():
+        for number in world.ended[self.ended : world.count["finished"]].tolist():
             self.end(self.here.pop(number))
             row = world.jobs[number]
             if not row["killed"]:
                 first = int(row["succ_start"])
                 ready += world.successors[first : first + int(row["succ_count"])].tolist()
-        self.ended = int(world.ended[0])
+        self.ended = int(world.count["finished"])
         arrived = int(world.count["arrived"])
         ready = [*sorted(ready), *world.arrivals[self.arrived : arrived].tolist()]
         self.arrived = arrived
@@ -174,7 +174,7 @@ class _Jobs(NodePolicyCalls):
         chosen = self.check_nodes(job, nodes, fewer=True)
         self.scratch.places[: len(chosen)] = chosen
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))
-        left, *others = self.scratch.answer.tolist()
+        left, *others = self.scratch.effect.item()
         return Forecast(self.now + left, *others)
 
     # --- decisions ---

@@ -37,7 +37,7 @@ from .replay_result import Replayed, merge_pieces, without_switches
 KERNEL = "mapping.entry"
 #: Shortest run time that is simulated, seconds.
 SHORTEST_S = 1e-6
-_PAUSED = 3.0
+_PAUSED = 3
 _CODES = {Easy: int(layout.EASY), Strict: int(layout.STRICT)}
 
 
@@ -98,7 +98,7 @@ def replay_on_nodes(
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
-        if scratch.answer[0] != _PAUSED:
+        if scratch.answer["status"] != _PAUSED:
             break
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock["now"]))
@@ -136,15 +136,15 @@ class _MappedJobs:
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
-        world, arrived, ended = self.world, int(self.world.count["arrived"]), int(self.world.ended[0])
+        world, arrived, ended = self.world, int(self.world.count["arrived"]), int(self.world.count["finished"])
         if self.predictions:
             known = self.predictions.expected_at(now, self._next_row(), self.unlearned, world.jobs["finish"])
             for row, expected in known.items():
                 believe(world, self.workload, row, expected)
         self._ask(layout.STEP, now)
-        self.unlearned += world.ended[1 + ended : 1 + world.ended[0]].tolist()
+        self.unlearned += world.ended[ended : world.count["finished"]].tolist()
         new = world.arrivals[arrived : int(world.count["arrived"])]
-        self.news |= int(world.ended[0]) > ended or bool((world.jobs["blockers"][new] == 0).any())
+        self.news |= int(world.count["finished"]) > ended or bool((world.jobs["blockers"][new] == 0).any())
 
     def has_changed(self) -> bool:
         """Return whether a job has ended or been submitted since the last pass."""
@@ -154,7 +154,7 @@ class _MappedJobs:
         """Return the rows of the jobs that a pass starts now; their nodes are in the tables."""
         self.news = False
         self._ask(layout.DECIDE)
-        started: list[int] = self.scratch.started[1 : 1 + self.scratch.started[0]].tolist()
+        started: list[int] = self.scratch.started[: self.scratch.listed["started"]].tolist()
         return started
 
     def apply(self, decisions: Iterable[int], now: float) -> None:
@@ -207,7 +207,7 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
         {
             "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
             "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
-            "ended": (size + 1,), "tree": (0,), "ends": (0,), "later": (0, 0),
+            "ended": (size,), "tree": (0,), "ends": (0,), "later": (0,),
             "queues": (queues,), "queued": (size,), "heap": (len(template.nodes),),
             "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
         },
@@ -249,7 +249,7 @@ def _backfilling(
     cores = np.minimum([node.type.cores for node in cluster.nodes], world.nodes["limit"])
     fixed, shapes = dict(world.fixed), dict(world.shapes)
     leaves = 1 << (nodes - 1).bit_length()
-    shapes |= {"tree": (2 * leaves,), "ends": (2 * size,), "later": (2, nodes), "queues": (1,)}
+    shapes |= {"tree": (2 * leaves,), "ends": (2 * size,), "later": (nodes,), "queues": (1,)}
     if bound == 0.0:  # a node takes one job
         classes = fixed["classes"] = fixed["classes"].copy()
         wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)

@@ -153,10 +153,9 @@ def _arrange(world):
 def _note_ends(world):
     """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
     some = False
-    while world.count.ended < world.ended[0]:
+    while world.count.ended < world.count.finished:
+        j, some = world.jobs[world.ended[world.count.ended]], True
         world.count.ended += 1
-        job, some = world.ended[world.count.ended], True
-        j = world.jobs[job]
         for i in range(world.classes[j.cls].nodes):
             set_free(world, world.placed[j.place0 + i])
     return some
@@ -194,7 +193,7 @@ def _where(world, scratch, job, late, now):
         n = next_free(world.tree, n + 1, cls.threads)
         if n < 0:
             return False
-        if late and (later[0, n] < cls.threads or later[1, n] < cls.memory):
+        if late and (later[n].cores < cls.threads or later[n].memory < cls.memory):
             continue
         if not fits(world, n, cls):
             continue
@@ -211,12 +210,12 @@ def _where(world, scratch, job, late, now):
 @inner
 def _enough(world, n, cls):
     """Return whether a node has what the head needs at the time that is looked at."""
-    later, node = world.later, world.nodes[n]
-    if world.clock.share < math.inf and later[0, n] < node.limit:
+    later = world.later[n]
+    if world.clock.share < math.inf and later.cores < world.nodes[n].limit:
         return False
     if cls.places >= 0 and world.allowed[cls.places, n] == 0:
         return False
-    return later[0, n] >= cls.threads and later[1, n] >= cls.memory
+    return later.cores >= cls.threads and later.memory >= cls.memory
 
 
 @inner
@@ -226,9 +225,9 @@ def _release_later(world, job, cls):
     mine = world.classes[j.cls]
     for i in range(mine.nodes):
         n = world.placed[j.place0 + i]
-        before = _enough(world, n, cls)
-        world.later[0, n] += mine.threads
-        world.later[1, n] += mine.memory
+        before, later = _enough(world, n, cls), world.later[n]
+        later.cores += mine.threads
+        later.memory += mine.memory
         if _enough(world, n, cls) and not before:
             more += 1
     return more
@@ -239,10 +238,10 @@ def _reserve(world, job, now):
     """Reserve nodes for the head: when it can start at the latest, and what is then left of all nodes."""
     _arrange(world)
     cls = world.classes[world.jobs[job].cls]
-    later, ends, many, have = world.later, world.ends, world.count.ends, 0
+    ends, many, have = world.ends, world.count.ends, 0
     for n in range(len(world.nodes)):
-        node = world.nodes[n]
-        later[0, n], later[1, n] = node.limit - node.alloc, node.memory * (1.0 + 1e-12) - node.used
+        node, later = world.nodes[n], world.later[n]
+        later.cores, later.memory = node.limit - node.alloc, node.memory * (1.0 + 1e-12) - node.used
         if _enough(world, n, cls):
             have += 1
     overdue = 0
@@ -268,8 +267,9 @@ def _reserve(world, job, now):
     for n in range(len(world.nodes)):
         if left > 0 and _enough(world, n, cls):
             left -= 1
-            later[0, n] -= cls.threads if world.clock.share == math.inf else later[0, n]
-            later[1, n] -= cls.memory
+            later = world.later[n]
+            later.cores -= cls.threads if world.clock.share == math.inf else later.cores
+            later.memory -= cls.memory
     return overdue > 0
 
 
@@ -319,5 +319,6 @@ def _take_later(world, job):
     j = world.jobs[job]
     cls = world.classes[j.cls]
     for i in range(cls.nodes):
-        world.later[0, world.placed[j.place0 + i]] -= cls.threads
-        world.later[1, world.placed[j.place0 + i]] -= cls.memory
+        later = world.later[world.placed[j.place0 + i]]
+        later.cores -= cls.threads
+        later.memory -= cls.memory

@@ -156,7 +156,7 @@ def fill_part(world, cell, strand, kind):
 @inner
 def rerate(world, scratch, now):
     """Update rates, finish times and heap positions of the components of all touched nodes."""
-    for i in range(1, scratch.touched[0] + 1):
+    for i in range(scratch.listed.touched):
         n = scratch.touched[i]
         if world.nodes[n].touched == 0:
             continue
@@ -171,7 +171,7 @@ def rerate(world, scratch, now):
         for d in range(n_domains):
             for k in range(scratch.domains[d].first, scratch.domains[d].last):
                 _write_node(world, scratch, scratch.nodes[k], now)
-    scratch.touched[0] = 0
+    scratch.listed.touched = 0
 
 
 @inner

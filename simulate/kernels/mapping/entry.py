@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from numba import types
 
 from ..compile import ScratchType, WorldType
@@ -35,34 +33,32 @@ from .tables import place, touch
 def call(question, world, scratch, policy, which, number, cutoff):
     """Run one operation and store its result in `scratch.answer`.
 
-    RUN: run to the end; (status, joules); `number` = 1 orders jobs by their keys. EVALUATE: (makespan, joules), see
-    `fluid_loop.evaluate`. ISOLATED: fill world.isolated, and with
-    `number` = 1 what `crowding` needs. FORECAST: (seconds, exact) for class `which` on the first
-    `number` entries of `places`. CHOOSE: (found, 0) for job `which`. SETTLE: compute the present rates. PLACE: start
+    RUN: run to the end: `status`, `joules`; `number` = 1 orders jobs by their keys. EVALUATE: `makespan`, `joules`,
+    `wrong`, see `fluid_loop.evaluate`. ISOLATED: fill world.isolated, and with
+    `number` = 1 what `crowding` needs. FORECAST: `seconds`, `exact` for class `which` on the first
+    `number` entries of `places`. CHOOSE: `found` for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
-    WHAT_IF: see `forecast.what_if`, for class `which` on the first `number` entries of `places`.
+    WHAT_IF: fill `scratch.effect`, for class `which` on the first `number` entries of `places`.
     STEP: process the ends and submissions of `cutoff`. DECIDE: choose what starts now. START: start these.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock.now, scratch.answer
-    answer[0] = answer[1] = math.nan
     if question == EVALUATE:
-        answer[0], answer[1] = evaluate(world, scratch, cutoff)
+        answer.makespan, answer.joules, answer.wrong = evaluate(world, scratch, cutoff)
     elif question == RUN:
-        answer[0] = simulate(world, scratch, policy, number, cutoff, ALL)
-        answer[1] = total_energy(world)
+        answer.status = simulate(world, scratch, policy, number, cutoff, ALL)
+        answer.joules = total_energy(world)
     elif question == REPLAY:
-        answer[0] = simulate(world, scratch, policy, which, cutoff, number)
-        answer[1] = total_energy(world)
+        answer.status = simulate(world, scratch, policy, which, cutoff, number)
+        answer.joules = total_energy(world)
     elif question == WHAT_IF:
         what_if(world, scratch, scratch.places, number, which, now)
     elif question == ISOLATED:
         isolated(world, scratch, number)
     elif question == FORECAST:
-        value, exact = forecast(world, scratch, scratch.places, number, which, policy, now, cutoff)
-        answer[0], answer[1] = value, 1.0 if exact else 0.0
+        answer.seconds, answer.exact = forecast(world, scratch, scratch.places, number, which, policy, now, cutoff)
     elif question == CHOOSE:
-        answer[0] = 1.0 if choose(world, scratch, which, policy, now) else 0.0
+        answer.found = choose(world, scratch, which, policy, now)
     elif question == SETTLE:
         begin(world, scratch)
         rerate(world, scratch, now)

@@ -19,6 +19,7 @@ from .layout import (
     DONE,
     FORCED,
     MOM,
+    NO_INDEX,
     ONE,
     READY,
     RUNNING,
@@ -35,7 +36,7 @@ ALL = np.int64(2**62)
 @inner
 def begin(world, scratch):
     """Initialise fresh tables: queue the jobs without blockers, place those that already run."""
-    scratch.touched[0] = 0
+    scratch.listed.touched = 0
     scratch.row_class[:] = -1
     now = world.clock.now
     link_extra_waits(world)
@@ -89,8 +90,8 @@ def _queue_in_order(world, job, sequence, by_key):
 @inner
 def offer_ready(world, scratch, policy, now):
     """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
-    heads, started = scratch.heads, scratch.started
-    started[0] = 0
+    heads, listed = scratch.heads, scratch.listed
+    listed.started = 0
     left = first_jobs(world, heads)
     room = _most_room(world) if left > 0 and policy != FORCED else math.inf
     while left > 0:
@@ -106,8 +107,8 @@ def offer_ready(world, scratch, policy, now):
         if possible:
             queue_pop(world, queue)
             place(world, scratch, job, now)
-            started[0] += 1
-            started[started[0]] = job
+            scratch.started[listed.started] = job
+            listed.started += 1
             if policy == MOM and world.count.simple == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and left > 8:
@@ -198,18 +199,17 @@ def step(world, scratch, now):
 def decide(world, scratch, policy, now):
     """Find out which jobs a pass would start now; they leave the queue and have nodes in their `placed` slots."""
     offer_ready(world, scratch, policy, now)
-    started, touched = scratch.started, scratch.touched
-    for i in range(started[0], 0, -1):
-        withdraw(world, scratch, started[i], now)
-    for i in range(1, touched[0] + 1):
-        world.nodes[touched[i]].touched = 0
-    touched[0] = 0
+    for i in range(scratch.listed.started - 1, -1, -1):
+        withdraw(world, scratch, scratch.started[i], now)
+    for i in range(scratch.listed.touched):
+        world.nodes[scratch.touched[i]].touched = 0
+    scratch.listed.touched = 0
 
 
 @inner
 def start(world, scratch, now):
     """Start the jobs of the last `decide`."""
-    for i in range(1, scratch.started[0] + 1):
+    for i in range(scratch.listed.started):
         place(world, scratch, scratch.started[i], now)
     rerate(world, scratch, now)
 
@@ -302,11 +302,12 @@ def evaluate(world, scratch, cutoff):
     """Run fresh tables with the mapping, order, extra waits and throttles in scratch (for searches).
 
     Returns:
-        (makespan, joules), both inf if cut off or stuck; (nan, job) if that job's places or wait are invalid.
+        (makespan, joules, wrong); the first two are inf if cut off or stuck. `wrong`: a job whose places or wait are
+        invalid, or -1.
     """
     misplaced = _misplaced(world, scratch)
     if misplaced >= 0:
-        return math.nan, float(misplaced)
+        return math.inf, math.inf, misplaced
     world.count.evaluations += 1
     queues = world.queues
     for job in range(len(world.jobs)):
@@ -326,5 +327,5 @@ def evaluate(world, scratch, cutoff):
         queues[q].start = at
         at += size
     if simulate(world, scratch, FORCED, ONE, cutoff, ALL) != FINISHED:
-        return math.inf, math.inf
-    return world.clock.now, total_energy(world)
+        return math.inf, math.inf, NO_INDEX
+    return world.clock.now, total_energy(world), NO_INDEX

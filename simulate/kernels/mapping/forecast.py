@@ -73,9 +73,9 @@ def _job_end(world, strands, n_strands, s):
 def what_if(world, scratch, starts, n_starts, cls_id, now):
     """Find out what would happen if a candidate started now and nothing else later; isolated run times must be known.
 
-    Stores in `scratch.answer`: seconds until it ends; these as a factor on its run time alone; the largest factor by
-    which the time left of another job grows; the seconds by which the ends of all others move, in all; and `crowding`
-    at its start.
+    Stores in `scratch.effect`: `end`: seconds until it ends; `slowdown`: these as a factor on its run time alone;
+    `factor`: the largest by which the time left of another job grows; `delay`: the seconds by which the ends of all
+    others move, in all; and `crowding` at its start.
 
     Args:
         world: tables of the simulation.
@@ -85,7 +85,7 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
         cls_id: class of the candidate.
         now: seconds.
     """
-    without, strands, answer = scratch.keys, scratch.strands, scratch.answer
+    without, strands, effect = scratch.keys, scratch.strands, scratch.effect
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now)
     _believe(world, scratch, n_strands, NO_INDEX)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
@@ -93,7 +93,7 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
         without[world.strands[strands[s].id].job] = _job_end(world, strands, n_strands, s)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
-    answer[4] = crowding(world, scratch, starts, n_starts, n_strands)
+    effect.crowding = crowding(world, scratch, starts, n_starts, n_strands)
     _believe(world, scratch, n_strands, cls_id)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     own, factor, delay = math.inf, 1.0, 0.0
@@ -110,8 +110,8 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
     alone = 0.0
     for i in range(n_starts):
         alone = max(alone, world.isolated[cls_id, world.nodes[starts[i]].type] * world.classes[cls_id].told)
-    answer[0], answer[1] = own, max(1.0, own / alone) if own < math.inf else 1.0
-    answer[2], answer[3] = factor, delay
+    effect.end, effect.slowdown = own, max(1.0, own / alone) if own < math.inf else 1.0
+    effect.factor, effect.delay = factor, delay
 
 
 @inner
@@ -233,7 +233,7 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
 
     Uses five columns instead of the scratch tables. O(P^2) multiply-adds.
     """
-    k, u, b, rem, own = scratch.fast[0], scratch.fast[1], scratch.fast[2], scratch.fast[3], scratch.fast[4]
+    k, u, b, rem, own = scratch.k, scratch.u, scratch.b, scratch.rem, scratch.own
     node = world.nodes[n]
     kind = world.types[node.type]
     size, threads, sleepy = 0, 0.0, False
@@ -265,13 +265,13 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
         share = False
     clock = 0.0
     if share and not sleepy and kind.remote == 1.0:
-        clock, size, threads, candidate = _saturated(scratch.fast, size, threads, candidate, policy, kind, cutoff)
+        clock, size, threads, candidate = _saturated(scratch, size, threads, candidate, policy, kind, cutoff)
         if clock >= cutoff:
             return clock, False
     while size > 0 and (policy != LET or candidate > 0):
         per_byte = threads / kind.bandwidth if share else 0.0
         if sleepy:
-            step = _sleepy_step(scratch.fast, size, per_byte, kind.remote, kind.cores)
+            step = _sleepy_step(scratch, size, per_byte, kind.remote, kind.cores)
         else:
             s, step = max(1.0, threads / kind.cores), math.inf
             for i in range(size):
@@ -282,7 +282,7 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
             return clock, False
         i = 0
         limit = step + INSTANT
-        walls = scratch.fast[5] if sleepy else u
+        walls = scratch.wall if sleepy else u
         while i < size:
             if rem[i] * walls[i] > limit:
                 rem[i] -= step / walls[i]
@@ -297,7 +297,7 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
 
 
 @inner
-def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
+def _saturated(scratch, size, threads, candidate, policy, kind, cutoff):
     """Simulate while every thread demands more than its equal share of bandwidth.
 
     All threads then move bytes at the same speed and end in the order of their remaining bytes, so one sort replaces a
@@ -306,7 +306,7 @@ def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
     Returns:
         (clock, size, threads, candidate) for the general loop to continue from.
     """
-    k, b, rem, own, left = fast[0], fast[2], fast[3], fast[4], fast[5]
+    k, b, rem, own, left = scratch.k, scratch.b, scratch.rem, scratch.own, scratch.left
     clock, least = 0.0, math.inf
     for i in range(size):
         least = min(least, b[i])
@@ -338,9 +338,9 @@ def _saturated(fast, size, threads, candidate, policy, kind, cutoff):
 
 
 @inner
-def _sleepy_step(fast, size, per_byte, remote, cores):
-    """Store wall factors (1 / rate) in column 5 if some threads sleep. Return the time to the next end."""
-    k, u, b, rem, wall, busy = fast[0], fast[1], fast[2], fast[3], fast[5], fast[6]
+def _sleepy_step(scratch, size, per_byte, remote, cores):
+    """Store wall factors (1 / rate) if some threads sleep. Return the time to the next end."""
+    k, u, b, rem, wall, busy = scratch.k, scratch.u, scratch.b, scratch.rem, scratch.wall, scratch.busy
     for i in range(size):
         busy[i] = u[i] * (1.0 + max(0.0, b[i] * per_byte - 1.0) * remote)
     s = 1.0

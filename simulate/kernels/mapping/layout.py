@@ -55,21 +55,36 @@ STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type loc
 PART = row_dtype("threads core", "node strand next prev socket")
 QUEUE = row_dtype("", "start length")
 END = row_dtype("until", "job")
-#: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `ended`: jobs whose
-#: end the last pass has seen; `ends`, `arranged`: rows of `ends`, and how many of them are sorted; `reserved_for`: row
-#: of the head with a reservation, plus 1; `passes`: those that examined all jobs.
+#: Cores and bytes that are free on a node at the reservation, beyond what is reserved.
+LATER = row_dtype("cores memory", "")
+#: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `finished`: jobs
+#: that have ended; `ended`: those of whose end the last pass knew; `ends`, `arranged`: rows of `ends`, and how many of
+#: them are sorted; `reserved_for`: row of the head with a reservation, plus 1; `passes`: those that examined all jobs.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs heap powered split simple explain bounded arrived instants "
-    "beliefs ended ends arranged free_cores reserved_for passes",
+    "beliefs finished ended ends arranged free_cores reserved_for passes",
 )
 #: `share`: the largest factor by which jobs may slow each other down.
 CLOCK = row_dtype("now share reserved", "")
+
+#: Results of operations, see `entry.call`. `exact`, `found`: 1 or 0; `wrong`: a job that cannot run as mapped.
+ANSWER = row_dtype("makespan joules seconds", "status wrong exact found")
+#: What would happen if a job started now, see `forecast.what_if`.
+EFFECT = row_dtype("end slowdown factor delay crowding", "")
+#: How many entries the lists `touched` and `started` have.
+LISTED = row_dtype("", "touched started")
+
+#: Columns of the forecast `_simple`, whose loops over them become vector code; see LOCAL_PART. `own`: 1 for the
+#: candidate; `wall`: seconds for a second of work; `left`: bytes to move.
+SIMPLE = ("k", "u", "b", "rem", "own", "wall", "busy", "left")
 
 # Scratch of one component (nodes tied to each other) while it is solved or simulated ahead.
 LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
 LOCAL_NODE = row_dtype("cores queueing", "id type per_job first last")
 LOCAL_STRAND = row_dtype("rem rate low second", "id group phase candidate type low_part dead")
+#: A job under per-job sharing: its first part, the part after its last, and the cores it wants.
+SEGMENT = row_dtype("wanted", "first last")
 LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand job node socket spin id name lead")
 
 
@@ -95,7 +110,7 @@ class World(Block):
         "strands": (STRAND, 1),
         "parts": (PART, 1),
         "placed": (INT, 1),
-        "ended": (INT, 1),  # [jobs + 1]: how many jobs have ended, then these, in the order of their ends
+        "ended": (INT, 1),  # [jobs]: the jobs that have ended, in the order of their ends
         "queues": (QUEUE, 1),
         "queued": (INT, 1),
         "heap": (INT, 1),
@@ -109,7 +124,7 @@ class World(Block):
         # Backfilling; empty under other policies, see `backfilling`:
         "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the nodes, and 0 for none
         "ends": (END, 1),  # [2 * jobs]: jobs by expected ends, those that started lately unsorted; then working space
-        "later": (FLOAT, 2),  # [2, nodes]: cores and bytes that are free at the reservation, beyond what is reserved
+        "later": (LATER, 1),  # of each node
     }
 
 
@@ -126,8 +141,9 @@ class Scratch(Block):
         "nodes": (LOCAL_NODE, 1),
         "strands": (LOCAL_STRAND, 1),
         "parts": (LOCAL_PART, 1),
-        "segments": (FLOAT, 2),  # [threads, 3]: per-job sharing: first part, last part, cores wanted
-        "fast": (FLOAT, 2),  # [7, parts]: the simple path's columns
+        "segments": (SEGMENT, 1),
+        "sockets": (FLOAT, 1),  # threads on each socket
+        **dict.fromkeys(SIMPLE, (FLOAT, 1)),
         "numbers": (INT, 1),  # list of domains
         "chosen": (INT, 1),  # [nodes + 2]: nodes chosen for a job, then a list of one node
         "score": (FLOAT, 2),  # [rows, nodes]: cached scores, seconds from now
@@ -135,14 +151,16 @@ class Scratch(Block):
         "score_exact": (INT, 2),  # [rows, nodes]: 1 exact, 0 a lower bound
         "row_class": (INT, 1),
         "row_time": (FLOAT, 1),
-        "touched": (INT, 1),  # [nodes + 1]: count, then nodes touched at this instant
+        "listed": (LISTED, 0),
+        "touched": (INT, 1),  # [nodes]: nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
         "heads": (INT, 1),  # [queues]: heap of the queues whose first job may still start at this instant
-        "started": (INT, 1),  # [jobs + 1]: count, then the jobs that the last pass started
+        "started": (INT, 1),  # [jobs]: the jobs that the last pass started
         # Arguments and results of operations, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]
         "wait_for": (INT, 1),  # [jobs]
         "caps": (FLOAT, 1),  # [nodes]
         "places": (INT, 1),  # [slots of all jobs, at least the nodes]
-        "answer": (FLOAT, 1),  # [5]
+        "answer": (ANSWER, 0),
+        "effect": (EFFECT, 0),
     }

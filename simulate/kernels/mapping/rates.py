@@ -99,14 +99,14 @@ def share_cores(node, parts, segments):
             rate = 1.0 / (busy * part.wake + 1.0 - part.u)
             held += part.k * busy * (rate if part.spin else min(rate, part.cap))
             p += 1
-        segments[jobs, 0], segments[jobs, 1], segments[jobs, 2] = begin, p, held
+        segments[jobs].first, segments[jobs].last, segments[jobs].wanted = begin, p, held
         total += held
         jobs += 1
     level = math.inf
     if total > cores * (1.0 + TIGHT):
         level = _fill(segments, jobs, cores)
     for j in range(jobs):
-        begin, end = int(segments[j, 0]), int(segments[j, 1])
+        begin, end = segments[j].first, segments[j].last
         s, tied = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0, False
         for p in range(begin, end):
             tied = tied or (level < math.inf and parts[p].cap < math.inf)
@@ -130,8 +130,8 @@ def _fill(segments, jobs, cores):
     while True:
         used, rest = 0.0, 0
         for j in range(jobs):
-            if segments[j, 2] <= level:
-                used += segments[j, 2]
+            if segments[j].wanted <= level:
+                used += segments[j].wanted
             else:
                 rest += 1
         if rest == 0:

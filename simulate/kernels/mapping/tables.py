@@ -55,8 +55,8 @@ def touch(world, scratch, n, now):
     node = world.nodes[n]
     if node.touched == 0:
         node.touched = 1
-        scratch.touched[0] += 1
-        scratch.touched[scratch.touched[0]] = n
+        scratch.touched[scratch.listed.touched] = n
+        scratch.listed.touched += 1
 
 
 # --- placing and ending ---
@@ -90,7 +90,7 @@ def threads_on_socket(world, scratch, n, count, socket, reserved):
     if socket >= split:
         return 0.0
     total, got = int(reserved + count), 0.0
-    fill = scratch.segments[:, 0]
+    fill = scratch.sockets
     for s in range(split):
         fill[s] = 0.0
     p = world.nodes[n].head
@@ -227,8 +227,8 @@ def end_strand(world, scratch, s, now):
     if j.left > 0:
         return False
     j.state, j.finish = DONE, now
-    world.ended[0] += 1
-    world.ended[world.ended[0]] = strand.job
+    world.ended[world.count.finished] = strand.job
+    world.count.finished += 1
     world.count.running_jobs -= 1
     for i in range(cls.nodes):
         node = world.nodes[world.placed[j.place0 + i]]
@@ -259,5 +259,5 @@ def withdraw(world, scratch, job, now):
     """Take back the start of the job that was placed last, at this instant. O(its parts)."""
     j = world.jobs[job]
     kill(world, scratch, job, now)
-    world.ended[0] -= 1
+    world.count.finished -= 1
     j.state, j.killed, j.start, j.finish = READY, 0, math.nan, math.nan

@@ -21,7 +21,7 @@ def release_followers(world, job):
         follower = world.followers[k]
         world.unmet[follower] -= 1
         if world.unmet[follower] == 0 and follower < world.count.next:
-            _push(world.released, follower)
+            _push(world, follower)
 
 
 @inner
@@ -35,8 +35,8 @@ def next_submitted(world, total, now, some):
         some: see `has_dependencies`.
     """
     jobs, count = world.jobs, world.count
-    if some and world.released[0] > 0:
-        job = _pop(world.released)
+    if some and count.released > 0:
+        job = _pop(world)
         jobs[job].submit = now
         return job
     while count.next < total and jobs[count.next].submit == now:
@@ -58,24 +58,26 @@ def assign_rank(world, job):
 
 
 @inner
-def _push(heap, row):
-    i = heap[0] + 1
-    heap[0] = i
-    while i > 1 and row < heap[i >> 1]:
-        heap[i] = heap[i >> 1]
-        i >>= 1
+def _push(world, row):
+    """Add a row to the heap of released jobs."""
+    heap, i = world.released, world.count.released
+    world.count.released += 1
+    while i > 0 and row < heap[(i - 1) >> 1]:
+        heap[i] = heap[(i - 1) >> 1]
+        i = (i - 1) >> 1
     heap[i] = row
 
 
 @inner
-def _pop(heap):
-    """Remove and return the smallest row."""
-    first, size = heap[1], heap[0] - 1
-    last, i = heap[size + 1], 1
-    heap[0] = size
-    while 2 * i <= size:
-        child = 2 * i
-        if child < size and heap[child + 1] < heap[child]:
+def _pop(world):
+    """Remove and return the smallest of the released rows."""
+    heap, i = world.released, 0
+    world.count.released -= 1
+    size = world.count.released
+    first, last = heap[0], heap[size]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and heap[child + 1] < heap[child]:
             child += 1
         if heap[child] >= last:
             break

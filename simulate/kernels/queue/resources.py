@@ -6,7 +6,6 @@ import numpy as np
 
 from ..compile import trailing_zeros
 from ..jit import inner
-from .tables import FREE
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 _PAIRS, _FOURS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
@@ -14,17 +13,20 @@ _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 @inner
-def take_from(world, free, which, size):
+def take_from(world, free, word, size):
     """Remove the `size` lowest resources of a set and record them as pieces. O(words scanned + pieces).
 
     Args:
         world: the state.
         free: the set, one bit per resource, with at least `size` resources.
-        which: FREE, OFF or KEPT, its cell in `lowest`.
+        word: the first word that may be non-empty.
         size: number of resources.
+
+    Returns:
+        The first word that may be non-empty afterwards.
     """
     pieces, count = world.pieces, world.count
-    used, word, left, last = count.pieces, world.lowest[which], size, np.int64(-2)
+    used, left, last = count.pieces, size, np.int64(-2)
     while True:
         while free[word] == _NONE:
             word += 1
@@ -61,23 +63,33 @@ def take_from(world, free, which, size):
         if left == 0:
             break
         word += 1
-    world.lowest[which], count.pieces = word, used
+    count.pieces = used
+    return word
 
 
 @inner
-def put_into(world, free, which, first, last):
-    """Add the resources from `first` to `last` to a set. O(words)."""
+def put_into(free, lowest, first, last):
+    """Add the resources from `first` to `last` to a set. O(words).
+
+    Args:
+        free: the set, one bit per resource.
+        lowest: the first word that may be non-empty.
+        first: first resource.
+        last: last resource.
+
+    Returns:
+        The first word that may be non-empty afterwards.
+    """
     word, end = first // 64, last // 64
-    if word < world.lowest[which]:
-        world.lowest[which] = word
     low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
     if word == end:
         free[word] |= low & high
-        return
+        return min(lowest, word)
     free[word] |= low
     for k in range(word + 1, end):
         free[k] = _ALL
     free[end] |= high
+    return min(lowest, word)
 
 
 @inner
@@ -113,15 +125,16 @@ def popcount(bits):
 @inner
 def take(world, size, job):
     """Allocate the `size` lowest free resources to a job; enough are free."""
-    row = world.jobs[job]
-    row.piece0 = world.count.pieces
-    take_from(world, world.free, FREE, size)
-    row.pieces = world.count.pieces - row.piece0
+    row, count = world.jobs[job], world.count
+    row.piece0 = count.pieces
+    count.lowest = take_from(world, world.free, count.lowest, size)
+    row.pieces = count.pieces - row.piece0
 
 
 @inner
 def give_back(world, job):
     """Free a job's resources."""
-    begin = world.jobs[job].piece0
+    begin, lowest = world.jobs[job].piece0, world.count.lowest
     for i in range(begin, begin + world.jobs[job].pieces):
-        put_into(world, world.free, FREE, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))
+        lowest = put_into(world.free, lowest, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))
+    world.count.lowest = lowest

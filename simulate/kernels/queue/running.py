@@ -273,8 +273,8 @@ def lacks_prediction(world):
 def note_ended(world, job):
     """Note that a job has ended, for predictions."""
     if has_predictions(world):
-        world.ended[0] += 1
-        world.ended[world.ended[0]] = job
+        world.ended[world.count.unlearned] = job
+        world.count.unlearned += 1
 
 
 @inner

@@ -29,7 +29,7 @@ HELD = {
     "unmet": (INT, 1),  # number of unmet dependencies of each job
     "followers": (INT, 1),  # dependent jobs, grouped by the job that they depend on
     "follower0": (INT, 1),  # first follower of each job; the last cell is the end
-    "released": (INT, 1),  # heap of jobs to submit now, from cell 1 on; cell 0 is its size
+    "released": (INT, 1),  # heap of jobs to submit now
     "given": (INT, 1),  # for the lowest rank of each group of ties: how many ranks have been assigned
 }
 
@@ -52,10 +52,12 @@ NO_JOB = np.iinfo(np.int64).max
 
 #: `in_turn`: 1 if ranks are in the order of submission; `order`: 0, or the order by which the queue is sorted in each
 #: pass; `fills`: 1 if the policy backfills; `decided`: jobs that start when the pending decision is applied; `news`: 1
-#: if something has happened since the last decision.
+#: if something has happened since the last decision; `lowest`: the first word of `free` that may be non-empty;
+#: `released`, `unlearned`: how many jobs are in the tables `released` and `ended`.
 COUNT = row_dtype(
     "",
-    "next running first_end free head spare reserved pieces waiting machine instants in_turn order fills decided news",
+    "next running first_end free head spare reserved pieces waiting machine instants in_turn order fills decided news "
+    "lowest released unlearned",
 )
 #: `began`: first submission; `takes`: seconds that a decision takes; `busy`: when the pending decision is applied, or
 #: infinite.
@@ -66,8 +68,6 @@ CLOCK = row_dtype("now reservation began takes busy", "")
 RESERVING_COUNT = extended(COUNT, ints=("first_slice", "slices", "free_sets", "allocation", "strict"))
 RESERVING_CLOCK = extended(CLOCK, ("due", "freed"))
 BASIC, CONTIGUOUS, LOCAL = range(3)
-#: Cells of `lowest`: the first word that may be non-empty of each set of resources.
-FREE, OFF, KEPT = range(3)
 
 #: A job with its reservation: its latest end, and the row and word range of `sets` that hold its resources. The rank is
 #: the sort key of the queue; ties are in the order of submission.
@@ -96,11 +96,10 @@ class Replay(Block):
         "decided": (INT, 1),  # jobs that start when the pending decision is applied
         "queue": (INT, 1),  # for orders that change with time: the waiting jobs, and their scores
         "scores": (FLOAT, 1),
-        "lowest": (INT, 1),
         "count": (COUNT, 0),
         "clock": (CLOCK, 0),
         "expected": (EXPECTED, 1),  # of each job; empty if walltimes are used. `wall` is nan until a job is predicted
-        "ended": (INT, 1),  # jobs that have ended since the last prediction, from cell 1 on; cell 0 is their number
+        "ended": (INT, 1),  # jobs that have ended since the last prediction
         **HELD,
     }
 
@@ -127,7 +126,6 @@ class Reserving(Block):
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now
         "groups": (PIECE, 1),  # clusters of the machine
-        "lowest": (INT, 1),
         "count": (RESERVING_COUNT, 0),
         "clock": (RESERVING_CLOCK, 0),
         **HELD,

@@ -38,8 +38,8 @@ DONE, PAUSED = range(2)
 FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-#: `picks`: how the next job is found; `rule`: the resource rule.
-COUNT = row_dtype("", "next running free waiting tasks instants picks rule")
+#: `picks`: how the next job is found; `rule`: the resource rule; `released`: jobs in the table `released`.
+COUNT = row_dtype("", "next running free waiting tasks instants picks rule released")
 CLOCK = row_dtype("now", "")
 BY_RANK, DRAWN, BY_KEY = range(3)
 # Operations of `pairs_steps`.

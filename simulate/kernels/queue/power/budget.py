@@ -19,7 +19,7 @@ import math
 from ...jit import inner
 from ..tables import WIDTH
 from .machine_states import boot_time, booted, free_at, row_at, usable
-from .tables import BOOTING, BUDGET
+from .tables import BUDGET
 
 
 @inner
@@ -177,9 +177,9 @@ def account(world, now):
     """Update energy and credit to `now`. Return True at a stage, or at the beginning or end of the window."""
     count, clock = world.count, world.clock
     limited = count.limit >= BUDGET
-    while world.lists[BOOTING].first >= 0 and world.jobs[world.lists[BOOTING].first].start <= now:
+    while world.boots.first >= 0 and world.jobs[world.boots.first].start <= now:
         if limited:
-            _consume(world, min(world.jobs[world.lists[BOOTING].first].start, clock.end))
+            _consume(world, min(world.jobs[world.boots.first].start, clock.end))
         booted(world)
     if not limited or now < clock.begin or clock.credited >= clock.end:
         return False

@@ -39,7 +39,7 @@ from .budget import (
 )
 from .machine_states import at_first, begin, boot_time, finish, is_wide, usable, when_free
 from .shutdown import block_capped, decide, evaluate_horizon, integrate_horizon, next_period, switch_off_idle
-from .tables import BECAME_IDLE, BUDGET, CAP, NO_KEEPER, Powered
+from .tables import BUDGET, CAP, NO_KEEPER, Powered
 
 #: Most rows that an instant may add: changes to off, to kept or to idle, a power cap, the first row.
 ROOM = 6
@@ -185,8 +185,8 @@ def _next_instant(world):
     count, jobs = world.count, world.jobs
     now = jobs[count.next].submit if count.next < count.total else math.inf
     now = min(now, next_stage(world), next_period(world))
-    if world.lists[BECAME_IDLE].first >= 0:
-        now = min(now, jobs[world.lists[BECAME_IDLE].first].finish + world.clock.idle_for)
+    if world.became_idle.first >= 0:
+        now = min(now, jobs[world.became_idle.first].finish + world.clock.idle_for)
     if count.limit == CAP and world.clock.begin > world.clock.now:
         now = min(now, world.clock.begin)
     return min(now, next_end(world, now))

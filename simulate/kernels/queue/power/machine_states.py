@@ -12,8 +12,8 @@ import numpy as np
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, word_mask
 from ..running import add_running
-from ..tables import ENDED, FREE, KEPT, OFF, RUNS
-from .tables import AT_FIRST, BECAME_IDLE, BLOCKED, BOOTING, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF
+from ..tables import ENDED, RUNS
+from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF
 
 
 @inner
@@ -82,13 +82,13 @@ def begin(world, job, now):
     off = min(size - idle, count.off)
     row.taken, row.piece0 = now, count.pieces
     if idle > 0:
-        take_from(world, world.free, FREE, idle)
+        count.lowest = take_from(world, world.free, count.lowest, idle)
         used_again(world, row.piece0)
     row.booted = count.pieces
     if off > 0:
-        take_from(world, world.off, OFF, off)
+        count.lowest_off = take_from(world, world.off, count.lowest_off, off)
     if size > idle + off:
-        take_from(world, world.kept, KEPT, size - idle - off)
+        count.lowest_kept = take_from(world, world.kept, count.lowest_kept, size - idle - off)
     row.pieces = count.pieces - row.piece0
     row.start = now + (world.clock.on_s if size > idle else 0.0)
     row.finish, row.state = row.start + row.run, RUNS
@@ -100,7 +100,7 @@ def begin(world, job, now):
     count.allocated += size
     if size > idle:
         count.booting += size - idle
-        _append(world, job, BOOTING)
+        _append(world, job, world.boots)
     else:
         count.computing += size
     add_running(world, job, row.finish, row.start + row.wall)
@@ -121,26 +121,25 @@ def used_again(world, piece):
 
 
 @inner
-def _append(world, job, which):
+def _append(world, job, rows):
     """Append a row to one of the two lists; a row is in at most one of them."""
-    found = world.lists[which]
-    if found.first < 0:
-        found.first = job
+    if rows.first < 0:
+        rows.first = job
     else:
-        world.jobs[found.last].next = job
-    found.last, world.jobs[job].next = job, -1
+        world.jobs[rows.last].next = job
+    rows.last, world.jobs[job].next = job, -1
 
 
 @inner
 def booted(world):
     """Record that the next booting job has booted its machines and computes."""
     count = world.count
-    job = world.lists[BOOTING].first
+    job = world.boots.first
     row = world.jobs[job]
     for i in range(row.booted, row.piece0 + row.pieces):
         count.booting -= world.pieces[i].last - world.pieces[i].first + 1
     count.computing += row.size
-    world.lists[BOOTING].first = row.next
+    world.boots.first = row.next
 
 
 @inner
@@ -149,13 +148,13 @@ def become_idle(world, job):
     count, row = world.count, world.jobs[job]
     for i in range(row.piece0, row.piece0 + row.pieces):
         first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
-        put_into(world, world.free, FREE, first, last)
+        count.lowest = put_into(world.free, count.lowest, first, last)
         if count.shuts == 1 and world.clock.idle_for > 0.0:
             world.since[first : last + 1] = job
     count.idle += row.size
     count.free += row.size
     if count.shuts == 1:
-        _append(world, job, BECAME_IDLE)
+        _append(world, job, world.became_idle)
 
 
 @inner
@@ -171,9 +170,9 @@ def finish(world, job):
         for i in range(row.piece0, row.piece0 + row.pieces):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
             if to_off:
-                put_into(world, world.off, OFF, first, last)
+                count.lowest_off = put_into(world.off, count.lowest_off, first, last)
             else:
-                put_into(world, world.kept, KEPT, first, last)
+                count.lowest_kept = put_into(world.kept, count.lowest_kept, first, last)
         count.ending -= row.size
         if to_off:
             count.off += row.size
@@ -207,7 +206,7 @@ def at_first(world, now):
     count.pieces += 1
     world.since[:] = job
     if count.shuts == 1:
-        _append(world, job, BECAME_IDLE)
+        _append(world, job, world.became_idle)
 
 
 @inner

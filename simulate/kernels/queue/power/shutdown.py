@@ -18,10 +18,8 @@ from ...compile import leading_zeros
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, take_out, word_mask
 from ..running import add_running
-from ..tables import KEPT
 from .machine_states import moved, used_again
 from .tables import (
-    BECAME_IDLE,
     BLOCKED,
     INERTIAL,
     NO_KEEPER,
@@ -102,8 +100,8 @@ def _mark_long_idle(world, now):
     With an idle time of 0, all idle machines of the row are marked.
     """
     count, jobs, wait = world.count, world.jobs, world.clock.idle_for
-    while world.lists[BECAME_IDLE].first >= 0:
-        since = world.lists[BECAME_IDLE].first
+    while world.became_idle.first >= 0:
+        since = world.became_idle.first
         row = jobs[since]
         if row.finish + wait > now:
             break
@@ -116,7 +114,7 @@ def _mark_long_idle(world, now):
                 world.tired[word] |= bits
                 count.highest_tired = max(count.highest_tired, word)
                 count.tired += popcount(bits)
-        world.lists[BECAME_IDLE].first = row.next
+        world.became_idle.first = row.next
 
 
 @inner
@@ -173,7 +171,7 @@ def switch_off_kept(world, now):
         take_highest(world, world.off, off, len(world.off) - 1)
         for i in range(begin_piece, count.pieces):
             first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
-            put_into(world, world.kept, KEPT, first, last)
+            count.lowest_kept = put_into(world.kept, count.lowest_kept, first, last)
         count.pieces = begin_piece
         count.off -= off
         count.kept += off
@@ -197,7 +195,7 @@ def switch_on_kept(world, now):
     size = min(count.due, count.kept)
     if size > 0:
         begin_piece = count.pieces
-        take_from(world, world.kept, KEPT, size)
+        count.lowest_kept = take_from(world, world.kept, count.lowest_kept, size)
         count.kept -= size
         count.booting += size
         change(world, TO_IDLE, now, world.clock.on_s, begin_piece, size)

@@ -32,11 +32,8 @@ ROW = extended(tables.JOB, ["taken"], ["booted", "next"])
 
 #: A row of `ends`, with `used`: machines that jobs of this and later rows use; `later`: machine-seconds after this row.
 END = extended(tables.END, ["later"], ["used"])
-#: First and last row of a list of rows, -1 if it is empty: rows whose machines became idle and may still be idle; jobs
-#: whose machines boot.
+#: First and last row of a list of rows, -1 if it is empty.
 LIST = row_dtype("", "first last")
-BECAME_IDLE, BOOTING = range(2)
-
 
 COUNT = extended(
     tables.COUNT,
@@ -48,6 +45,8 @@ COUNT = extended(
         "off",
         "kept",
         "keeping",  # machines on their way to being kept off
+        "lowest_off",  # first words of `off` and `kept` that may be non-empty
+        "lowest_kept",
         "allocated",  # machines that jobs have
         "computing",  # of these, machines whose jobs have started
         "booting",  # machines being switched on
@@ -145,7 +144,8 @@ class Powered(Block):
         "tired": (np.dtype("u8"), 1),
         "ends": (END, 1),
         "since": (np.dtype("i4"), 1),  # row with which each idle machine became idle, if an idle time is set
-        "lists": (LIST, 1),
+        "became_idle": (LIST, 0),  # rows whose machines became idle and may still be idle
+        "boots": (LIST, 0),  # jobs whose machines boot
         "count": (COUNT, 0),
         "clock": (CLOCK, 0),
         "areas": (FLOAT, 1),  # least size x walltime below each cell of the tree of waiting jobs
