@@ -10,3 +10,5 @@ if TYPE_CHECKING:  # most commands need no numbers, and start without numpy
     Array = npt.NDArray[Any]
 else:
     Array = Any
+#: A row of a structured array, in compiled kernels: its fields are attributes.
+Row = Any

@@ -9,10 +9,15 @@ What numba must know of a block is in `compile`; this module needs NumPy alone.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:  # compiled code has one type of whole numbers
+    int64 = int
+else:
+    int64 = np.int64
 
 
 class Block:
@@ -39,20 +44,18 @@ class Block:
         base = _address(self.buffer)
         words: list[int] = []
         for name, (dtype, dims) in self.layout.items():
-            shape = self.shapes.get(name)
-            if shape is None:
-                table = fixed[name]
-                if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
-                    raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
-                setattr(self, name, table)
-                shape, address = table.shape, _address(table)
-            else:
-                address = base + self._offsets[name]
-            words += (address, *shape, 1, 1)[:3]
+            if name in self.shapes:
+                words += (base + self._offsets[name], *self.shapes[name], 1, 1)[:3]
+                continue
+            table = fixed[name]
+            if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
+                raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
+            setattr(self, name, table)
+            words += (_address(table), *table.shape, 1, 1)[:3]
         self.header = np.array(words, np.int64)
         self.address = _address(self.header)
 
-    def __getattr__(self, name: str) -> npt.NDArray[Any]:
+    def __getattr__(self, name: str) -> Any:  # an array, whose rows have attributes in kernels
         offset = self.__dict__.get("_offsets", {}).get(name)
         if offset is None:
             raise AttributeError(name)

@@ -25,7 +25,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 import numba
@@ -33,7 +33,6 @@ from llvmlite import ir
 from numba import cfunc, from_dtype, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import AttributeTemplate
-from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 
@@ -117,7 +116,7 @@ def _table(context: Any, builder: Any, header: Any, slot: int, kind: types.Array
 
 
 @intrinsic
-def compare_64(_context: Any, column: Any, first: Any, bound: Any) -> Any:
+def _compare_64(_context: Any, column: Any, first: Any, bound: Any) -> Any:
     """Return one bit for each of 64 cells: 1 if the cell is at least `bound`. LLVM's vectoriser makes no such code.
 
     Args:
@@ -140,8 +139,12 @@ def compare_64(_context: Any, column: Any, first: Any, bound: Any) -> Any:
 
 
 _settings: Any = numba.config
-if _settings.DISABLE_JIT:
+if TYPE_CHECKING or _settings.DISABLE_JIT:
     from .interpreted import compare_64, leading_zeros, trailing_zeros
+else:
+    from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
+
+    compare_64 = _compare_64
 
 WorldType, ScratchType = register(World, __name__), register(Scratch, __name__)
 

@@ -47,7 +47,9 @@ def _at(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     """Return an array of this memory; what owns it outlives the call of a kernel."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address)
-    found: Array = np.frombuffer(memory, np.uint8).view(dtype).reshape(shape) if size else np.zeros(shape, dtype)
+    if not size:
+        return np.zeros(shape, dtype)
+    found: Array = np.frombuffer(memoryview(memory), np.uint8).view(dtype).reshape(shape)
     return found
 
 

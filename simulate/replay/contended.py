@@ -130,7 +130,6 @@ def _contention_tables(
             "cores": machine.core_table.copy(),
             "jobs": jobs,
             "tasks": np.zeros(int(jobs["size"][jobs["state"] == tables.WAITS].sum()), tables.TASK),
-            "random": np.array([seed], np.uint64),
             **dependency_tables(workload, np.ones(size, bool)),
         },
         {
@@ -139,6 +138,7 @@ def _contention_tables(
             "queue": (size,),
         },
     )
+    world.random["state"] = seed
     world.ends[:] = math.inf
     world.scores[:] = _scores(processors, machine, rule)
     world.count["free"], world.count["rule"] = len(machine.core_table), rule

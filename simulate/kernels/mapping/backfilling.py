@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Array, Row
 from ..jit import inner
 from .choose import fits
 from .component import gather
@@ -24,6 +25,8 @@ from .layout import (
     NO_INDEX,
     ONE,
     RUNNING,
+    Scratch,
+    World,
 )
 from .rates import solve
 from .tables import place
@@ -35,7 +38,7 @@ HAIR = 1.0 + 1e-9
 
 # --- free cores of the nodes: a tree of maxima, whose leaves are in its upper half ---
 @inner
-def set_free(world, n):
+def set_free(world: World, n: int) -> None:
     """Note the free cores of a node after they have changed. O(log nodes)."""
     tree, node = world.tree, world.nodes[n]
     i = len(tree) // 2 + n
@@ -48,7 +51,7 @@ def set_free(world, n):
 
 
 @inner
-def next_free(tree, first, wanted):
+def next_free(tree: Array, first: int, wanted: int) -> int:
     """Return the lowest node from `first` on that has so many free cores; -1 if none has. O(log nodes)."""
     leaves = len(tree) // 2
     i = leaves + first
@@ -70,7 +73,7 @@ def next_free(tree, first, wanted):
 
 # --- waiting jobs, in order; running jobs, by their expected ends ---
 @inner
-def insert(world, job):
+def insert(world: World, job: int) -> None:
     """Add a job to the queue, which is sorted by key. O(waiting) moves."""
     line, queue, jobs = world.queued, world.queues[0], world.jobs
     i = queue.length
@@ -83,7 +86,7 @@ def insert(world, job):
 
 
 @inner
-def _start(world, scratch, job, now):
+def _start(world: World, scratch: Scratch, job: int, now: float) -> None:
     """Start a job on the nodes that were found for it."""
     j, ends = world.jobs[job], world.ends
     for i in range(world.classes[j.cls].nodes):
@@ -96,13 +99,13 @@ def _start(world, scratch, job, now):
 
 
 @inner
-def _before(world, a, b):
+def _before(world: World, a: Row, b: Row) -> bool:
     """Return whether a running job is expected to end before another one; of equals, the one that started first."""
     return a.until < b.until or (a.until == b.until and world.jobs[a.job].start < world.jobs[b.job].start)
 
 
 @inner
-def _sift(world, rows, i, size):
+def _sift(world: World, rows: Array, i: int, size: int) -> None:
     """Move a row of a heap, whose last job is at the top, to its place."""
     while True:
         child = 2 * i + 1
@@ -119,7 +122,7 @@ def _sift(world, rows, i, size):
 
 
 @inner
-def _arrange(world):
+def _arrange(world: World) -> None:
     """Sort the ends of the running jobs: drop those that have ended, and merge those that are new.
 
     O(running + new x log new), where new jobs are those that have started since the last time.
@@ -150,7 +153,7 @@ def _arrange(world):
 
 
 @inner
-def _note_ends(world):
+def _note_ends(world: World) -> bool:
     """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
     some = False
     while world.count.ended < world.count.finished:
@@ -163,7 +166,7 @@ def _note_ends(world):
 
 # --- where a job can start ---
 @inner
-def _within(world, scratch, starts, n_starts, cls_id, now):
+def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float) -> bool:
     """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there."""
     if world.clock.share == math.inf:
         return True
@@ -173,7 +176,7 @@ def _within(world, scratch, starts, n_starts, cls_id, now):
 
 
 @inner
-def _where(world, scratch, job, late, now):
+def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> bool:
     """Find the lowest nodes on which a job can start now, and store them in `scratch.chosen`. Return whether it can.
 
     Args:
@@ -208,7 +211,7 @@ def _where(world, scratch, job, late, now):
 
 
 @inner
-def _enough(world, n, cls):
+def _enough(world: World, n: int, cls: Row) -> bool:
     """Return whether a node has what the head needs at the time that is looked at."""
     later = world.later[n]
     if world.clock.share < math.inf and later.cores < world.nodes[n].limit:
@@ -219,7 +222,7 @@ def _enough(world, n, cls):
 
 
 @inner
-def _release_later(world, job, cls):
+def _release_later(world: World, job: int, cls: Row) -> int:
     """Add to `world.later` what a job holds. Return how many more nodes then have enough for the class `cls`."""
     j, more = world.jobs[job], 0
     mine = world.classes[j.cls]
@@ -234,7 +237,7 @@ def _release_later(world, job, cls):
 
 
 @inner
-def _reserve(world, job, now):
+def _reserve(world: World, job: int, now: float) -> bool:
     """Reserve nodes for the head: when it can start at the latest, and what is then left of all nodes."""
     _arrange(world)
     cls = world.classes[world.jobs[job].cls]
@@ -274,7 +277,7 @@ def _reserve(world, job, now):
 
 
 @inner
-def run_pass(world, scratch, policy, now):
+def run_pass(world: World, scratch: Scratch, policy: int, now: float) -> None:
     """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
     line, queue, count, jobs = world.queued, world.queues[0], world.count, world.jobs
     some_ended = _note_ends(world)
@@ -314,7 +317,7 @@ def run_pass(world, scratch, policy, now):
 
 
 @inner
-def _take_later(world, job):
+def _take_later(world: World, job: int) -> None:
     """Take what a job needs beyond the reservation."""
     j = world.jobs[job]
     cls = world.classes[j.cls]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Array, Row
 from ..jit import inner
 from .forecast import forecast
-from .layout import LET, LOADAVG, MOM, NO_INDEX, ONE, SLF
+from .layout import LET, LOADAVG, MOM, NO_INDEX, ONE, SLF, Scratch, World
 from .tables import account
 
 LESS = 1.0 - 1e-9
@@ -20,7 +21,7 @@ AHEAD = 1.5  # forecasts continue to this multiple of the incumbent, so that lat
 
 
 @inner
-def fits(world, n, cls):
+def fits(world: World, n: int, cls: Row) -> bool:
     """Return whether a job of this class may start on node `n` now: threads, throttle, memory, allowed nodes."""
     node = world.nodes[n]
     threads = node.alloc + cls.threads
@@ -32,13 +33,13 @@ def fits(world, n, cls):
 
 
 @inner
-def note_end(world, n, end, exact):
+def note_end(world: World, n: int, end: float, exact: bool) -> None:
     """Store when a node will be empty without further arrivals; valid until the next arrival (SIMPLE models)."""
     world.bounds[n], world.nodes[n].end_exact = end, 1 if exact else 0
 
 
 @inner
-def _row(scratch, cls_id, policy, now):
+def _row(scratch: Scratch, cls_id: int, policy: int, now: float) -> int:
     """Return the row of the score cache for this class and policy at this instant; an old row is reused."""
     row, owner = cls_id % len(scratch.row_class), 2 * cls_id + (1 if policy == MOM else 0)
     if scratch.row_class[row] != owner or scratch.row_time[row] != now:
@@ -49,7 +50,9 @@ def _row(scratch, cls_id, policy, now):
 
 
 @inner
-def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
+def _simulated(
+    world: World, scratch: Scratch, row: int, n: int, cls_id: int, policy: int, now: float, cutoff: float
+) -> float:
     """Return the score of node `n` under LET or MOM, cached if nothing changed; above `cutoff` a lower bound."""
     node, versions, only = world.nodes[n], scratch.score_version, scratch.chosen[len(world.nodes) :]
     if versions[row, n] == world.versions[n] and (scratch.score_exact[row, n] == 1 or scratch.score[row, n] >= cutoff):
@@ -71,7 +74,9 @@ def _simulated(world, scratch, row, n, cls_id, policy, now, cutoff):
 
 
 @inner
-def _score(world, scratch, row, n, cls_id, policy, now, cutoff):
+def _score(
+    world: World, scratch: Scratch, row: int, n: int, cls_id: int, policy: int, now: float, cutoff: float
+) -> float:
     if policy == SLF:
         return world.nodes[n].live / world.types[world.nodes[n].type].cores
     if policy == LOADAVG:
@@ -81,7 +86,7 @@ def _score(world, scratch, row, n, cls_id, policy, now, cutoff):
 
 
 @inner
-def _first_guess(world, scratch, row, cls_id, now):
+def _first_guess(world: World, scratch: Scratch, row: int, cls_id: int, now: float) -> float:
     """Return a good incumbent before the scan: the score of the node with the earliest known end."""
     best, least, bounds = NO_INDEX, math.inf, world.bounds
     for n in range(len(bounds)):
@@ -93,7 +98,7 @@ def _first_guess(world, scratch, row, cls_id, now):
 
 
 @inner
-def choose(world, scratch, job, policy, now):
+def choose(world: World, scratch: Scratch, job: int, policy: int, now: float) -> bool:
     """Choose the nodes of a job and store them in its `placed` slots. Return False if it fits nowhere now.
 
     One node: O(nodes) scores. Several nodes: take the nodes with the smallest scores (exact if nodes and their jobs are
@@ -146,7 +151,7 @@ def choose(world, scratch, job, policy, now):
 
 
 @inner
-def _least(values):
+def _least(values: Array) -> int:
     """Return the index of the smallest value, the lowest on ties; -1 if all are infinite. O(nodes)."""
     best = -1
     for n in range(len(values)):
@@ -156,7 +161,7 @@ def _least(values):
 
 
 @inner
-def _choose_several(world, scratch, job, policy, now, row):
+def _choose_several(world: World, scratch: Scratch, job: int, policy: int, now: float, row: int) -> bool:
     j = world.jobs[job]
     cls = world.classes[j.cls]
     values, chosen, want = scratch.values, scratch.chosen, cls.nodes

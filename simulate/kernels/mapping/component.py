@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Array, Row
 from ..jit import inner
-from .layout import NO_INDEX, ONE, ZERO
+from .layout import NO_INDEX, ONE, ZERO, Scratch, World
 from .queues import heap_update
 from .rates import solve
 from .tables import account, phase_at, threads_on_socket
 
 
 @inner
-def gather(world, scratch, starts, n_starts, cls_id, now):
+def gather(
+    world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float
+) -> tuple[int, int, int, bool]:
     """Copy the component of the start nodes into scratch, with an optional candidate placed on them.
 
     O(parts of the component).
@@ -83,7 +86,9 @@ def gather(world, scratch, starts, n_starts, cls_id, now):
 
 
 @inner
-def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
+def _gather_node(
+    world: World, scratch: Scratch, index: int, n: int, n_parts: int, n_strands: int, stamp: int, now: float
+) -> tuple[int, int]:
     node = world.nodes[n]
     kind = world.types[node.type]
     local = scratch.nodes[index]
@@ -111,7 +116,9 @@ def _gather_node(world, scratch, index, n, n_parts, n_strands, stamp, now):
 
 
 @inner
-def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strands):
+def _gather_candidate(
+    world: World, scratch: Scratch, n: int, index: int, first: int, cls_id: int, n_parts: int, n_strands: int
+) -> tuple[int, int]:
     """Add the candidate's parts on node `n`; its strands are created on its first node and reused on the others."""
     cls = world.classes[cls_id]
     split = world.count.split
@@ -144,7 +151,7 @@ def _gather_candidate(world, scratch, n, index, first, cls_id, n_parts, n_strand
 
 
 @inner
-def fill_part(world, cell, strand, kind):
+def fill_part(world: World, cell: Row, strand: Row, kind: int) -> None:
     """Set utilisation, bandwidth and scale of a part from its strand's phase on this node type."""
     here = world.phases[phase_at(world, strand.group, strand.phase, kind)]
     cell.u, cell.b, cell.m, cell.wake, cell.cap, cell.scale = here.utilisation, here.bandwidth, 1.0, 1.0, math.inf, 1.0
@@ -154,7 +161,7 @@ def fill_part(world, cell, strand, kind):
 
 
 @inner
-def rerate(world, scratch, now):
+def rerate(world: World, scratch: Scratch, now: float) -> None:
     """Update rates, finish times and heap positions of the components of all touched nodes."""
     for i in range(scratch.listed.touched):
         n = scratch.touched[i]
@@ -175,7 +182,7 @@ def rerate(world, scratch, now):
 
 
 @inner
-def _write_node(world, scratch, local, now):
+def _write_node(world: World, scratch: Scratch, local: Row, now: float) -> None:
     account(world, local.id, now)
     node = world.nodes[local.id]
     busy, soonest = 0.0, math.inf

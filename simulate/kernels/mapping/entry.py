@@ -25,12 +25,14 @@ from .layout import (
     START,
     STEP,
     WHAT_IF,
+    Scratch,
+    World,
 )
 from .tables import place, touch
 
 
 @inner
-def call(question, world, scratch, policy, which, number, cutoff):
+def call(question: int, world: World, scratch: Scratch, policy: int, which: int, number: int, cutoff: float) -> int:
     """Run one operation and store its result in `scratch.answer`.
 
     RUN: run to the end: `status`, `joules`; `number` = 1 orders jobs by their keys. EVALUATE: `makespan`, `joules`,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ..block import int64
 from ..jit import inner
 from .backfilling import insert, run_pass
 from .choose import choose, fits, note_end
@@ -25,16 +24,18 @@ from .layout import (
     RUNNING,
     WAITING,
     ZERO,
+    Scratch,
+    World,
 )
 from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
 FINISHED, STUCK, CUT, PAUSED = range(4)
-ALL = np.int64(2**62)
+ALL = int64(2**62)
 
 
 @inner
-def begin(world, scratch):
+def begin(world: World, scratch: Scratch) -> None:
     """Initialise fresh tables: queue the jobs without blockers, place those that already run."""
     scratch.listed.touched = 0
     scratch.row_class[:] = -1
@@ -49,7 +50,7 @@ def begin(world, scratch):
 
 
 @inner
-def _ready(world, job):
+def _ready(world: World, job: int) -> None:
     world.jobs[job].state = READY
     if len(world.tree) > 0:
         insert(world, job)
@@ -58,7 +59,7 @@ def _ready(world, job):
 
 
 @inner
-def _release(world, job, sequence, by_key):
+def _release(world: World, job: int, sequence: float, by_key: int) -> int:
     """Queue the jobs whose last blocker has ended. Return their number."""
     j = world.jobs[job]
     ready = 0
@@ -80,7 +81,7 @@ def _release(world, job, sequence, by_key):
 
 
 @inner
-def _queue_in_order(world, job, sequence, by_key):
+def _queue_in_order(world: World, job: int, sequence: float, by_key: int) -> None:
     """Queue a job in the order of mapping: by the time it became ready, then by file position; or by its key."""
     if by_key == 0:
         world.jobs[job].key = sequence * float(len(world.jobs)) + job
@@ -88,7 +89,7 @@ def _queue_in_order(world, job, sequence, by_key):
 
 
 @inner
-def offer_ready(world, scratch, policy, now):
+def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None:
     """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
     heads, listed = scratch.heads, scratch.listed
     listed.started = 0
@@ -120,7 +121,7 @@ def offer_ready(world, scratch, policy, now):
 
 
 @inner
-def _most_room(world):
+def _most_room(world: World) -> float:
     """Return the most threads that any node can still take; jobs that need more cannot start."""
     room = 0.0
     for n in range(len(world.nodes)):
@@ -129,7 +130,9 @@ def _most_room(world):
 
 
 @inner
-def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
+def _end_on_node(
+    world: World, scratch: Scratch, n: int, now: float, horizon: float, sequence: float, by_key: int
+) -> None:
     """Process all strands of a node that end, change phase or reach their walltime by `horizon`."""
     p = world.nodes[n].head
     while p >= 0:
@@ -152,7 +155,7 @@ def _end_on_node(world, scratch, n, now, horizon, sequence, by_key):
 
 
 @inner
-def _submit(world, now, sequence, by_key):
+def _submit(world: World, now: float, sequence: float, by_key: int) -> None:
     """Submit the jobs whose time has come. Those that wait for others become ready later."""
     while world.count.arrived < len(world.arrivals):
         job = world.arrivals[world.count.arrived]
@@ -166,7 +169,7 @@ def _submit(world, now, sequence, by_key):
 
 
 @inner
-def next_instant(world):
+def next_instant(world: World) -> float:
     """Return when something happens next: an end, a change of phase or a submission; inf if nothing does. O(1)."""
     soonest = world.nodes[world.heap[0]].next
     if world.count.arrived < len(world.arrivals):
@@ -175,7 +178,7 @@ def next_instant(world):
 
 
 @inner
-def _instant(world, scratch, now, sequence, by_key):
+def _instant(world: World, scratch: Scratch, now: float, sequence: float, by_key: int) -> None:
     """Process all ends at `now`, then all submissions; the caller updates the rates of the touched nodes."""
     horizon = now + INSTANT + 1e-15 * now
     while world.count.heap > 0 and world.nodes[world.heap[0]].next <= horizon:
@@ -187,7 +190,7 @@ def _instant(world, scratch, now, sequence, by_key):
 
 
 @inner
-def step(world, scratch, now):
+def step(world: World, scratch: Scratch, now: float) -> None:
     """Process all ends at `now`, then all submissions, and start nothing; nothing happens before."""
     world.clock.now = now
     world.count.instants += 1
@@ -196,7 +199,7 @@ def step(world, scratch, now):
 
 
 @inner
-def decide(world, scratch, policy, now):
+def decide(world: World, scratch: Scratch, policy: int, now: float) -> None:
     """Find out which jobs a pass would start now; they leave the queue and have nodes in their `placed` slots."""
     offer_ready(world, scratch, policy, now)
     for i in range(scratch.listed.started - 1, -1, -1):
@@ -207,7 +210,7 @@ def decide(world, scratch, policy, now):
 
 
 @inner
-def start(world, scratch, now):
+def start(world: World, scratch: Scratch, now: float) -> None:
     """Start the jobs of the last `decide`."""
     for i in range(scratch.listed.started):
         place(world, scratch, scratch.started[i], now)
@@ -215,7 +218,7 @@ def start(world, scratch, now):
 
 
 @inner
-def advance(world, scratch, until):
+def advance(world: World, scratch: Scratch, until: float) -> None:
     """Advance the running jobs until `until` without starting others."""
     while next_instant(world) <= until:
         now = next_instant(world)
@@ -228,7 +231,7 @@ def advance(world, scratch, until):
 
 
 @inner
-def simulate(world, scratch, policy, by_key, cutoff, instants):
+def simulate(world: World, scratch: Scratch, policy: int, by_key: int, cutoff: float, instants: int) -> int:
     """Run until all jobs have ended; the clock then holds the end.
 
     Args:
@@ -271,7 +274,7 @@ def simulate(world, scratch, policy, by_key, cutoff, instants):
 
 
 @inner
-def total_energy(world):
+def total_energy(world: World) -> float:
     """Return the joules of all nodes so far; nan if the power of a node is not known."""
     if world.count.powered == 0:
         return math.nan
@@ -282,7 +285,7 @@ def total_energy(world):
 
 
 @inner
-def _misplaced(world, scratch):
+def _misplaced(world: World, scratch: Scratch) -> int:
     """Return the first job with a duplicate or unknown node, or an unknown job to wait for; -1 if none."""
     for job in range(len(world.jobs)):
         j = world.jobs[job]
@@ -298,7 +301,7 @@ def _misplaced(world, scratch):
 
 
 @inner
-def evaluate(world, scratch, cutoff):
+def evaluate(world: World, scratch: Scratch, cutoff: float) -> tuple[float, float, int]:
     """Run fresh tables with the mapping, order, extra waits and throttles in scratch (for searches).
 
     Returns:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Array, Row
 from ..jit import inner
 from .component import fill_part, gather
-from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, ZERO
+from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, ZERO, Scratch, World
 from .rates import solve
 from .tables import INSTANT, phase_at
 
@@ -19,7 +20,9 @@ OVERDUE_S = 1.0
 
 
 @inner
-def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
+def forecast(
+    world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, policy: int, now: float, cutoff: float
+) -> tuple[float, bool]:
     """Return the seconds until the candidate ends (LET) or until the last job of the component ends (MOM).
 
     Args:
@@ -44,7 +47,7 @@ def forecast(world, scratch, starts, n_starts, cls_id, policy, now, cutoff):
 
 
 @inner
-def _believe(world, scratch, n_strands, cls_id):
+def _believe(world: World, scratch: Scratch, n_strands: int, cls_id: int) -> None:
     """Replace what is really left of gathered jobs by what the planner knows of it."""
     if world.count.beliefs == 0:
         return
@@ -57,7 +60,7 @@ def _believe(world, scratch, n_strands, cls_id):
 
 
 @inner
-def _job_end(world, strands, n_strands, s):
+def _job_end(world: World, strands: Array, n_strands: int, s: int) -> float:
     """Return when the job of a strand that was simulated ahead ends; inf: not known."""
     end = 0.0
     for t in range(n_strands):
@@ -70,7 +73,7 @@ def _job_end(world, strands, n_strands, s):
 
 
 @inner
-def what_if(world, scratch, starts, n_starts, cls_id, now):
+def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float) -> None:
     """Find out what would happen if a candidate started now and nothing else later; isolated run times must be known.
 
     Stores in `scratch.effect`: `end`: seconds until it ends; `slowdown`: these as a factor on its run time alone;
@@ -115,7 +118,7 @@ def what_if(world, scratch, starts, n_starts, cls_id, now):
 
 
 @inner
-def crowding(world, scratch, starts, n_starts, n_strands):
+def crowding(world: World, scratch: Scratch, starts: Array, n_starts: int, n_strands: int) -> float:
     """Return the largest factor by which a job of the solved component progresses more slowly than alone, 1 or more.
 
     O(parts). What phases take alone must be known, see `isolated`.
@@ -146,7 +149,7 @@ def crowding(world, scratch, starts, n_starts, n_strands):
 
 
 @inner
-def believed(world, left, cls_id, group, kind):
+def believed(world: World, left: float, cls_id: int, group: int, kind: int) -> float:
     """Return the seconds of work that are left of a running job as far as the planner knows, given those really left.
 
     A job that has run for longer than expected goes on for OVERDUE_S.
@@ -159,7 +162,9 @@ def believed(world, left, cls_id, group, kind):
 
 
 @inner
-def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff):
+def run_ahead(
+    world: World, scratch: Scratch, n_domains: int, n_parts: int, n_strands: int, tied: bool, policy: int, cutoff: float
+) -> tuple[float, bool]:
     """Simulate the gathered component until the end that the policy needs."""
     strands = scratch.strands
     waiting = 0
@@ -198,7 +203,7 @@ def run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutof
 
 
 @inner
-def _measure(world, scratch, n_strands):
+def _measure(world: World, scratch: Scratch, n_strands: int) -> None:
     """Note how long the present phases take at these rates, the longest time of each."""
     for s in range(n_strands):
         row = scratch.strands[s]
@@ -208,7 +213,7 @@ def _measure(world, scratch, n_strands):
 
 
 @inner
-def _compact(world, scratch, n_domains):
+def _compact(world: World, scratch: Scratch, n_domains: int) -> int:
     """Remove the parts of ended strands and update the phases of the others; the order is preserved."""
     kept = 0
     for d in range(n_domains):
@@ -228,7 +233,9 @@ def _compact(world, scratch, n_domains):
 
 
 @inner
-def _simple(world, scratch, n, cls_id, policy, now, cutoff):
+def _simple(
+    world: World, scratch: Scratch, n: int, cls_id: int, policy: int, now: float, cutoff: float
+) -> tuple[float, bool]:
     """Forecast one node with per-thread sharing, a single phase, and model `none` or `equal-share` over all threads.
 
     Uses five columns instead of the scratch tables. O(P^2) multiply-adds.
@@ -297,7 +304,9 @@ def _simple(world, scratch, n, cls_id, policy, now, cutoff):
 
 
 @inner
-def _saturated(scratch, size, threads, candidate, policy, kind, cutoff):
+def _saturated(
+    scratch: Scratch, size: int, threads: float, candidate: int, policy: int, kind: Row, cutoff: float
+) -> tuple[float, int, float, int]:
     """Simulate while every thread demands more than its equal share of bandwidth.
 
     All threads then move bytes at the same speed and end in the order of their remaining bytes, so one sort replaces a
@@ -338,7 +347,7 @@ def _saturated(scratch, size, threads, candidate, policy, kind, cutoff):
 
 
 @inner
-def _sleepy_step(scratch, size, per_byte, remote, cores):
+def _sleepy_step(scratch: Scratch, size: int, per_byte: float, remote: float, cores: float) -> float:
     """Store wall factors (1 / rate) if some threads sleep. Return the time to the next end."""
     k, u, b, rem, wall, busy = scratch.k, scratch.u, scratch.b, scratch.rem, scratch.wall, scratch.busy
     for i in range(size):
@@ -364,7 +373,7 @@ def _sleepy_step(scratch, size, per_byte, remote, cores):
 
 
 @inner
-def isolated(world, scratch, phases):
+def isolated(world: World, scratch: Scratch, phases: int) -> None:
     """Compute the isolated run time of every class on every node type: alone on an empty node, under its models.
 
     Fills world.isolated [classes, types] from the first node of each type; every type has a node. These are true run

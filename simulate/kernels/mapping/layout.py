@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..block import Block
+from ..block import Block, int64
 
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
-LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT, MEASURE = (np.int64(code) for code in range(8))
-ZERO, ONE, NO_INDEX = np.int64(0), np.int64(1), np.int64(-1)
+LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT, MEASURE = (int64(code) for code in range(8))
+ZERO, ONE, NO_INDEX = int64(0), int64(1), int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
 FLOAT, INT = np.dtype("f8"), np.dtype("i8")
@@ -30,7 +30,7 @@ def row_dtype(floats: str, ints: str) -> np.dtype:
 
 def extended(row: np.dtype, floats: Iterable[str] = (), ints: Iterable[str] = ()) -> np.dtype:
     """Return the type of a row with further fields."""
-    fields = [(name, row.fields[name][0]) for name in row.names or ()]
+    fields = [(name, row[name]) for name in row.names or ()]
     return np.dtype(fields + [(name, FLOAT) for name in floats] + [(name, INT) for name in ints], align=True)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from ...arrays import Array
 from ..jit import inner
+from .layout import World
 
 
 @inner
-def _earlier(nodes, a, b):
+def _earlier(nodes: Array, a: int, b: int) -> bool:
     return nodes[a].next < nodes[b].next or (nodes[a].next == nodes[b].next and a < b)
 
 
 @inner
-def heap_update(world, node):
+def heap_update(world: World, node: int) -> None:
     """Restore the heap after the next event of `node` changed. O(log nodes)."""
     nodes, heap = world.nodes, world.heap
     i = nodes[node].heap_pos
@@ -36,7 +38,7 @@ def heap_update(world, node):
 
 
 @inner
-def queue_push(world, job):
+def queue_push(world: World, job: int) -> None:
     """Add a ready job to its queue."""
     queue = world.queues[world.jobs[job].queue]
     jobs, items, base = world.jobs, world.queued, queue.start
@@ -49,7 +51,7 @@ def queue_push(world, job):
 
 
 @inner
-def queue_pop(world, q):
+def queue_pop(world: World, q: int) -> None:
     """Remove the first job of queue `q`."""
     queue = world.queues[q]
     jobs, items, base = world.jobs, world.queued, queue.start
@@ -69,7 +71,7 @@ def queue_pop(world, q):
 
 
 @inner
-def _before(world, a, b):
+def _before(world: World, a: int, b: int) -> bool:
     """Return whether the first job of queue `a` comes before that of queue `b`; ties go to the lowest queue."""
     ours = world.jobs[world.queued[world.queues[a].start]].key
     theirs = world.jobs[world.queued[world.queues[b].start]].key
@@ -77,7 +79,7 @@ def _before(world, a, b):
 
 
 @inner
-def sink(world, heads, size):
+def sink(world: World, heads: Array, size: int) -> None:
     """Move the queue at the top of a heap of queues, ordered by their first jobs, to its place. O(log queues)."""
     if size == 0:
         return
@@ -96,7 +98,7 @@ def sink(world, heads, size):
 
 
 @inner
-def first_jobs(world, heads):
+def first_jobs(world: World, heads: Array) -> int:
     """Make a heap of the queues that are not empty, ordered by their first jobs. Return its size. O(queues log)."""
     size = 0
     for q in range(len(world.queues)):

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Array, Row
 from ..jit import inner
-from .layout import EQUAL_SHARE, NO_INDEX, NONE, ONE, PIECEWISE, ZERO
+from .layout import EQUAL_SHARE, NO_INDEX, NONE, ONE, PIECEWISE, ZERO, Scratch
 
 TIGHT = 1e-12
 HAIR = 1.0 + 1e-9  # parts of a job within this factor count as equally fast
 
 
 @inner
-def stretch(parts, first, last, target, free):
+def stretch(parts: Array, first: int, last: int, target: float, free: int) -> float:
     """Return the smallest s >= 1 at which parts [first, last) hold at most `target` cores.
 
     Safeguarded Newton on 1/H(s). The rate of each part is limited by its job's other nodes (`cap`), except for part
@@ -56,7 +57,7 @@ def stretch(parts, first, last, target, free):
 
 
 @inner
-def wake_stretch(parts, first, last, cores, strength):
+def wake_stretch(parts: Array, first: int, last: int, cores: float, strength: float) -> None:
     """Set the wait of sleeping threads on waking: 1 + strength * min(1, 2(1-u)) * x^sqrt(2(C+1)) / C.
 
     x is the share of the node's cores that all other threads demand; no thread queues while each has a core. The
@@ -81,7 +82,7 @@ def wake_stretch(parts, first, last, cores, strength):
 
 
 @inner
-def share_cores(node, parts, segments):
+def share_cores(node: Row, parts: Array, segments: Array) -> None:
     """Set `offer` (rate) and `core` (share of a core held) of a node's parts from their dilations."""
     first, last, cores = node.first, node.last, node.cores
     if node.per_job == 0:
@@ -117,14 +118,14 @@ def share_cores(node, parts, segments):
 
 
 @inner
-def _offer(part, s):
+def _offer(part: Row, s: float) -> None:
     busy = part.u * part.m
     part.offer = 1.0 / (busy * max(s, part.wake) + 1.0 - part.u)
     part.core = busy * (part.offer if part.spin else min(part.offer, part.cap))
 
 
 @inner
-def _fill(segments, jobs, cores):
+def _fill(segments: Array, jobs: int, cores: float) -> float:
     """Return the level L with sum_j min(wanted_j, L) = cores (water-filling between jobs)."""
     level = cores / jobs
     while True:
@@ -143,13 +144,13 @@ def _fill(segments, jobs, cores):
 
 
 @inner
-def _weight(part, everyone):
+def _weight(part: Row, everyone: int) -> float:
     """Return the threads of a part that contend for memory: all that have not ended, or those on a core."""
     return part.k if everyone == 1 else part.k * part.u * part.m * min(part.offer, part.cap)
 
 
 @inner
-def memory_level(parts, first, last, bandwidth, equal, everyone):
+def memory_level(parts: Array, first: int, last: int, bandwidth: float, equal: bool, everyone: int) -> float:
     """Return the bandwidth limit of a contending thread: BW/n for equal-share, or the max-min level (inf: enough)."""
     weight = 0.0
     for p in range(first, last):
@@ -174,7 +175,7 @@ def memory_level(parts, first, last, bandwidth, equal, everyone):
 
 
 @inner
-def inflate(domain, nodes, parts, factors):
+def inflate(domain: Row, nodes: Array, parts: Array, factors: Array) -> None:
     """Set the factor on a part's core time due to other jobs that share its memory: 1 + sum(factor - 1).
 
     A factor is measured next to one such job, whatever its threads; the excesses of several jobs add up (exact for one,
@@ -197,7 +198,7 @@ def inflate(domain, nodes, parts, factors):
 
 
 @inner
-def _dilate(domain, nodes, parts, level, segments):
+def _dilate(domain: Row, nodes: Array, parts: Array, level: float, segments: Array) -> None:
     """Set dilations m = (1 + max(0, b/level - 1) * remote) * inflation, then share the cores of each node."""
     for n in range(domain.first, domain.last):
         for p in range(nodes[n].first, nodes[n].last):
@@ -208,7 +209,7 @@ def _dilate(domain, nodes, parts, level, segments):
 
 
 @inner
-def _excess(parts, first, last, level, bandwidth, equal):
+def _excess(parts: Array, first: int, last: int, level: float, bandwidth: float, equal: bool) -> float:
     """Return the relative surplus of demand over bandwidth at `level`; it grows with the level."""
     demand = 0.0
     for p in range(first, last):
@@ -217,7 +218,7 @@ def _excess(parts, first, last, level, bandwidth, equal):
 
 
 @inner
-def _coupled(domain, nodes, parts, segments, equal):
+def _coupled(domain: Row, nodes: Array, parts: Array, segments: Array, equal: bool) -> None:
     """Solve level, dilations, stretches and rates together if only threads on a core contend (to 1e-12)."""
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     bandwidth = domain.bandwidth
@@ -257,7 +258,7 @@ def _coupled(domain, nodes, parts, segments, equal):
 
 
 @inner
-def _piecewise(kind, node, parts, segments):
+def _piecewise(kind: Row, node: Row, parts: Array, segments: Array) -> None:
     """Apply the piecewise-linear model per socket (IRMaSim, section IV, smoothstep of its authors' code; in MB/s)."""
     for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
@@ -281,7 +282,7 @@ def _piecewise(kind, node, parts, segments):
 
 
 @inner
-def solve_domain(domain, types, nodes, parts, segments):
+def solve_domain(domain: Row, types: Array, nodes: Array, parts: Array, segments: Array) -> None:
     """Compute the rates on one memory domain under its model."""
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     if first == last:
@@ -301,7 +302,9 @@ def solve_domain(domain, types, nodes, parts, segments):
 
 
 @inner
-def solve(scratch, types, factors, n_domains, n_parts, n_strands, multi):
+def solve(
+    scratch: Scratch, types: Array, factors: Array, n_domains: int, n_parts: int, n_strands: int, multi: bool
+) -> None:
     """Compute the rates of a whole component.
 
     A strand on several nodes progresses everywhere at its smallest rate, and its faster parts release the cores that
@@ -350,7 +353,7 @@ def solve(scratch, types, factors, n_domains, n_parts, n_strands, multi):
 
 
 @inner
-def _lowest(strands, parts, n_parts, n_strands):
+def _lowest(strands: Array, parts: Array, n_parts: int, n_strands: int) -> None:
     """Set the smallest and second smallest offer of each strand, in progress on its reference type."""
     for i in range(n_strands):
         strands[i].low, strands[i].second, strands[i].low_part = math.inf, math.inf, -1

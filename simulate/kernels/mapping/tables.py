@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Row
 from ..jit import inner
-from .layout import DONE, READY, RUNNING, ZERO
+from .layout import DONE, READY, RUNNING, ZERO, Scratch, World
 
 INSTANT = 1e-9
 
 
 # --- accounting ---
 @inner
-def watts(kind, busy):
+def watts(kind: Row, busy: float) -> float:
     """Return the power of a node with `busy` cores in use (models: IRMaSim, section IV; Batsim's states)."""
     return kind.watts_base + kind.watts_slope * busy if busy > 0.0 else kind.watts_idle
 
 
 @inner
-def account(world, n, now):
+def account(world: World, n: int, now: float) -> None:
     """Account a node's energy, its jobs' energies and its 1-minute load average until `now`.
 
     A job's energy is that of its cores and a share of the base power by cores. Must precede every change of the node.
@@ -48,7 +49,7 @@ def account(world, n, now):
 
 
 @inner
-def touch(world, scratch, n, now):
+def touch(world: World, scratch: Scratch, n: int, now: float) -> None:
     """Account a node and add it to the nodes whose rates are updated at this instant."""
     account(world, n, now)
     world.versions[n] += 1
@@ -61,7 +62,7 @@ def touch(world, scratch, n, now):
 
 # --- placing and ending ---
 @inner
-def link_extra_waits(world):
+def link_extra_waits(world: World) -> None:
     """Count each job's extra wait (`wait_for`) as one more blocker, and link it to the job that it waits for."""
     for job in range(len(world.jobs)):
         j = world.jobs[job]
@@ -72,7 +73,7 @@ def link_extra_waits(world):
 
 
 @inner
-def threads_on_socket(world, scratch, n, count, socket, reserved):
+def threads_on_socket(world: World, scratch: Scratch, n: int, count: float, socket: int, reserved: float) -> float:
     """Return how many of `count` threads go to `socket` if each goes to the socket with the fewest threads.
 
     Args:
@@ -109,13 +110,13 @@ def threads_on_socket(world, scratch, n, count, socket, reserved):
 
 
 @inner
-def phase_at(world, group, phase, kind):
+def phase_at(world: World, group: int, phase: int, kind: int) -> int:
     """Return the row of the phase table for a group's phase on a node type."""
     return (world.groups[group].phase_start + phase) * len(world.types) + kind
 
 
 @inner
-def place(world, scratch, job, now):
+def place(world: World, scratch: Scratch, job: int, now: float) -> None:
     """Start a job on the nodes in its `placed` slots. O(groups * nodes of the job)."""
     j = world.jobs[job]
     cls = world.classes[j.cls]
@@ -160,7 +161,7 @@ def place(world, scratch, job, now):
 
 
 @inner
-def phase_after(world, group, kind, progress):
+def phase_after(world: World, group: int, kind: int, progress: float) -> tuple[int, float]:
     """Return the phase of a thread group after this share of its isolated run time, and the work left in the phase."""
     count, work = world.groups[group].phase_count, 0.0
     for phase in range(count):
@@ -175,7 +176,7 @@ def phase_after(world, group, kind, progress):
 
 
 @inner
-def _link(world, job):
+def _link(world: World, job: int) -> None:
     """Append the job's parts to the lists of its nodes, so that a job's parts are adjacent."""
     j = world.jobs[job]
     cls = world.classes[j.cls]
@@ -198,7 +199,7 @@ def _link(world, job):
 
 
 @inner
-def end_strand(world, scratch, s, now):
+def end_strand(world: World, scratch: Scratch, s: int, now: float) -> bool:
     """End a strand without remaining work. Return True if its job ended with it."""
     strand = world.strands[s]
     j = world.jobs[strand.job]
@@ -238,7 +239,7 @@ def end_strand(world, scratch, s, now):
 
 
 @inner
-def kill(world, scratch, job, now):
+def kill(world: World, scratch: Scratch, job: int, now: float) -> None:
     """End a job that has reached its walltime; what waits for it goes on waiting. O(its parts)."""
     j = world.jobs[job]
     cls, split = world.classes[j.cls], world.count.split
@@ -255,7 +256,7 @@ def kill(world, scratch, job, now):
 
 
 @inner
-def withdraw(world, scratch, job, now):
+def withdraw(world: World, scratch: Scratch, job: int, now: float) -> None:
     """Take back the start of the job that was placed last, at this instant. O(its parts)."""
     j = world.jobs[job]
     kill(world, scratch, job, now)

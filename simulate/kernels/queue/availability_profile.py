@@ -15,6 +15,8 @@ import math
 
 import numpy as np
 
+from ...arrays import Array
+from ..block import int64
 from ..compile import compare_64, trailing_zeros
 from ..jit import inner
 from .tables import (
@@ -22,13 +24,14 @@ from .tables import (
     CONTIGUOUS,
     LOCAL,
     SPAN,
+    Reserving,
 )
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 
 
 @inner
-def find_gap(world, first, job, before, until):
+def find_gap(world: Reserving, first: int, job: int, before: float, until: float) -> int:
     """Return the first slice at which a job can start, by the counts; -1 if all are short.
 
     O(slices / SPAN + starts of gaps that are too short).
@@ -50,7 +53,7 @@ def find_gap(world, first, job, before, until):
                 return -1
             enough = compare_64(spare, first, size)
         place = trailing_zeros(enough)
-        k = first + np.int64(place)
+        k = first + int64(place)
         if k >= total or times[k] >= before:
             return -1
         end = min(latest_end(times[k], wall), until)
@@ -62,39 +65,39 @@ def find_gap(world, first, job, before, until):
             enough = compare_64(spare, first, size)
             short = ~enough
         place = trailing_zeros(short)
-        if first + np.int64(place) >= total or times[first + np.int64(place)] >= end:
+        if first + int64(place) >= total or times[first + int64(place)] >= end:
             return k
         enough &= _ALL << np.uint64(place)
 
 
 @inner
-def slice_of(world, time):
+def slice_of(world: Reserving, time: float) -> int:
     """Return the slice that contains `time`. O(log slices), without branches that depend on the times."""
     times, low = world.times, world.count.first_slice
     length = world.count.slices - low
     while length > 1:
         half = length >> 1
-        low += half * np.int64(times[np.uint64(low + half)] <= time)
+        low += half * int64(times[np.uint64(low + half)] <= time)
         length -= half
     return low
 
 
 @inner
-def _shift_up(column):
+def _shift_up(column: Array) -> None:
     """Move all but the last cell up by one."""
     for i in range(len(column) - 1, 0, -1):
         column[i] = column[i - 1]
 
 
 @inner
-def _shift_down(column, by):
+def _shift_down(column: Array, by: int) -> None:
     """Move all cells down by some cells; the last ones stay."""
     for i in range(len(column) - by):
         column[i] = column[i + by]
 
 
 @inner
-def _add_boundary(world, time):
+def _add_boundary(world: Reserving, time: float) -> int:
     """Add a user to the boundary at `time`, creating it if needed. Return its slice. O(slices behind it)."""
     count, k = world.count, slice_of(world, time)
     if world.times[k] != time:
@@ -110,7 +113,7 @@ def _add_boundary(world, time):
 
 
 @inner
-def _drop_boundary(world, k):
+def _drop_boundary(world: Reserving, k: int) -> None:
     """Remove a user from the boundary at the begin of slice `k`, and the boundary with its last user.
 
     The first slice stays, whoever uses it. O(slices behind it).
@@ -126,7 +129,7 @@ def _drop_boundary(world, k):
 
 
 @inner
-def _add(world, begin, end, size):
+def _add(world: Reserving, begin: int, end: int, size: int) -> None:
     """Add free resources to the slices from `begin` to before `end`. O(slices)."""
     spare = world.spare[begin:end]
     for k in range(len(spare)):
@@ -134,14 +137,14 @@ def _add(world, begin, end, size):
 
 
 @inner
-def occupy(world, begin, end, size):
+def occupy(world: Reserving, begin: float, end: float, size: int) -> None:
     """Reserve resources from `begin` to `end`, and create the boundaries. O(slices)."""
     first = _add_boundary(world, begin)
     _add(world, first, _add_boundary(world, end), -size)
 
 
 @inner
-def release(world, begin, end, size):
+def release(world: Reserving, begin: float, end: float, size: int) -> None:
     """Release resources from `begin` to `end`, and drop the boundaries. O(slices)."""
     first, last = slice_of(world, begin), slice_of(world, end)
     _add(world, first, last, size)
@@ -150,7 +153,7 @@ def release(world, begin, end, size):
 
 
 @inner
-def advance(world, job, k):
+def advance(world: Reserving, job: int, k: int) -> None:
     """Move the reservation of a job to the begin of an earlier slice `k`. O(slices)."""
     row = world.jobs[job]
     start, until, size = row.start, row.until, row.size
@@ -166,7 +169,7 @@ def advance(world, job, k):
 
 
 @inner
-def drop_before(world, now):
+def drop_before(world: Reserving, now: float) -> None:
     """Remove the part of the profile before `now`. O(log slices); O(slices) once half of the rows are in the past."""
     count, first = world.count, slice_of(world, now)
     end = count.slices
@@ -181,14 +184,14 @@ def drop_before(world, now):
 
 
 @inner
-def latest_end(start, wall):
+def latest_end(start: float, wall: float) -> float:
     """Return the latest end of a job; a job of zero walltime holds its resources until the next representable time."""
     end = start + wall
     return end if end > start else start + (abs(start) * 2.0**-52 + 5e-324)
 
 
 @inner
-def _without(world, job, other, begin, end):
+def _without(world: Reserving, job: int, other: int, begin: float, end: float) -> None:
     """Remove from the free set the resources that another job has in that time."""
     row = world.jobs[other]
     if other != job and row.start < end and row.until > begin:
@@ -197,7 +200,7 @@ def _without(world, job, other, begin, end):
 
 
 @inner
-def _find_free(world, job, begin, end):
+def _find_free(world: Reserving, job: int, begin: float, end: float) -> None:
     """Set the free set to the resources that no other job has from `begin` to `end`.
 
     O(words of the machine and of all jobs in that time).
@@ -215,7 +218,7 @@ def _find_free(world, job, begin, end):
 
 
 @inner
-def _lowest(world, job, begin, end):
+def _lowest(world: Reserving, job: int, begin: int, end: int) -> bool:
     """Choose the lowest free resources in [begin, end) for a job. Return False if there are not enough."""
     row, left = world.jobs[job].set_row, world.jobs[job].size
     low, high = begin // 64, (end - 1) // 64
@@ -240,10 +243,10 @@ def _lowest(world, job, begin, end):
 
 
 @inner
-def _block(world, job):
+def _block(world: Reserving, job: int) -> bool:
     """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough."""
     row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count.machine
-    run, begin = np.int64(0), np.int64(0)
+    run, begin = int64(0), int64(0)
     for word in range((machine + 63) // 64):
         bits = world.free[word]
         if bits == _ALL and run + 64 < size:
@@ -263,7 +266,7 @@ def _block(world, job):
 
 
 @inner
-def _fill(world, job, row, first, last):
+def _fill(world: Reserving, job: int, row: int, first: int, last: int) -> None:
     low, high = first // 64, last // 64
     for word in range(low, high + 1):
         world.sets[row, word] = _ALL
@@ -273,7 +276,7 @@ def _fill(world, job, row, first, last):
 
 
 @inner
-def _choose(world, job, start, stop):
+def _choose(world: Reserving, job: int, start: float, stop: float) -> bool:
     """Choose resources in a gap by the allocation variant. Return False if it rejects the gap."""
     kind, machine = world.count.allocation, world.count.machine
     _find_free(world, job, start, stop)
@@ -281,16 +284,16 @@ def _choose(world, job, start, stop):
         return True
     if kind == LOCAL:
         for group in range(len(world.groups)):
-            begin, end = np.int64(world.groups[group].first), np.int64(world.groups[group].last) + 1
+            begin, end = int64(world.groups[group].first), int64(world.groups[group].last) + 1
             if _lowest(world, job, begin, end):
                 return True
     if world.count.strict == 1:
         return False
-    return _lowest(world, job, np.int64(0), machine)
+    return _lowest(world, job, int64(0), machine)
 
 
 @inner
-def find_earliest(world, job):
+def find_earliest(world: Reserving, job: int) -> float:
     """Return the earliest start of a job and fill its set; inf if no gap fits it."""
     k = find_gap(world, world.count.first_slice, job, math.inf, math.inf)
     while k >= 0:

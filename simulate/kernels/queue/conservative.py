@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import types
 
+from ..block import int64
 from ..compile import register, trailing_zeros
 from ..jit import inner
 from .availability_profile import (
@@ -47,17 +48,17 @@ NetworkedReservingType = register(NetworkedReserving, __name__)
 
 
 @inner
-def _record_pieces(world, job):
+def _record_pieces(world: Reserving, job: int) -> None:
     """Record a job's resources as pieces."""
     row, used = world.jobs[job].set_row, world.count.pieces
     world.jobs[job].piece0 = used
-    last = np.int64(-2)
+    last = int64(-2)
     for word in range(world.jobs[job].low_word, world.jobs[job].high_word + 1):
         bits = world.sets[row, word]
         while bits != _NONE:
-            low = np.int64(trailing_zeros(bits))
+            low = int64(trailing_zeros(bits))
             run = ~(bits >> np.uint64(low))
-            length = np.int64(64) if run == _NONE else np.int64(trailing_zeros(run))
+            length = int64(64) if run == _NONE else int64(trailing_zeros(run))
             first = word * 64 + low
             if first == last + 1:
                 world.pieces[used - 1].last = first + length - 1
@@ -71,7 +72,7 @@ def _record_pieces(world, job):
 
 
 @inner
-def _put(world, job, start):
+def _put(world: Reserving, job: int, start: float) -> None:
     """Reserve a job's resources from `start` on."""
     row = world.jobs[job]
     row.start, row.until = start, latest_end(start, row.wall)
@@ -79,7 +80,7 @@ def _put(world, job, start):
 
 
 @inner
-def _move(world, job):
+def _move(world: Reserving, job: int) -> bool:
     """Move a job's reservation to an earlier start if a gap has suitable resources. Return True if it moved."""
     count, row = world.count, world.jobs[job]
     before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
@@ -98,7 +99,7 @@ def _move(world, job):
 
 
 @inner
-def _compress(world, freed):
+def _compress(world: Reserving, freed: float) -> float:
     """Move reservations to earlier starts, in the order of the queue. Return the latest end of a vacated one.
 
     An earlier start lies before `freed`, the end of the freed time. The job's own reservation stays in the profile
@@ -107,7 +108,7 @@ def _compress(world, freed):
     its reservation begins no earlier: every start before that one's reservation lacks resources for both.
     """
     left, first = -math.inf, world.count.first_slice
-    known_size, known_wall, known_start = np.int64(0), 0.0, math.inf
+    known_size, known_wall, known_start = int64(0), 0.0, math.inf
     for i in range(world.count.waiting):
         job = world.queue[i]
         row = world.jobs[job]
@@ -129,7 +130,7 @@ def _compress(world, freed):
 
 
 @inner
-def _start_due(world, now):
+def _start_due(world: Reserving, now: float) -> float:
     """Start the jobs whose reservations begin now. Return when the next one begins."""
     kept, soonest = 0, math.inf
     for i in range(world.count.waiting):
@@ -151,7 +152,7 @@ def _start_due(world, now):
 
 
 @inner
-def _insert(world, job):
+def _insert(world: Reserving, job: int) -> None:
     """Insert a job into the queue, by rank."""
     i = world.count.waiting
     while i > 0 and world.jobs[world.queue[i - 1]].rank > world.jobs[job].rank:
@@ -162,7 +163,7 @@ def _insert(world, job):
 
 
 @inner
-def _submit(world, job):
+def _submit(world: Reserving, job: int) -> None:
     """Submit a job and reserve its resources, or reject it if no gap fits it."""
     count, row = world.count, world.jobs[job]
     if row.size > count.machine:
@@ -183,7 +184,7 @@ def _submit(world, job):
 
 
 @inner
-def _tables_full(world):
+def _tables_full(world: Reserving) -> bool:
     """Return whether one more job might not fit into the tables.
 
     Each adds at most two boundaries to the profile, whose columns have four rows for each of `free_sets`: half of them
@@ -193,7 +194,7 @@ def _tables_full(world):
 
 
 @inner
-def call(world, instants):
+def call(world: Reserving, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock, some = world.jobs, world.count, world.clock, has_dependencies(world)
     total, capacity = len(jobs), len(world.pieces) - count.machine

@@ -8,12 +8,13 @@ nothing.
 
 from __future__ import annotations
 
+from ..block import Block
 from ..jit import inner
 from .running import ended_well
 
 
 @inner
-def release_followers(world, job):
+def release_followers(world: Block, job: int) -> None:
     """Release the followers of an ended job whose last dependency it was and whose submit time has come."""
     if not ended_well(world, job):
         return
@@ -25,7 +26,7 @@ def release_followers(world, job):
 
 
 @inner
-def next_submitted(world, total, now, some):
+def next_submitted(world: Block, total: int, now: float, some: bool) -> int:
     """Return the next job that is submitted now; -1 if none is left.
 
     Args:
@@ -48,7 +49,7 @@ def next_submitted(world, total, now, some):
 
 
 @inner
-def assign_rank(world, job):
+def assign_rank(world: Block, job: int) -> None:
     """Assign the rank of a submitted job: behind all jobs of equal key submitted before it."""
     row = world.jobs[job]
     equals = row.rank
@@ -58,7 +59,7 @@ def assign_rank(world, job):
 
 
 @inner
-def _push(world, row):
+def _push(world: Block, row: int) -> None:
     """Add a row to the heap of released jobs."""
     heap, i = world.released, world.count.released
     world.count.released += 1
@@ -69,7 +70,7 @@ def _push(world, row):
 
 
 @inner
-def _pop(world):
+def _pop(world: Block) -> int:
     """Remove and return the smallest of the released rows."""
     heap, i = world.released, 0
     world.count.released -= 1

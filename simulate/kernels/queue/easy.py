@@ -12,9 +12,12 @@ pass after an end costs O(ends up to the reservation).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from numba import types
 
+from ..block import Block
 from ..compile import register
 from ..jit import inner
 from .dependencies import assign_rank, next_submitted, release_followers
@@ -50,13 +53,16 @@ from .waiting import append_to_queue, insert, never_refused, remove, search, sor
 
 
 @inner
-def no_delay(world, size):
+def no_delay(world: Block, size: int) -> float:
     """Return the boot delay of a job's resources: none without switched machines."""
     return 0.0
 
 
 @inner
-def submit(world, job, now, direct, start, delay):
+def submit(
+    world: Block, job: int, now: float, direct: bool, start: Callable[[Any, int, float], None], delay: Callable[[Any,
+    int], float],
+) -> bool:  # fmt: skip
     """Submit a job: start it, put it in the queue, or reject it. Return True if a pass is needed.
 
     Args:
@@ -98,7 +104,7 @@ NetworkedType = register(Networked, __name__)
 
 
 @inner
-def _start(replay, job, now):
+def _start(replay: Block, job: int, now: float) -> None:
     """Start a job, or schedule its start if decisions take time.
 
     `_start_decided` repeats some of these lines; sharing them would slow down all other replays by 5 %.
@@ -118,7 +124,7 @@ def _start(replay, job, now):
 
 
 @inner
-def _start_decided(replay, now):
+def _start_decided(replay: Block, now: float) -> None:
     """Start the jobs of the pending decision."""
     count = replay.count
     many = count.decided
@@ -134,7 +140,7 @@ def _start_decided(replay, now):
 
 
 @inner
-def _begins_decision(replay, now, news):
+def _begins_decision(replay: Block, now: float, news: bool) -> bool:
     """Apply a decision that is due. Return True if the next decision begins now, because something has happened."""
     count, clock = replay.count, replay.clock
     if news or clock.busy == math.inf:
@@ -149,20 +155,20 @@ def _begins_decision(replay, now, news):
 
 
 @inner
-def _start_waiting(replay, rank, now):
+def _start_waiting(replay: Block, rank: int, now: float) -> None:
     _start(replay, replay.ranked[rank], now)
     remove(replay, rank)
     replay.count.waiting -= 1
 
 
 @inner
-def _next_head(replay, rank):
+def _next_head(replay: Block, rank: int) -> int:
     """Return the rank of the first waiting job from `rank` on."""
     return search(replay, rank, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
 
 
 @inner
-def _pass(replay, now):
+def _pass(replay: Block, now: float) -> None:
     """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, jobs = replay.count, replay.jobs
     while count.waiting > 0 and replay.least[count.head].size <= count.free:
@@ -194,7 +200,7 @@ def _pass(replay, now):
 
 
 @inner
-def _pass_sorted(replay, now):
+def _pass_sorted(replay: Block, now: float) -> None:
     """Run a pass for an order that changes with time: sort the queue first."""
     count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
     sort_queue(replay, count.order, now)
@@ -219,7 +225,7 @@ def _pass_sorted(replay, now):
 
 
 @inner
-def _run_pass(replay, now):
+def _run_pass(replay: Block, now: float) -> None:
     if replay.count.waiting == 0:
         return
     if replay.count.order > 0:
@@ -229,7 +235,7 @@ def _run_pass(replay, now):
 
 
 @inner
-def _submit(replay, job, now, direct):
+def _submit(replay: Block, job: int, now: float, direct: bool) -> bool:
     """Submit a job. Return True if a pass is needed."""
     count = replay.count
     if count.order == 0:
@@ -238,7 +244,7 @@ def _submit(replay, job, now, direct):
 
 
 @inner
-def _next_planned(replay, total):
+def _next_planned(replay: Block, total: int) -> float:
     """Return the time of the next submission, end of a decision, or expected end; infinity if no more is planned."""
     count = replay.count
     now = replay.jobs[count.next].submit if count.next < total else math.inf
@@ -250,7 +256,7 @@ def _next_planned(replay, total):
 
 
 @inner
-def call(replay, instants):
+def call(replay: Block, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     jobs, count, clock = replay.jobs, replay.count, replay.clock
     total, capacity, some = len(jobs), len(replay.pieces) - count.machine, has_dependencies(replay)

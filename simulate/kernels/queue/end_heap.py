@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ..block import Block
 from ..jit import inner
 
 
 @inner
-def push(world, job, finish):
+def push(world: Block, job: int, finish: float) -> None:
     """Add a job that ends at `finish`. O(log n)."""
     times, jobs, i = world.heap_time, world.heap_job, world.count.running
     world.count.running = i + 1
@@ -17,7 +18,7 @@ def push(world, job, finish):
 
 
 @inner
-def pop(world):
+def pop(world: Block) -> int:
     """Remove and return the job that ends first. O(log n)."""
     times, jobs, count = world.heap_time, world.heap_job, world.count
     size, first = count.running - 1, jobs[0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...arrays import Array
+from ..block import Block, int64
 from ..compile import trailing_zeros
 from ..jit import inner
 
@@ -13,7 +15,7 @@ _EIGHTS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
 
 @inner
-def take_from(world, free, word, size):
+def take_from(world: Block, free: Array, word: int, size: int) -> int:
     """Remove the `size` lowest resources of a set and record them as pieces. O(words scanned + pieces).
 
     Args:
@@ -26,7 +28,7 @@ def take_from(world, free, word, size):
         The first word that may be non-empty afterwards.
     """
     pieces, count = world.pieces, world.count
-    used, left, last = count.pieces, size, np.int64(-2)
+    used, left, last = count.pieces, size, int64(-2)
     while True:
         while free[word] == _NONE:
             word += 1
@@ -46,9 +48,9 @@ def take_from(world, free, word, size):
             word += 1
             continue
         while bits != _NONE and left > 0:
-            low = np.int64(trailing_zeros(bits))
+            low = int64(trailing_zeros(bits))
             run = ~(bits >> np.uint64(low))
-            length = min(np.int64(64) if run == _NONE else np.int64(trailing_zeros(run)), left)
+            length = min(int64(64) if run == _NONE else int64(trailing_zeros(run)), left)
             mask = (_ALL if length == 64 else ((_ONE << np.uint64(length)) - _ONE)) << np.uint64(low)
             bits &= ~mask
             left -= length
@@ -68,7 +70,7 @@ def take_from(world, free, word, size):
 
 
 @inner
-def put_into(free, lowest, first, last):
+def put_into(free: Array, lowest: int, first: int, last: int) -> int:
     """Add the resources from `first` to `last` to a set. O(words).
 
     Args:
@@ -93,7 +95,7 @@ def put_into(free, lowest, first, last):
 
 
 @inner
-def take_out(free, first, last):
+def take_out(free: Array, first: int, last: int) -> None:
     """Remove the resources from `first` to `last` from a set. O(words)."""
     word, end = first // 64, last // 64
     low, high = _ALL << np.uint64(first % 64), _ALL >> np.uint64(63 - last % 64)
@@ -107,23 +109,23 @@ def take_out(free, first, last):
 
 
 @inner
-def word_mask(word, first, last):
+def word_mask(word: int, first: int, last: int) -> np.uint64:
     """Return the bits of a word for the resources from `first` to `last`; at least one is in the word."""
     low, high = max(first - 64 * word, 0), min(last - 64 * word, 63)
     return (_ALL >> np.uint64(63 - high + low)) << np.uint64(low)
 
 
 @inner
-def popcount(bits):
+def popcount(bits: np.uint64) -> int:
     """Return the number of set bits, by adding ever larger groups in parallel."""
     bits -= (bits >> _ONE) & _PAIRS
     bits = (bits & _FOURS) + ((bits >> np.uint64(2)) & _FOURS)
     bits = (bits + (bits >> np.uint64(4))) & _EIGHTS
-    return np.int64((bits * _BYTES) >> np.uint64(56))
+    return int64((bits * _BYTES) >> np.uint64(56))
 
 
 @inner
-def take(world, size, job):
+def take(world: Block, size: int, job: int) -> None:
     """Allocate the `size` lowest free resources to a job; enough are free."""
     row, count = world.jobs[job], world.count
     row.piece0 = count.pieces
@@ -132,9 +134,9 @@ def take(world, size, job):
 
 
 @inner
-def give_back(world, job):
+def give_back(world: Block, job: int) -> None:
     """Free a job's resources."""
     begin, lowest = world.jobs[job].piece0, world.count.lowest
     for i in range(begin, begin + world.jobs[job].pieces):
-        lowest = put_into(world.free, lowest, np.int64(world.pieces[i].first), np.int64(world.pieces[i].last))
+        lowest = put_into(world.free, lowest, int64(world.pieces[i].first), int64(world.pieces[i].last))
     world.count.lowest = lowest

@@ -19,7 +19,7 @@ from .network import job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import INCREMENTS_S, Replay, RichReplay
 
-_OPTIONS = {"error_model": "numpy"}
+_OPTIONS = {"jit_options": {"error_model": "numpy"}, "strict": False}  # strict: annotations must be the same, too
 
 
 def begin(world, job, finish):
@@ -58,22 +58,22 @@ def _chosen(world, networked, fixed):
     return networked if world in kinds else fixed
 
 
-@overload(begin, jit_options=_OPTIONS)
+@overload(begin, **_OPTIONS)
 def _begin(world, job, finish):
     return _chosen(world, job_progress.begin, push).py_func
 
 
-@overload(next_end, jit_options=_OPTIONS)
+@overload(next_end, **_OPTIONS)
 def _next_end(world, before):
     return _chosen(world, job_progress.next_end, _first_in_heap).py_func
 
 
-@overload(end_first, jit_options=_OPTIONS)
+@overload(end_first, **_OPTIONS)
 def _end_first(world):
     return _chosen(world, job_progress.end_first, pop).py_func
 
 
-@overload(ended_well, jit_options=_OPTIONS)
+@overload(ended_well, **_OPTIONS)
 def _ended_well(world, job):
     return _chosen(world, job_progress.ended_well, _success_known_before).py_func
 
@@ -128,22 +128,22 @@ def _count(world):
     return world.count.decided
 
 
-@overload(has_dependencies, jit_options=_OPTIONS)
+@overload(has_dependencies, **_OPTIONS)
 def _has_dependencies(world):
     return (_never if world == Replay.numba_type else _has_unmet).py_func
 
 
-@overload(has_predictions, jit_options=_OPTIONS)
+@overload(has_predictions, **_OPTIONS)
 def _has_predictions(world):
     return (_has_expected if world == RichReplay.numba_type else _never).py_func
 
 
-@overload(decisions_take_time, jit_options=_OPTIONS)
+@overload(decisions_take_time, **_OPTIONS)
 def _decisions_take_time(world):
     return (_takes_time if _may_take_time(world) else _never).py_func
 
 
-@overload(decided_count, jit_options=_OPTIONS)
+@overload(decided_count, **_OPTIONS)
 def _decided_count(world):
     return (_count if _may_take_time(world) else _none).py_func
 

@@ -72,7 +72,7 @@ BASIC, CONTIGUOUS, LOCAL = range(3)
 #: A job with its reservation: its latest end, and the row and word range of `sets` that hold its resources. The rank is
 #: the sort key of the queue; ties are in the order of submission.
 PLACED = np.dtype(
-    [(name, JOB.fields[name][0] if name != "rank" else FLOAT) for name in JOB.names or ()]
+    [(name, JOB[name] if name != "rank" else FLOAT) for name in JOB.names or ()]
     + [("until", FLOAT), ("set_row", INT), ("low_word", INT), ("high_word", INT)],
     align=True,
 )

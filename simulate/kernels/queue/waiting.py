@@ -7,13 +7,16 @@ that needs ranks builds a tree over it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
+from ..block import Block
 from ..jit import inner
 from .tables import NO_JOB, REJECTED, WIDTH
 
 
 @inner
-def insert(replay, rank, size, wall):
+def insert(replay: Block, rank: int, size: int, wall: float) -> None:
     """Insert a waiting job. O(levels), mostly less."""
     least, levels = replay.least, replay.levels
     i = rank
@@ -27,7 +30,7 @@ def insert(replay, rank, size, wall):
 
 
 @inner
-def remove(replay, rank):
+def remove(replay: Block, rank: int) -> None:
     """Remove a job. O(levels x width), mostly less."""
     least, levels = replay.least, replay.levels
     least[rank].size, least[rank].wall = NO_JOB, math.inf
@@ -45,7 +48,7 @@ def remove(replay, rank):
 
 
 @inner
-def rebuild_tree(replay, count):
+def rebuild_tree(replay: Block, count: int) -> None:
     """Rebuild the tree over the first `count` leaves; all further ones are empty. O(count)."""
     least, levels = replay.least, replay.levels
     for level in range(1, len(levels) - 1):
@@ -58,13 +61,15 @@ def rebuild_tree(replay, count):
 
 
 @inner
-def never_refused(replay, cell):
+def never_refused(replay: Block, cell: int) -> bool:
     """Reject no job for reasons other than size and time (the default `refused` of `search`)."""
     return False
 
 
 @inner
-def search(replay, rank, free, spare, now, reservation, refused):
+def search(
+    replay: Block, rank: int, free: int, spare: int, now: float, reservation: float, refused: Callable[[Any, int], bool]
+) -> int:
     """Return the first rank from `rank` on whose job can be backfilled; -1 if none.
 
     The job fits `free` and either ends by the reservation or fits `spare`. O(levels x width) if sizes and walltimes of
@@ -111,7 +116,7 @@ WFP3, UNICEP, F1, SJF = 1, 2, 3, 4
 
 
 @inner
-def f1(replay, job):
+def f1(replay: Block, job: int) -> float:
     """Return the f1 key of a submitted job, if it is not known before the run; the smallest comes first."""
     row = replay.jobs[job]
     size_part = math.log10(max(row.wall, 1.0)) * row.size
@@ -119,7 +124,7 @@ def f1(replay, job):
 
 
 @inner
-def score(replay, job, order, now):
+def score(replay: Block, job: int, order: int, now: float) -> float:
     """Return the score of a waiting job; the largest comes first. Jobs of zero walltime come first once they waited."""
     if order == F1:
         return -f1(replay, job)
@@ -136,13 +141,13 @@ def score(replay, job, order, now):
 
 
 @inner
-def _before(replay, a, b):
+def _before(replay: Block, a: int, b: int) -> bool:
     x, y = replay.scores[a], replay.scores[b]
     return x > y or (x == y and replay.jobs[a].rank < replay.jobs[b].rank)
 
 
 @inner
-def sort_queue(replay, order, now):
+def sort_queue(replay: Block, order: int, now: float) -> None:
     """Score and sort the waiting jobs. Shell sort: nearly linear, as they are nearly sorted."""
     queue, count = replay.queue, replay.count.waiting
     for i in range(count):
@@ -161,7 +166,7 @@ def sort_queue(replay, order, now):
 
 
 @inner
-def append_to_queue(replay, job):
+def append_to_queue(replay: Block, job: int) -> bool:
     """Append a submitted job to the queue, or reject it. Return True if a pass is needed."""
     count = replay.count
     if replay.jobs[job].size > count.machine:
@@ -173,7 +178,7 @@ def append_to_queue(replay, job):
 
 
 @inner
-def rank_queue(replay, order, now):
+def rank_queue(replay: Block, order: int, now: float) -> None:
     """Sort the waiting jobs and build the tree over them for this pass."""
     count, jobs = replay.count, replay.jobs
     sort_queue(replay, order, now)
@@ -186,7 +191,7 @@ def rank_queue(replay, order, now):
 
 
 @inner
-def restore_queue(replay, ranks):
+def restore_queue(replay: Block, ranks: int) -> None:
     """Put the jobs that still wait among the first `ranks` back into the queue, and empty the tree."""
     kept = 0
     for rank in range(ranks):

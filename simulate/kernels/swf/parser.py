@@ -19,7 +19,7 @@ TextType = register(Text, __name__)
 
 
 @inner
-def call(block):  # noqa: C901
+def call(block: Text) -> int:  # noqa: C901
     """Parse the whole text. Return the number of rows found."""
     text, values, count = block.text, block.values, block.count
     at, end, row, line = 0, len(text), 0, 0

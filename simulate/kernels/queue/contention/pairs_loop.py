@@ -24,7 +24,7 @@ ContendedType = register(Contended, __name__)
 
 
 @inner
-def _end_tasks(world, p, now):
+def _end_tasks(world: Contended, p: int, now: float) -> None:
     """End the tasks of a processor that end now, and the jobs whose last task ends."""
     account(world, p, now)
     processor, cores, jobs = world.processors[p], world.cores, world.jobs
@@ -52,7 +52,7 @@ def _end_tasks(world, p, now):
 
 
 @inner
-def _submit(world, now):
+def _submit(world: Contended, now: float) -> None:
     jobs, some = world.jobs, has_dependencies(world)
     job = next_submitted(world, len(jobs), now, some)
     while job >= 0:
@@ -64,7 +64,7 @@ def _submit(world, now):
 
 
 @inner
-def play_once(world):
+def play_once(world: Contended) -> None:
     """Build the trees before the first instant."""
     if world.count.instants == 0:
         play_all(world.next_end, world.ends)
@@ -72,7 +72,7 @@ def play_once(world):
 
 
 @inner
-def instant(world, now):
+def instant(world: Contended, now: float) -> None:
     """Process all ends at `now`, then all submissions."""
     world.count.instants += 1
     world.clock.now = now
@@ -82,7 +82,7 @@ def instant(world, now):
 
 
 @inner
-def start_jobs(world, now):
+def start_jobs(world: Contended, now: float) -> None:
     """Start the rule's next job until one does not fit."""
     while world.count.waiting > 0:
         at = choose(world)
@@ -92,7 +92,7 @@ def start_jobs(world, now):
 
 
 @inner
-def call(world, instants):
+def call(world: Contended, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE or PAUSED."""
     jobs, count = world.jobs, world.count
     play_once(world)

@@ -10,11 +10,11 @@ from numba import types
 from ...jit import inner
 from .pairs_loop import ContendedType, instant, play_once, start_jobs
 from .placement import place_again
-from .tables import DECIDE, STEP
+from .tables import DECIDE, STEP, Contended
 
 
 @inner
-def call(world, question, job, now):
+def call(world: Contended, question: int, job: int, now: float) -> int:
     """Do one step at `now`.
 
     STEP: process ends and submissions. DECIDE: start the rule's jobs. START: start `job`, see `place_again`.

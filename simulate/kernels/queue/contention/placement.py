@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from ....arrays import Row
+from ...block import int64
 from ...jit import inner
 from .tables import (
     BY_KEY,
@@ -19,41 +19,42 @@ from .tables import (
     RANDOM,
     RANDOM_NODE,
     RUNS,
+    Contended,
 )
 from .task_rates import account, rate, rescore
 from .winner_tree import draw, first
 
 
 @inner
-def _room(node, memory):
+def _room(node: Row, memory: int) -> int:
     """Return how many tasks of that memory fit on a node now."""
     return node.free if memory == 0 else min(node.free, node.memory // memory)
 
 
 @inner
-def _node(world, size, memory):
+def _node(world: Contended, size: int, memory: int) -> int:
     """Return the node that the rule chooses for a whole job; -1 if it fits on none. O(nodes)."""
     if world.count.rule == ORDERED_NODE:
         for k in range(len(world.order)):
             if _room(world.nodes[world.order[k]], memory) >= size:
                 return world.order[k]
-        return np.int64(-1)
+        return int64(-1)
     many = 0
     for n in range(len(world.nodes)):
         many += _room(world.nodes[n], memory) >= size
     if many == 0:
-        return np.int64(-1)
+        return int64(-1)
     left = draw(world.random, many)
     for n in range(len(world.nodes)):
         if _room(world.nodes[n], memory) >= size:
             if left == 0:
-                return np.int64(n)
+                return int64(n)
             left -= 1
-    return np.int64(-1)
+    return int64(-1)
 
 
 @inner
-def _fits(world, size, memory):
+def _fits(world: Contended, size: int, memory: int) -> bool:
     """Return whether a job fits on the machine now. O(1), with memory O(nodes)."""
     if world.count.free < size:
         return False
@@ -68,18 +69,18 @@ def _fits(world, size, memory):
 
 
 @inner
-def _free_core(world, low, high, skip):
+def _free_core(world: Contended, low: int, high: int, skip: int) -> int:
     """Return the free core with `skip` free ones before it, among the cores [low, high)."""
     for i in range(low, high):
         if world.cores[i].job == FREE_CORE:
             if skip == 0:
                 return i
             skip -= 1
-    return np.int64(-1)
+    return int64(-1)
 
 
 @inner
-def _core(world, memory):
+def _core(world: Contended, memory: int) -> int:
     """Return the core that the rule chooses for a task that fits.
 
     O(cores of a processor), O(processors) if memory is short.
@@ -105,10 +106,10 @@ def _core(world, memory):
 
 
 @inner
-def place(world, job, now):
+def place(world: Contended, job: int, now: float) -> bool:
     """Start a job if it fits by the rule. Return whether it was started."""
     row, count = world.jobs[job], world.count
-    low, high = np.int64(0), np.int64(0)
+    low, high = int64(0), int64(0)
     if count.rule == ORDERED_NODE or count.rule == RANDOM_NODE:
         n = _node(world, row.size, row.memory)
         if n < 0:
@@ -126,7 +127,7 @@ def place(world, job, now):
 
 
 @inner
-def place_again(world, job, now):
+def place_again(world: Contended, job: int, now: float) -> None:
     """Start a job on the cores that the next rows of the table of tasks name."""
     row, count = world.jobs[job], world.count
     row.start, row.state, row.task0, row.left = now, RUNS, count.tasks, row.size
@@ -136,7 +137,7 @@ def place_again(world, job, now):
 
 
 @inner
-def _begin(world, i, job, now):
+def _begin(world: Contended, i: int, job: int, now: float) -> None:
     """Start a task of a job on a core."""
     core, row, count = world.cores[i], world.jobs[job], world.count
     p = core.processor
@@ -159,7 +160,7 @@ def _begin(world, i, job, now):
 
 
 @inner
-def give_back(world, job):
+def give_back(world: Contended, job: int) -> None:
     """Free the cores and memory of an ended job. O(tasks log processors)."""
     row = world.jobs[job]
     for k in range(row.task0, row.task0 + row.size):
@@ -176,7 +177,7 @@ def give_back(world, job):
 
 
 @inner
-def push(world, rank):
+def push(world: Contended, rank: int) -> None:
     """Add a job to the queue. O(log n)."""
     queue, i = world.queue, world.count.waiting
     world.count.waiting = i + 1
@@ -188,22 +189,22 @@ def push(world, rank):
 
 
 @inner
-def choose(world):
+def choose(world: Contended) -> int:
     """Return the position in the queue of the next job. O(1); O(waiting) by key."""
     if world.count.picks == DRAWN:
         return draw(world.random, world.count.waiting)
-    at = np.int64(0)
+    at = int64(0)
     if world.count.picks == BY_KEY:
         for i in range(1, world.count.waiting):
             mine, least = world.queue[i], world.queue[at]
             key, lowest = world.jobs[world.ranked[mine]].key, world.jobs[world.ranked[least]].key
             if key < lowest or (key == lowest and mine < least):
-                at = np.int64(i)
+                at = int64(i)
     return at
 
 
 @inner
-def remove(world, at):
+def remove(world: Contended, at: int) -> None:
     """Remove the job at a position of the queue; unless that is a heap, the last one takes its place."""
     queue = world.queue
     world.count.waiting -= 1

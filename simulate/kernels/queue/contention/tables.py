@@ -41,6 +41,8 @@ RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = ran
 #: `picks`: how the next job is found; `rule`: the resource rule; `released`: jobs in the table `released`.
 COUNT = row_dtype("", "next running free waiting tasks instants picks rule released")
 CLOCK = row_dtype("now", "")
+#: State of the stream of random draws.
+RANDOM_STATE = np.dtype([("state", np.uint64)])
 BY_RANK, DRAWN, BY_KEY = range(3)
 # Operations of `pairs_steps`.
 STEP, DECIDE, START = range(3)
@@ -64,6 +66,6 @@ class Contended(Block):
         "best": (INT, 1),
         "count": (COUNT, 0),
         "clock": (CLOCK, 0),
-        "random": (np.dtype("u8"), 1),
+        "random": (RANDOM_STATE, 0),
         **HELD,
     }

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 
+from ....arrays import Row
 from ...jit import inner
 from ...mapping.layout import EQUAL_SHARE, MAX_MIN, PIECEWISE
-from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER
+from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER, Contended
 from .winner_tree import play
 
 
 @inner
-def watts(processor):
+def watts(processor: Row) -> float:
     """Return the present power of a processor."""
     if processor.running > 0:
         return processor.per_core * processor.running + processor.common
@@ -25,7 +26,7 @@ def watts(processor):
 
 
 @inner
-def _score(world, processor, rule):
+def _score(world: Contended, processor: Row, rule: int) -> float:
     if processor.free == 0:
         return math.inf
     if rule == GFLOPS:
@@ -40,7 +41,7 @@ def _score(world, processor, rule):
 
 
 @inner
-def rescore(world, p):
+def rescore(world: Contended, p: int) -> None:
     """Update the score of a changed processor. O(log processors); for each processor of its node if memory counts."""
     rule = world.count.rule
     if rule < GFLOPS or rule > POWER:
@@ -57,7 +58,7 @@ def rescore(world, p):
 
 
 @inner
-def level_of(world, p):
+def level_of(world: Contended, p: int) -> float:
     """Return the bandwidth limit of one task in bytes/s on a processor with shared bandwidth. O(cores x levels)."""
     processor, cores = world.processors[p], world.cores
     bandwidth, tasks = processor.bandwidth, processor.running
@@ -81,7 +82,7 @@ def level_of(world, p):
 
 
 @inner
-def share_of(processor, demand, level):
+def share_of(processor: Row, demand: float, level: float) -> float:
     """Return the share of its full speed that a task of this demand has."""
     if processor.contention == PIECEWISE:
         total = processor.demand * 1e-6
@@ -99,7 +100,7 @@ def share_of(processor, demand, level):
 
 
 @inner
-def rate(world, p, now):
+def rate(world: Contended, p: int, now: float) -> None:
     """Update the rates of a processor's tasks. O(cores), with max-min O(cores x levels)."""
     processor, cores, ends = world.processors[p], world.cores, world.ends
     total = 0.0
@@ -128,7 +129,7 @@ def rate(world, p, now):
 
 
 @inner
-def account(world, p, now):
+def account(world: Contended, p: int, now: float) -> None:
     """Account the energy of a processor and its node until `now`, before their number of tasks changes. O(1)."""
     processor = world.processors[p]
     node, passed = world.nodes[processor.node], now - processor.since

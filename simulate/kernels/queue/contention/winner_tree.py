@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....arrays import Array, Row
+from ...block import int64
 from ...jit import inner
 
 _STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 @inner
-def play(tree, keys, i):
+def play(tree: Array, keys: Array, i: int) -> None:
     """Update the tree after key `i` changed, so that cell 1 holds the index of the smallest key. O(log n).
 
     The tree has 2n cells; cell n + i stands for key i, and each inner cell c for the winner of 2c and 2c + 1. Of equal
@@ -27,29 +29,29 @@ def play(tree, keys, i):
 
 
 @inner
-def _winner(tree, cell, count):
+def _winner(tree: Array, cell: int, count: int) -> int:
     return cell - count if cell >= count else tree[cell]
 
 
 @inner
-def play_all(tree, keys):
+def play_all(tree: Array, keys: Array) -> None:
     """Build the tree. O(n log n)."""
     for i in range(len(keys)):
         play(tree, keys, i)
 
 
 @inner
-def first(tree):
+def first(tree: Array) -> int:
     """Return the index of the smallest key."""
-    return tree[1] if len(tree) > 2 else np.int64(0)
+    return tree[1] if len(tree) > 2 else int64(0)
 
 
 @inner
-def draw(state, many):
+def draw(random: Row, many: int) -> int:
     """Draw an integer in [0, many): the upper 53 bits of splitmix64 (Steele, Lea and Flood 2014)."""
-    state[0] += _STEP
-    z = state[0]
+    random.state += _STEP
+    z = random.state
     z = (z ^ (z >> np.uint64(30))) * _A
     z = (z ^ (z >> np.uint64(27))) * _B
     z ^= z >> np.uint64(31)
-    return np.int64(np.float64(z >> np.uint64(11)) * 2.0**-53 * many)
+    return int64(np.float64(z >> np.uint64(11)) * 2.0**-53 * many)

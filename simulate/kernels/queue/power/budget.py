@@ -19,11 +19,11 @@ import math
 from ...jit import inner
 from ..tables import WIDTH
 from .machine_states import boot_time, booted, free_at, row_at, usable
-from .tables import BUDGET
+from .tables import BUDGET, Powered
 
 
 @inner
-def lay_out(world, now):
+def lay_out(world: Powered, now: float) -> None:
     """Update the balance from now on if it is out of date. O(rows that end before the last changed one)."""
     count, clock, ends = world.count, world.clock, world.ends
     if count.ahead >= 0:
@@ -52,7 +52,7 @@ def lay_out(world, now):
 
 
 @inner
-def _rises(world, watts):
+def _rises(world: Powered, watts: float) -> tuple[int, float]:
     """Return from which row and time on the slope of the balance is at least `watts`; infinite: never."""
     count, clock, ends = world.count, world.clock, world.ends
     low, high = count.ahead, count.first_end + count.running
@@ -68,7 +68,7 @@ def _rises(world, watts):
 
 
 @inner
-def balance_at(world, time, row):
+def balance_at(world: Powered, time: float, row: int) -> float:
     """Return the balance in joules at a time in the window.
 
     Args:
@@ -88,7 +88,9 @@ def balance_at(world, time, row):
 
 
 @inner
-def least_at(world, low, end, watts, ends, others, until):
+def least_at(
+    world: Powered, low: float, end: float, watts: float, ends: float, others: float, until: float
+) -> tuple[float, int]:
     """Return when the balance is least in [`low`, `end`], and a guess of the row at that time.
 
     Args:
@@ -115,7 +117,7 @@ def least_at(world, low, end, watts, ends, others, until):
 
 
 @inner
-def affords(world, begins, size, ends):
+def affords(world: Powered, begins: float, size: int, ends: float) -> bool:
     """Return whether the balance stays at 0 or above with another job, until all jobs running then have ended.
 
     Args:
@@ -133,14 +135,14 @@ def affords(world, begins, size, ends):
 
 
 @inner
-def in_window(world, now):
+def in_window(world: Powered, now: float) -> bool:
     """Return whether energy is limited at that time."""
     clock = world.clock
     return world.count.limit >= BUDGET and clock.begin <= now < clock.end
 
 
 @inner
-def next_stage(world):
+def next_stage(world: Powered) -> float:
     """Return when energy is measured next."""
     if world.count.limit < BUDGET or world.clock.credited >= world.clock.end:
         return math.inf
@@ -148,14 +150,14 @@ def next_stage(world):
 
 
 @inner
-def _stage(world, number):
+def _stage(world: Powered, number: int) -> float:
     """Return the time of a stage; the last is the end of the window."""
     clock = world.clock
     return min(clock.begin + number * clock.stage_s, clock.end)
 
 
 @inner
-def _consume(world, now):
+def _consume(world: Powered, now: float) -> None:
     """Add the energy consumed until `now`, from the states of the machines."""
     count, clock = world.count, world.clock
     others = count.computing + count.booting + count.ending + count.off + count.kept
@@ -173,7 +175,7 @@ def _consume(world, now):
 
 
 @inner
-def account(world, now):
+def account(world: Powered, now: float) -> bool:
     """Update energy and credit to `now`. Return True at a stage, or at the beginning or end of the window."""
     count, clock = world.count, world.clock
     limited = count.limit >= BUDGET
@@ -197,14 +199,14 @@ def account(world, now):
 
 
 @inner
-def head_affordable(world, now, size, wall):
+def head_affordable(world: Powered, now: float, size: int, wall: float) -> bool:
     """Return whether there is enough energy for the head to start now."""
     lay_out(world, now)
     return affords(world, now, size, now + boot_time(world, size) + wall)
 
 
 @inner
-def reserve_energy(world, now, size, wall, guess):
+def reserve_energy(world: Powered, now: float, size: int, wall: float, guess: float) -> None:
     """Move the head's reservation to a time with enough energy for it, and set that energy aside.
 
     The reservation is at the time at which machines are available, or at the first sufficient stage after it. If a
@@ -237,7 +239,7 @@ def reserve_energy(world, now, size, wall, guess):
 
 
 @inner
-def reservation_stands(world, now, size, wall):
+def reservation_stands(world: Powered, now: float, size: int, wall: float) -> bool:
     """Return whether the head's reservation stands, if balance and machines are unchanged."""
     if size > usable(world, size):
         return True
@@ -245,13 +247,13 @@ def reservation_stands(world, now, size, wall):
 
 
 @inner
-def _at_stage(world, number, size, wall):
+def _at_stage(world: Powered, number: int, size: int, wall: float) -> bool:
     time = _stage(world, number)
     return affords(world, time, size, time + wall)
 
 
 @inner
-def _near(world, size, wall, low, high, guess):
+def _near(world: Powered, size: int, wall: float, low: int, high: int, guess: float) -> tuple[int, int]:
     """Narrow the range of stages by galloping from the guess."""
     number, step = int((guess - world.clock.begin) / world.clock.stage_s + 0.5), 1
     if number < low or number >= high:
@@ -274,7 +276,7 @@ def _near(world, size, wall, low, high, guess):
 
 
 @inner
-def insert_area(world, rank, area):
+def insert_area(world: Powered, rank: int, area: float) -> None:
     """Insert the area of a waiting job. O(levels), mostly less."""
     i = rank
     for level in range(len(world.levels) - 1):
@@ -286,7 +288,7 @@ def insert_area(world, rank, area):
 
 
 @inner
-def remove_area(world, rank):
+def remove_area(world: Powered, rank: int) -> None:
     """Remove the area of a job. O(levels x width), mostly less."""
     areas, levels, i = world.areas, world.levels, rank
     areas[rank] = math.inf
@@ -302,7 +304,7 @@ def remove_area(world, rank):
 
 
 @inner
-def rebuild_areas(world, count):
+def rebuild_areas(world: Powered, count: int) -> None:
     """Rebuild the areas for a queue that occupies the first `count` ranks. O(count)."""
     areas, levels = world.areas, world.levels
     for rank in range(count):
@@ -317,7 +319,7 @@ def rebuild_areas(world, count):
 
 
 @inner
-def _note_head(world, now):
+def _note_head(world: Powered, now: float) -> None:
     """Compute the energy that the head needs, and what it leaves of the balance."""
     clock, head = world.clock, world.least[world.count.head]
     starts, lasts = clock.reservation, clock.lasts
@@ -340,7 +342,7 @@ def _note_head(world, now):
 
 
 @inner
-def _before(world, watts, ends):
+def _before(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return when the balance is least before the head starts, with a candidate; infinite if the head starts now."""
     clock, now = world.clock, world.clock.now
     end = min(clock.end, clock.since)
@@ -350,7 +352,7 @@ def _before(world, watts, ends):
 
 
 @inner
-def _behind(world, watts, ends):
+def _behind(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return the same from the head's start until all jobs have ended; infinite if that is not in the window."""
     clock, now = world.clock, world.clock.now
     low, end = max(now, clock.since), min(max(clock.looked, ends), clock.end)
@@ -360,7 +362,7 @@ def _behind(world, watts, ends):
 
 
 @inner
-def _left(world, time, row):
+def _left(world: Powered, time: float, row: int) -> float:
     """Return what the head leaves of the balance at that time."""
     clock = world.clock
     if time == math.inf:
@@ -370,7 +372,7 @@ def _left(world, time, row):
 
 
 @inner
-def cannot_afford(world, cell):
+def cannot_afford(world: Powered, cell: int) -> bool:
     """Return whether no job below a cell of the tree could be backfilled now, for lack of energy."""
     clock, now = world.clock, world.clock.now
     if world.count.left == 0:
@@ -394,7 +396,7 @@ def cannot_afford(world, cell):
 
 
 @inner
-def _lacks(world, time, row, watts, ends):
+def _lacks(world: Powered, time: float, row: int, watts: float, ends: float) -> bool:
     """Return whether too little energy is left at that time for a job of that power and end."""
     clock = world.clock
     left = _left(world, time, row)
@@ -406,6 +408,6 @@ def _lacks(world, time, row, watts, ends):
 
 
 @inner
-def _exceeds(world, size, area, time, left):
+def _exceeds(world: Powered, size: int, area: float, time: float, left: float) -> bool:
     """Return whether all jobs of at least that size and area consume more by then than is left."""
     return world.clock.extra * min(area, size * (time - world.clock.now)) > left

@@ -50,13 +50,13 @@ NetworkedPoweredType = register(NetworkedPowered, __name__)
 
 
 @inner
-def _load(world, rank):
+def _load(world: Powered, rank: int) -> float:
     row = world.jobs[world.ranked[rank]]
     return row.size * row.wall
 
 
 @inner
-def _begin(world, rank, now):
+def _begin(world: Powered, rank: int, now: float) -> None:
     """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
@@ -70,7 +70,7 @@ def _begin(world, rank, now):
 
 
 @inner
-def _heads(world, now, limited):
+def _heads(world: Powered, now: float, limited: bool) -> None:
     """Start head jobs while they fit."""
     count = world.count
     while count.waiting > 0:
@@ -86,7 +86,7 @@ def _heads(world, now, limited):
 
 
 @inner
-def _fill(world, rank, now, limited):
+def _fill(world: Powered, rank: int, now: float, limited: bool) -> None:
     """Backfill a job that fits, unless its boot makes it delay the head."""
     count, row = world.count, world.least[rank]
     size, wall, boot = row.size, row.wall, boot_time(world, row.size)
@@ -102,14 +102,14 @@ def _fill(world, rank, now, limited):
 
 
 @inner
-def _stands(world):
+def _stands(world: Powered) -> bool:
     """Return whether the reservation still stands as far as machines were switched since."""
     count = world.count
     return count.stands == 1 or (count.keeper == NO_KEEPER and count.limit < BUDGET)
 
 
 @inner
-def _head_is_wide(world):
+def _head_is_wide(world: Powered) -> bool:
     """Return whether the head needs machines that are kept off.
 
     Spare machines that were switched off are back by its start, so each pass finds as many spare ones again.
@@ -120,7 +120,7 @@ def _head_is_wide(world):
 
 
 @inner
-def _pass(world, now):
+def _pass(world: Powered, now: float) -> None:
     """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, limited = world.count, in_window(world, now)
     stands = _stands(world) and (count.ahead >= 0 or not limited)
@@ -152,7 +152,7 @@ def _pass(world, now):
 
 
 @inner
-def _pass_in_order(world, now):
+def _pass_in_order(world: Powered, now: float) -> None:
     """Run a pass; for an order that changes with time, sort the queue first."""
     count = world.count
     waiting = count.waiting
@@ -166,7 +166,7 @@ def _pass_in_order(world, now):
 
 
 @inner
-def _submit(world, job, now, direct):
+def _submit(world: Powered, job: int, now: float, direct: bool) -> bool:
     """Submit a job. Return True if a pass is needed."""
     row, count = world.jobs[job], world.count
     waiting = count.waiting
@@ -181,7 +181,7 @@ def _submit(world, job, now, direct):
 
 
 @inner
-def _next_instant(world):
+def _next_instant(world: Powered) -> float:
     count, jobs = world.count, world.jobs
     now = jobs[count.next].submit if count.next < count.total else math.inf
     now = min(now, next_stage(world), next_period(world))
@@ -193,7 +193,7 @@ def _next_instant(world):
 
 
 @inner
-def _instant(world, now, some):
+def _instant(world: Powered, now: float, some: bool) -> None:
     """Process an instant; `some`: see `has_dependencies`."""
     count, clock, total = world.count, world.clock, world.count.total
     integrate_horizon(world, now)
@@ -239,7 +239,7 @@ def _instant(world, now, some):
 
 
 @inner
-def call(world, instants):
+def call(world: Powered, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
     count, capacity, some = world.count, len(world.pieces) - 4 * world.count.machine, has_dependencies(world)
     while True:

@@ -7,17 +7,17 @@ invalidates the sums over rows. Machines on their way to being kept off become f
 
 from __future__ import annotations
 
-import numpy as np
-
+from ....arrays import Row
+from ...block import int64
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, word_mask
 from ..running import add_running
 from ..tables import ENDED, RUNS
-from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF
+from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF, Powered
 
 
 @inner
-def row_at(world, time):
+def row_at(world: Powered, time: float) -> int:
     """Return the first row that ends after `time`."""
     low = world.count.first_end
     high = low + world.count.running
@@ -31,7 +31,7 @@ def row_at(world, time):
 
 
 @inner
-def moved(world, until, rows, size):
+def moved(world: Powered, until: float, rows: int, size: int) -> None:
     """Update or invalidate the sums over rows after a row was added or removed.
 
     Args:
@@ -54,27 +54,27 @@ def moved(world, until, rows, size):
 
 
 @inner
-def boot_time(world, size):
+def boot_time(world: Powered, size: int) -> float:
     """Return the boot delay of a job that gets `size` machines now, seconds."""
     return world.clock.on_s if size > world.count.idle else 0.0
 
 
 @inner
-def is_wide(world, size):
+def is_wide(world: Powered, size: int) -> bool:
     """Return whether a job of that size needs machines that are kept off."""
     count = world.count
     return size > count.machine - count.kept - count.keeping
 
 
 @inner
-def usable(world, size):
+def usable(world: Powered, size: int) -> int:
     """Return the number of machines that a job of that size can get now; may be negative under a power cap."""
     count = world.count
     return count.free + (count.kept if is_wide(world, size) else 0)
 
 
 @inner
-def begin(world, job, now):
+def begin(world: Powered, job: int, now: float) -> None:
     """Allocate machines to a job and start it."""
     row, count = world.jobs[job], world.count
     size = row.size
@@ -108,12 +108,12 @@ def begin(world, job, now):
 
 
 @inner
-def used_again(world, piece):
+def used_again(world: Powered, piece: int) -> None:
     """Clear the marks of long idleness of the machines in the pieces from `piece` on. O(words)."""
     if world.count.tired == 0:
         return
     for i in range(piece, world.count.pieces):
-        first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+        first, last = int64(world.pieces[i].first), int64(world.pieces[i].last)
         for word in range(first // 64, last // 64 + 1):
             mask = word_mask(word, first, last)
             world.count.tired -= popcount(world.tired[word] & mask)
@@ -121,7 +121,7 @@ def used_again(world, piece):
 
 
 @inner
-def _append(world, job, rows):
+def _append(world: Powered, job: int, rows: Row) -> None:
     """Append a row to one of the two lists; a row is in at most one of them."""
     if rows.first < 0:
         rows.first = job
@@ -131,7 +131,7 @@ def _append(world, job, rows):
 
 
 @inner
-def booted(world):
+def booted(world: Powered) -> None:
     """Record that the next booting job has booted its machines and computes."""
     count = world.count
     job = world.boots.first
@@ -143,11 +143,11 @@ def booted(world):
 
 
 @inner
-def become_idle(world, job):
+def become_idle(world: Powered, job: int) -> None:
     """Make the machines of a row idle."""
     count, row = world.count, world.jobs[job]
     for i in range(row.piece0, row.piece0 + row.pieces):
-        first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+        first, last = int64(world.pieces[i].first), int64(world.pieces[i].last)
         count.lowest = put_into(world.free, count.lowest, first, last)
         if count.shuts == 1 and world.clock.idle_for > 0.0:
             world.since[first : last + 1] = job
@@ -158,7 +158,7 @@ def become_idle(world, job):
 
 
 @inner
-def finish(world, job):
+def finish(world: Powered, job: int) -> bool:
     """Process the end of a row. Return True if it was a job."""
     count, row = world.count, world.jobs[job]
     moved(world, row.start + row.wall, -1, 0 if row.state == BLOCKED or row.state == TO_KEPT else row.size)
@@ -168,7 +168,7 @@ def finish(world, job):
     if row.state == TO_OFF or row.state == TO_KEPT:
         to_off = row.state == TO_OFF
         for i in range(row.piece0, row.piece0 + row.pieces):
-            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            first, last = int64(world.pieces[i].first), int64(world.pieces[i].last)
             if to_off:
                 count.lowest_off = put_into(world.off, count.lowest_off, first, last)
             else:
@@ -194,7 +194,7 @@ def finish(world, job):
 
 
 @inner
-def at_first(world, now):
+def at_first(world: Powered, now: float) -> None:
     """Make all machines idle at the beginning."""
     count = world.count
     job = count.rows
@@ -210,21 +210,21 @@ def at_first(world, now):
 
 
 @inner
-def _amount(world, i, skips):
+def _amount(world: Powered, i: int, skips: bool) -> int:
     """Return the machines that become free at the end of a row."""
     row = world.ends[i]
     return 0 if skips and world.jobs[row.job].state == TO_KEPT else row.size
 
 
 @inner
-def _sums_valid(world):
+def _sums_valid(world: Powered) -> bool:
     """Return whether only jobs run and the balance has the machines in use after each row."""
     count = world.count
     return count.ahead >= 0 and count.active == count.running > 0
 
 
 @inner
-def _back(world, i):
+def _back(world: Powered, i: int) -> int:
     """Return the machines that become free before the end of a row."""
     ends, first = world.ends, world.count.first_end
     behind = ends[i].used if i < first + world.count.running else 0
@@ -232,7 +232,7 @@ def _back(world, i):
 
 
 @inner
-def when_free(world, wanted, now):
+def when_free(world: Powered, wanted: int, now: float) -> tuple[float, int]:
     """Return when a job of that size can start, and how many machines are free for it then. O(rows ending by then)."""
     ends, i = world.ends, world.count.first_end
     end, free = i + world.count.running, usable(world, wanted)
@@ -261,7 +261,7 @@ def when_free(world, wanted, now):
 
 
 @inner
-def free_at(world, time, wanted):
+def free_at(world: Powered, time: float, wanted: int) -> int:
     """Return the number of machines free for a job of that size at a time. O(rows ending by then)."""
     ends, i = world.ends, world.count.first_end
     end, free = i + world.count.running, usable(world, wanted)

@@ -14,6 +14,8 @@ import math
 
 import numpy as np
 
+from ....arrays import Array
+from ...block import int64
 from ...compile import leading_zeros
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, take_out, word_mask
@@ -30,13 +32,14 @@ from .tables import (
     TO_IDLE,
     TO_KEPT,
     TO_OFF,
+    Powered,
 )
 
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
 
 
 @inner
-def change(world, kind, now, lasts, first_piece, size):
+def change(world: Powered, kind: int, now: float, lasts: float, first_piece: int, size: int) -> None:
     """Begin a switch of machines.
 
     Args:
@@ -59,7 +62,7 @@ def change(world, kind, now, lasts, first_piece, size):
 
 
 @inner
-def take_highest(world, free, size, word):
+def take_highest(world: Powered, free: Array, size: int, word: int) -> int:
     """Remove the `size` highest machines of a set and record them as pieces. O(words scanned).
 
     Args:
@@ -71,13 +74,13 @@ def take_highest(world, free, size, word):
     Returns:
         The last word that may be non-empty afterwards.
     """
-    pieces, used, left, below = world.pieces, world.count.pieces, size, np.int64(-2)
+    pieces, used, left, below = world.pieces, world.count.pieces, size, int64(-2)
     while left > 0:
         bits = free[word]
         while bits != _NONE and left > 0:
-            high = 63 - np.int64(leading_zeros(bits))
+            high = 63 - int64(leading_zeros(bits))
             run = ~(bits << np.uint64(63 - high))
-            length = min(np.int64(64) if run == _NONE else np.int64(leading_zeros(run)), left)
+            length = min(int64(64) if run == _NONE else int64(leading_zeros(run)), left)
             bits &= ~((_ALL >> np.uint64(64 - length)) << np.uint64(high + 1 - length))
             left -= length
             last = word * 64 + high
@@ -94,7 +97,7 @@ def take_highest(world, free, size, word):
 
 
 @inner
-def _mark_long_idle(world, now):
+def _mark_long_idle(world: Powered, now: float) -> None:
     """Mark the machines that have been idle for long enough. O(machines that became idle then).
 
     With an idle time of 0, all idle machines of the row are marked.
@@ -106,7 +109,7 @@ def _mark_long_idle(world, now):
         if row.finish + wait > now:
             break
         for i in range(row.piece0, row.piece0 + row.pieces):
-            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            first, last = int64(world.pieces[i].first), int64(world.pieces[i].last)
             for word in range(first // 64, last // 64 + 1):
                 bits = world.free[word] & word_mask(word, first, last)
                 if bits != _NONE and wait > 0.0:
@@ -118,7 +121,7 @@ def _mark_long_idle(world, now):
 
 
 @inner
-def _since(world, first, last, row):
+def _since(world: Powered, first: int, last: int, row: int) -> np.uint64:
     """Return which machines of a word became idle with that row."""
     bits = _NONE
     for number in range(first, last + 1):
@@ -127,7 +130,7 @@ def _since(world, first, last, row):
 
 
 @inner
-def _take_spare(world, size, late):
+def _take_spare(world: Powered, size: int, late: bool) -> int:
     """Return how many of `size` machines may be removed without delaying the head, and reduce its spare machines."""
     count = world.count
     if count.waiting == 0:
@@ -142,7 +145,7 @@ def _take_spare(world, size, late):
 
 
 @inner
-def switch_off_idle(world, now):
+def switch_off_idle(world: Powered, now: float) -> None:
     """Switch off machines that have been idle for long enough, the highest first, without delaying the head."""
     count, clock, pieces = world.count, world.clock, world.pieces
     _mark_long_idle(world, now)
@@ -152,7 +155,7 @@ def switch_off_idle(world, now):
     begin_piece = count.pieces
     count.highest_tired = take_highest(world, world.tired, size, count.highest_tired)
     for i in range(begin_piece, count.pieces):
-        take_out(world.free, np.int64(pieces[i].first), np.int64(pieces[i].last))
+        take_out(world.free, int64(pieces[i].first), int64(pieces[i].last))
     count.tired -= size
     count.idle -= size
     count.free -= size
@@ -161,7 +164,7 @@ def switch_off_idle(world, now):
 
 
 @inner
-def switch_off_kept(world, now):
+def switch_off_kept(world: Powered, now: float) -> None:
     """Keep the due number of machines off: those already off, then the highest idle ones, without delaying the head."""
     count = world.count
     size = _take_spare(world, min(count.due, count.off + count.idle), True)
@@ -170,7 +173,7 @@ def switch_off_kept(world, now):
         begin_piece = count.pieces
         take_highest(world, world.off, off, len(world.off) - 1)
         for i in range(begin_piece, count.pieces):
-            first, last = np.int64(world.pieces[i].first), np.int64(world.pieces[i].last)
+            first, last = int64(world.pieces[i].first), int64(world.pieces[i].last)
             count.lowest_kept = put_into(world.kept, count.lowest_kept, first, last)
         count.pieces = begin_piece
         count.off -= off
@@ -189,7 +192,7 @@ def switch_off_kept(world, now):
 
 
 @inner
-def switch_on_kept(world, now):
+def switch_on_kept(world: Powered, now: float) -> None:
     """Switch on the due number of machines that are kept off, the lowest first."""
     count = world.count
     size = min(count.due, count.kept)
@@ -205,7 +208,7 @@ def switch_on_kept(world, now):
 
 
 @inner
-def block_capped(world, now, until):
+def block_capped(world: Powered, now: float, until: float) -> None:
     """Block the machines that a power cap leaves unused, until the end of its window."""
     count = world.count
     size = count.machine - count.allowed
@@ -216,7 +219,7 @@ def block_capped(world, now, until):
 
 
 @inner
-def _amount(world, i):
+def _amount(world: Powered, i: int) -> int:
     """Return the machines that become free for all jobs at the end of a row."""
     job = world.ends[i].job
     if job >= world.count.total and (world.jobs[job].state == TO_KEPT or world.jobs[job].state == BLOCKED):
@@ -225,7 +228,7 @@ def _amount(world, i):
 
 
 @inner
-def liquid_load_horizon(world, now):
+def liquid_load_horizon(world: Powered, now: float) -> float:
     """Return the liquid load horizon in seconds from now. O(rows passed since the last call)."""
     count, clock, ends = world.count, world.clock, world.ends
     load, free, time = clock.load, max(count.free, 0), clock.reached
@@ -266,7 +269,7 @@ def liquid_load_horizon(world, now):
 
 
 @inner
-def next_period(world):
+def next_period(world: Powered) -> float:
     """Return the time of the next decision."""
     if world.count.keeper == NO_KEEPER:
         return math.inf
@@ -274,7 +277,7 @@ def next_period(world):
 
 
 @inner
-def integrate_horizon(world, now):
+def integrate_horizon(world: Powered, now: float) -> None:
     """Integrate the horizon until `now`, before an instant."""
     clock = world.clock
     if world.count.keeper == INERTIAL and now > clock.seen:
@@ -284,14 +287,14 @@ def integrate_horizon(world, now):
 
 
 @inner
-def evaluate_horizon(world, now):
+def evaluate_horizon(world: Powered, now: float) -> None:
     """Evaluate the horizon after an instant."""
     if world.count.keeper == INERTIAL:
         world.clock.horizon = liquid_load_horizon(world, now)
 
 
 @inner
-def _decide(world):
+def _decide(world: Powered) -> None:
     """Decide the next step of inertial shutdown (algorithm 3)."""
     count, clock = world.count, world.clock
     mean, before = clock.summed / clock.period_s, clock.mean
@@ -311,7 +314,7 @@ def _decide(world):
 
 
 @inner
-def _switchable(world, on):
+def _switchable(world: Powered, on: bool) -> int:
     """Return the number of machines that could be switched now, or eventually if later switches are allowed."""
     count = world.count
     if count.later == 0:
@@ -321,7 +324,7 @@ def _switchable(world, on):
 
 
 @inner
-def decide(world, now, decides):
+def decide(world: Powered, now: float, decides: bool) -> None:
     """Decide at the end of a period, and switch the machines that are due."""
     count = world.count
     if count.keeper == NO_KEEPER:
