@@ -10,181 +10,188 @@ Compiling selects by `overload`; in plain Python (see `interpreted`) the bodies 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from numba.extending import overload
 
+from ..block import Block
 from ..jit import inner
 from .end_heap import pop, push
 from .network import job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import INCREMENTS_S, Replay, RichReplay
 
-_OPTIONS = {"jit_options": {"error_model": "numpy"}, "strict": False}  # strict: annotations must be the same, too
+_OPTIONS: Any = {"jit_options": {"error_model": "numpy"}, "strict": False}  # strict: annotations must be the same, too
 
 
-def begin(world, job, finish):
+def begin(world: Block, job: int, finish: float) -> None:
     """Add a running job, which by its run time ends at `finish`. O(log n)."""
     return _chosen(world.numba_type, job_progress.begin, push)(world, job, finish)
 
 
-def next_end(world, before):
+def next_end(world: Block, before: float) -> float:
     """Return the next end, if not after `before`; else a later time, or infinity. O(1)."""
     return _chosen(world.numba_type, job_progress.next_end, _first_in_heap)(world, before)
 
 
-def end_first(world):
+def end_first(world: Block) -> int:
     """Remove and return the job that ends first. O(log n)."""
     return _chosen(world.numba_type, job_progress.end_first, pop)(world)
 
 
-def ended_well(world, job):
+def ended_well(world: Block, job: int) -> bool:
     """Return whether an ended job succeeded, as far as the replay decides it."""
     return _chosen(world.numba_type, job_progress.ended_well, _success_known_before)(world, job)
 
 
 @inner
-def _first_in_heap(world, before):
+def _first_in_heap(world: Block, before: float) -> float:
     return world.heap_time[0] if world.count.running > 0 else math.inf
 
 
 @inner
-def _success_known_before(world, job):
+def _success_known_before(world: Block, job: int) -> bool:
     return True
 
 
-def _chosen(world, networked, fixed):
+def _chosen(world: Any, networked: Any, fixed: Any) -> Any:
     """Select one of two functions by the type of the state."""
     kinds = (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
     return networked if world in kinds else fixed
 
 
+def _python(function: Any) -> Any:
+    """Return what a compiled function was made of."""
+    return function.py_func
+
+
 @overload(begin, **_OPTIONS)
-def _begin(world, job, finish):
-    return _chosen(world, job_progress.begin, push).py_func
+def _begin(world: Any, job: Any, finish: Any) -> Any:
+    return _python(_chosen(world, job_progress.begin, push))
 
 
 @overload(next_end, **_OPTIONS)
-def _next_end(world, before):
-    return _chosen(world, job_progress.next_end, _first_in_heap).py_func
+def _next_end(world: Any, before: Any) -> Any:
+    return _python(_chosen(world, job_progress.next_end, _first_in_heap))
 
 
 @overload(end_first, **_OPTIONS)
-def _end_first(world):
-    return _chosen(world, job_progress.end_first, pop).py_func
+def _end_first(world: Any) -> Any:
+    return _python(_chosen(world, job_progress.end_first, pop))
 
 
 @overload(ended_well, **_OPTIONS)
-def _ended_well(world, job):
-    return _chosen(world, job_progress.ended_well, _success_known_before).py_func
+def _ended_well(world: Any, job: Any) -> Any:
+    return _python(_chosen(world, job_progress.ended_well, _success_known_before))
 
 
-def has_dependencies(world):
+def has_dependencies(world: Block) -> bool:
     """Return whether any job has dependencies."""
     return len(world.unmet) > 0
 
 
-def has_predictions(world):
+def has_predictions(world: Block) -> bool:
     """Return whether run times are predicted."""
     return world.numba_type == RichReplay.numba_type and len(world.expected) > 0
 
 
-def decisions_take_time(world):
+def decisions_take_time(world: Block) -> bool:
     """Return whether decisions take time."""
     return _may_take_time(world.numba_type) and world.clock.takes > 0.0
 
 
-def decided_count(world):
+def decided_count(world: Block) -> int:
     """Return the number of jobs that start when the pending decision is applied."""
     return world.count.decided if _may_take_time(world.numba_type) else 0
 
 
 @inner
-def _never(world):
+def _never(world: Block) -> bool:
     return False
 
 
 @inner
-def _has_unmet(world):
+def _has_unmet(world: Block) -> bool:
     return len(world.unmet) > 0
 
 
 @inner
-def _has_expected(world):
+def _has_expected(world: Block) -> bool:
     return len(world.expected) > 0
 
 
 @inner
-def _takes_time(world):
+def _takes_time(world: Block) -> bool:
     return world.clock.takes > 0.0
 
 
 @inner
-def _none(world):
+def _none(world: Block) -> int:
     return 0
 
 
 @inner
-def _count(world):
+def _count(world: Block) -> int:
     return world.count.decided
 
 
 @overload(has_dependencies, **_OPTIONS)
-def _has_dependencies(world):
-    return (_never if world == Replay.numba_type else _has_unmet).py_func
+def _has_dependencies(world: Any) -> Any:
+    return _python(_never if world == Replay.numba_type else _has_unmet)
 
 
 @overload(has_predictions, **_OPTIONS)
-def _has_predictions(world):
-    return (_has_expected if world == RichReplay.numba_type else _never).py_func
+def _has_predictions(world: Any) -> Any:
+    return _python(_has_expected if world == RichReplay.numba_type else _never)
 
 
 @overload(decisions_take_time, **_OPTIONS)
-def _decisions_take_time(world):
-    return (_takes_time if _may_take_time(world) else _never).py_func
+def _decisions_take_time(world: Any) -> Any:
+    return _python(_takes_time if _may_take_time(world) else _never)
 
 
 @overload(decided_count, **_OPTIONS)
-def _decided_count(world):
-    return (_count if _may_take_time(world) else _none).py_func
+def _decided_count(world: Any) -> Any:
+    return _python(_count if _may_take_time(world) else _none)
 
 
-def _may_take_time(world):
+def _may_take_time(world: Any) -> bool:
     return world in (RichReplay.numba_type, Networked.numba_type)
 
 
 @inner
-def add_running(replay, job, finish, until):
+def add_running(replay: Block, job: int, finish: float, until: float) -> None:
     """Add a running job. O(log n) and a shift of the shorter side of the sorted list."""
     add_latest_end(replay, job, until)
     begin(replay, job, finish)
 
 
 @inner
-def pop_running(replay):
+def pop_running(replay: Block) -> int:
     """Remove and return the job that ends first."""
     remove_latest_end(replay, replay.heap_job[0])
     return end_first(replay)
 
 
 @inner
-def add_latest_end(replay, job, until):
+def add_latest_end(replay: Block, job: int, until: float) -> None:
     """Add a job's latest end. The caller increments RUNNING or DECIDED afterwards."""
     _insert(replay, job, until, _latest_ends(replay))
 
 
 @inner
-def remove_latest_end(replay, job):
+def remove_latest_end(replay: Block, job: int) -> None:
     """Remove a job's latest end. The caller decrements RUNNING or DECIDED afterwards."""
     _remove(replay, job, _latest_ends(replay))
 
 
 @inner
-def _latest_ends(replay):
+def _latest_ends(replay: Block) -> int:
     return replay.count.running + decided_count(replay)
 
 
 @inner
-def _place(replay, time, size):
+def _place(replay: Block, time: float, size: int) -> int:
     """Return the position of the first end after `time` among the `size` sorted ones."""
     ends, low = replay.ends, replay.count.first_end
     high = low + size
@@ -198,7 +205,7 @@ def _place(replay, time, size):
 
 
 @inner
-def _insert(replay, job, until, size):
+def _insert(replay: Block, job: int, until: float, size: int) -> None:
     ends, count = replay.ends, replay.count
     begin = count.first_end
     if begin == 0 or begin + size == len(ends):  # both sides need a free cell: back to the middle
@@ -223,7 +230,7 @@ def _insert(replay, job, until, size):
 
 
 @inner
-def _remove(replay, job, size):
+def _remove(replay: Block, job: int, size: int) -> None:
     ends, count = replay.ends, replay.count
     begin = count.first_end
     until = replay.jobs[job].start + replay.jobs[job].wall
@@ -240,13 +247,13 @@ def _remove(replay, job, size):
 
 
 @inner
-def next_expected_end(world):
+def next_expected_end(world: Block) -> float:
     """Return the first latest end of a running job; infinity if none runs."""
     return world.ends[world.count.first_end].time if world.count.running > 0 else math.inf
 
 
 @inner
-def correct_ends(world, now):
+def correct_ends(world: Block, now: float) -> bool:
     """Move the expected ends that have passed, at most to the walltime. Return whether there were any."""
     corrected = False
     while has_predictions(world) and next_expected_end(world) <= now:
@@ -261,7 +268,7 @@ def correct_ends(world, now):
 
 
 @inner
-def lacks_prediction(world):
+def lacks_prediction(world: Block) -> bool:
     """Return whether the next instant submits a job whose run time has not been predicted yet."""
     job = world.count.next
     if not has_predictions(world) or job >= len(world.jobs) or not math.isnan(world.jobs[job].wall):
@@ -270,7 +277,7 @@ def lacks_prediction(world):
 
 
 @inner
-def note_ended(world, job):
+def note_ended(world: Block, job: int) -> None:
     """Note that a job has ended, for predictions."""
     if has_predictions(world):
         world.ended[world.count.unlearned] = job
@@ -278,7 +285,7 @@ def note_ended(world, job):
 
 
 @inner
-def earliest(replay, wanted):
+def earliest(replay: Block, wanted: int) -> tuple[float, int]:
     """Return when `wanted` resources are free if all jobs run to their walltimes, and how many are free then. O(n)."""
     ends, free, i = replay.ends, replay.count.free, replay.count.first_end
     while free < wanted:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 
+from ....arrays import Row
+from ...block import Block
 from ...jit import inner
 from .tables import EVEN, MATRIX, PLACED, STAGE, WAIT
 
 
 @inner
-def lay_out(world, job, phase):
+def lay_out(world: Block, job: int, phase: Row) -> float:
     """Return the work of a phase; record its bytes on each link, and its latency and energy in `lags`.
 
     O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
@@ -39,7 +41,7 @@ def lay_out(world, job, phase):
 
 
 @inner
-def _find_hosts(world, job):
+def _find_hosts(world: Block, job: int) -> None:
     """Find the hosts of a job, ascending, and their number at each place."""
     row, solver, many = world.jobs[job], world.solver, 0
     for i in range(solver.laid):
@@ -61,14 +63,14 @@ def _find_hosts(world, job):
 
 
 @inner
-def _send(world, source, target, amount, flows):
+def _send(world: Block, source: int, target: int, amount: float, flows: float) -> None:
     """Add flows of `amount` bytes each to the links of the route between two places."""
     if amount > 0.0 and flows > 0:
         _send_along(world, source * len(world.places) + target, amount, flows)
 
 
 @inner
-def _send_along(world, route, amount, flows):
+def _send_along(world: Block, route: int, amount: float, flows: float) -> None:
     links, solver = world.links, world.solver
     world.lags.latency = max(world.lags.latency, world.latency[route])
     world.lags.flow = max(world.lags.flow, amount * world.pace[route])
@@ -81,14 +83,14 @@ def _send_along(world, route, amount, flows):
 
 
 @inner
-def _heat(world, host, flops):
+def _heat(world: Block, host: int, flops: float) -> None:
     """Add the energy of a host that computes."""
     world.lags.joules += flops * world.joules_per_flop[host]
     world.lags.lift += world.lift[host]
 
 
 @inner
-def _links_alone(world):
+def _links_alone(world: Block) -> float:
     """Return the time of the slowest link or flow if no other job uses the links."""
     work = world.lags.flow
     for i in range(world.solver.touched):
@@ -98,14 +100,14 @@ def _links_alone(world):
 
 
 @inner
-def _port_alone(world, place, sent, received, own):
+def _port_alone(world: Block, place: int, sent: float, received: float, own: float) -> float:
     """Return the time of a host's port; `own`: bytes to itself that pass through it."""
     port = world.places[place]
     return max((max(sent, received) + own) / port.way, (sent + received + own) / port.both)
 
 
 @inner
-def _even(world, size, phase):
+def _even(world: Block, size: int, phase: Row) -> float:
     work, slowest = 0.0, math.inf
     for i in range(size):
         slowest = min(slowest, world.speeds[world.hosts[i]])
@@ -129,7 +131,7 @@ def _even(world, size, phase):
 
 
 @inner
-def _ranks(world, count, phase):
+def _ranks(world: Block, count: int, phase: Row) -> float:
     """Lay out the matrices of a number of ranks, each on an end of its own or together with others."""
     work, amounts, loads, places = 0.0, world.amounts, world.loads, len(world.places)
     flops = phase.at + count if phase.kind == PLACED else phase.at
@@ -176,18 +178,18 @@ def _ranks(world, count, phase):
 
 
 @inner
-def _end_of(world, phase, rank):
+def _end_of(world: Block, phase: Row, rank: int) -> int:
     """Return the host of a rank; ~p is the storage at place p."""
     return int(world.amounts[phase.at + rank]) if phase.kind == PLACED else world.hosts[rank]
 
 
 @inner
-def _place_of(world, end):
+def _place_of(world: Block, end: int) -> int:
     return world.place_of[end] if end >= 0 else ~end
 
 
 @inner
-def _stored(world, phase):
+def _stored(world: Block, phase: Row) -> float:
     work = 0.0
     for i in range(world.solver.laid):
         place = world.laid[i]

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 
+from ....arrays import Row
+from ...block import Block
 from ...jit import inner
 from .progress_heap import rekey
 from .tables import INCREMENTS, NONE
@@ -28,7 +30,7 @@ LEAST_RATE = 1e-5
 
 
 @inner
-def join_links(world, job, work):
+def join_links(world: Block, job: int, work: float) -> None:
     """Add a job to the links that were touched."""
     links, uses, course, solver = world.links, world.uses, world.courses[job], world.solver
     for i in range(solver.touched):
@@ -46,7 +48,7 @@ def join_links(world, job, work):
 
 
 @inner
-def clear_touched(world):
+def clear_touched(world: Block) -> None:
     """Clear the links that were touched."""
     for i in range(world.solver.touched):
         world.links[world.touched[i]].bytes = 0.0
@@ -54,7 +56,7 @@ def clear_touched(world):
 
 
 @inner
-def leave_links(world, job):
+def leave_links(world: Block, job: int) -> None:
     """Remove a job from its links."""
     uses, course, solver = world.uses, world.courses[job], world.solver
     while course.first != NONE:
@@ -72,7 +74,7 @@ def leave_links(world, job):
 
 
 @inner
-def charge(course, now):
+def charge(course: Row, now: float) -> None:
     """Add the energy of a job since the last change of its speed. The latency of a phase counts as the phase does."""
     if now > course.since:
         course.joules += (course.lift + course.rise * course.speed) * (now - course.since + course.lag)
@@ -80,7 +82,7 @@ def charge(course, now):
 
 
 @inner
-def _changed(world, number):
+def _changed(world: Block, number: int) -> None:
     if world.links[number].changed == 0:
         world.links[number].changed = 1
         world.dirty[world.solver.dirty] = number
@@ -88,13 +90,13 @@ def _changed(world, number):
 
 
 @inner
-def time_of(world):
+def time_of(world: Block) -> float:
     """Return the present time: of the policy's instant, or of the last phase change if that is later."""
     return max(world.clock.now, world.lags.time)
 
 
 @inner
-def update_speeds(world):
+def update_speeds(world: Block) -> None:
     """Update the speeds of all jobs that the changes may affect. O((users + links) x rounds)."""
     solver, now = world.solver, time_of(world)
     if solver.dirty == 0:
@@ -116,7 +118,7 @@ def update_speeds(world):
 
 
 @inner
-def _seek(world):
+def _seek(world: Block) -> None:
     """Find the links whose levels may have changed, and the jobs whose speeds may change."""
     solver, links, uses = world.solver, world.links, world.uses
     solver.solution += 1
@@ -143,7 +145,7 @@ def _seek(world):
 
 
 @inner
-def _consider(world, number):
+def _consider(world: Block, number: int) -> None:
     """Add a link to the search if it was tight, or could be; under increments every link."""
     link, solver, uses = world.links[number], world.solver, world.uses
     if link.seen == solver.solution:
@@ -160,7 +162,7 @@ def _consider(world, number):
 
 
 @inner
-def _fill_all(world, slowly):
+def _fill_all(world: Block, slowly: bool) -> bool:
     """Run one round over the links. Return True if a level has changed."""
     changed = False
     for i in range(world.solver.sought):
@@ -176,7 +178,7 @@ def _fill_all(world, slowly):
 
 
 @inner
-def _fill(world, number):
+def _fill(world: Block, number: int) -> float:
     """Return the level of a link, given those of the others. O(users x levels)."""
     uses, bandwidth, total, users = world.uses, world.links[number].bandwidth, 0.0, 0
     at = world.links[number].first
@@ -204,7 +206,7 @@ def _fill(world, number):
 
 
 @inner
-def _speed(world, job, but):
+def _speed(world: Block, job: int, but: int) -> float:
     """Return the speed that a job's links allow, ignoring the link `but`."""
     speed, at = 1.0, world.courses[job].first
     while at != NONE:
@@ -218,7 +220,7 @@ def _speed(world, job, but):
 
 
 @inner
-def _raise_all(world):
+def _raise_all(world: Block) -> None:
     """Set `raised` of the jobs that were met, by increments. O(rounds x users)."""
     solver, links, uses, courses, rounds = world.solver, world.links, world.uses, world.courses, 0
     for i in range(solver.met):
@@ -252,7 +254,7 @@ def _raise_all(world):
 
 
 @inner
-def _share_rest(world, link):
+def _share_rest(world: Block, link: Row) -> None:
     """Set the level of a link: what is left of it, for each job that still gets more."""
     if link.tight == 0:
         return
@@ -267,7 +269,7 @@ def _share_rest(world, link):
 
 
 @inner
-def _take_steps(world, link):
+def _take_steps(world: Block, link: Row) -> int:
     """Take the last increments of all jobs from a link; return how many get no more because nothing is left."""
     if link.tight == 0:
         return 0
@@ -289,7 +291,7 @@ def _take_steps(world, link):
 
 
 @inner
-def _set_speed(world, job, speed, now):
+def _set_speed(world: Block, job: int, speed: float, now: float) -> None:
     course = world.courses[job]
     if speed != course.speed:
         charge(course, now)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 
+from ....arrays import Row
+from ...block import Block
 from ...jit import inner
 from .demands import lay_out
 from .fair_share import charge, clear_touched, join_links, leave_links, time_of, update_speeds
@@ -19,7 +21,7 @@ from .tables import BOOTS, GOES_ON, LATENT, NONE, WAIT
 
 
 @inner
-def begin(world, job, finish):
+def begin(world: Block, job: int, finish: float) -> None:
     """Start a job, at once or when its hosts have booted; without a program it runs until `finish`."""
     course, now = world.courses[job], time_of(world)
     start = max(world.jobs[job].start, now)
@@ -42,7 +44,7 @@ def begin(world, job, finish):
 
 
 @inner
-def next_end(world, before):
+def next_end(world: Block, before: float) -> float:
     """Return the next end of a job, if not after `before`, else infinity. Process all phase changes until then."""
     while world.count.running > 0:
         if world.heap_time[0] > time_of(world):
@@ -62,7 +64,7 @@ def next_end(world, before):
 
 
 @inner
-def end_first(world):
+def end_first(world: Block) -> int:
     """End the job that ends first, and return it. O(log n + links)."""
     job, now = world.heap_job[0], world.heap_time[0]
     course = world.courses[job]
@@ -76,7 +78,7 @@ def end_first(world):
 
 
 @inner
-def kill(world, job):
+def kill(world: Block, job: int) -> float:
     """End a job now; return how much of its phase was done, 0 to 1. O(log n + links)."""
     course, now = world.courses[job], time_of(world)
     charge(course, now)
@@ -95,13 +97,13 @@ def kill(world, job):
 
 
 @inner
-def ended_well(world, job):
+def ended_well(world: Block, job: int) -> bool:
     """Return whether a job ended before its walltime."""
     return world.courses[job].killed == 0
 
 
 @inner
-def _go_on(world, job, now):
+def _go_on(world: Block, job: int, now: float) -> None:
     """Continue a job after the end of a phase, of the boot of its hosts, or of the latency."""
     course = world.courses[job]
     charge(course, now)
@@ -124,7 +126,7 @@ def _go_on(world, job, now):
 
 
 @inner
-def _enter(world, job, now):
+def _enter(world: Block, job: int, now: float) -> None:
     """Begin the job's current phase, skipping phases of zero duration."""
     course = world.courses[job]
     program = world.programs[course.program]
@@ -153,12 +155,12 @@ def _enter(world, job, now):
 
 
 @inner
-def _warm(world, course, work):
+def _warm(world: Block, course: Row, work: float) -> None:
     """Set the power of a job above that of idle hosts."""
     course.lift = world.lags.lift
     course.rise = world.lags.joules / work if work > 0.0 else 0.0
 
 
 @inner
-def _run(course, work, now):
+def _run(course: Row, work: float, now: float) -> None:
     course.left, course.speed, course.since, course.end = work, 1.0, now, now + work

@@ -5,11 +5,12 @@ Rule: the order of two jobs that change at the same time does not affect the res
 
 from __future__ import annotations
 
+from ...block import Block
 from ...jit import inner
 
 
 @inner
-def insert(world, job, time):
+def insert(world: Block, job: int, time: float) -> None:
     """Add a job. O(log n)."""
     at = world.count.running
     world.count.running = at + 1
@@ -17,7 +18,7 @@ def insert(world, job, time):
 
 
 @inner
-def remove_first(world):
+def remove_first(world: Block) -> None:
     """Remove the first job. O(log n)."""
     size = world.count.running - 1
     world.count.running = size
@@ -26,7 +27,7 @@ def remove_first(world):
 
 
 @inner
-def rekey(world, job, time):
+def rekey(world: Block, job: int, time: float) -> None:
     """Change the time of a job. O(log n)."""
     at = world.courses[job].place
     if time < world.heap_time[at]:
@@ -36,12 +37,12 @@ def rekey(world, job, time):
 
 
 @inner
-def _put(world, at, job, time):
+def _put(world: Block, at: int, job: int, time: float) -> None:
     world.heap_time[at], world.heap_job[at], world.courses[job].place = time, job, at
 
 
 @inner
-def _up(world, at, job, time):
+def _up(world: Block, at: int, job: int, time: float) -> None:
     times, jobs = world.heap_time, world.heap_job
     while at > 0 and time < times[(at - 1) >> 1]:
         above = (at - 1) >> 1
@@ -51,7 +52,7 @@ def _up(world, at, job, time):
 
 
 @inner
-def _down(world, at, job, time):
+def _down(world: Block, at: int, job: int, time: float) -> None:
     times, jobs, size = world.heap_time, world.heap_job, world.count.running
     while True:
         child = 2 * at + 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from numba import types
 
+from ...block import Block
 from ...compile import register
 from ...jit import inner
 from .job_progress import begin, end_first, kill, next_end
@@ -16,7 +17,7 @@ NetworkProgressType = register(NetworkProgress, __name__)
 
 
 @inner
-def call(world, question, job, before):
+def call(world: Block, question: int, job: int, before: float) -> int:
     """Do one step at `clock.now`.
 
     BEGIN: start `job` on its pieces; without a program it ends at its `finish`. NEXT_END: store the next end of a job
