@@ -151,7 +151,8 @@ class Simulation:
         """Call the compiled kernel and return the row of answers; see `kernels.mapping.entry.call`."""
         world = self.world if world is None else world
         load()(question, world.address, self.scratch.address, policy, which, number, cutoff)
-        return self.scratch.answer
+        answer: Array = self.scratch.answer
+        return answer
 
     def copy(self) -> Simulation:
         """Return an independent copy of the state; static tables are shared. Microseconds."""
@@ -165,7 +166,8 @@ class Simulation:
     def isolated(self) -> Array:
         """Isolated run time, seconds [classes, types]: alone on an empty node under that node's models."""
         self._run_alone(0)
-        return self.world.isolated
+        isolated: Array = self.world.isolated
+        return isolated
 
     def _run_alone(self, phases: int) -> None:
         """Compute isolated run times; with `phases` = 1 those of phases, too."""
