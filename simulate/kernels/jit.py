@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from numba import njit
+from numba.extending import overload
 
 if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
@@ -20,3 +21,24 @@ if TYPE_CHECKING:
         return function
 else:
     inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def by_type(test: Callable[[Any], bool], special: Any, general: Any) -> Callable[..., Any]:
+    """Return a function that is `special` for some types of the state and `general` for the others.
+
+    The compiler chooses, so the others pay nothing; in plain Python (see `interpreted`) each call does.
+
+    Args:
+        test: whether a numba type of the first argument, the state, needs the special function.
+        special: a compiled function.
+        general: one that takes the same arguments.
+    """
+
+    def chosen(*arguments: Any) -> Any:
+        return (special if test(arguments[0].numba_type) else general)(*arguments)
+
+    def compiled(state: Any, *others: Any) -> Any:
+        return (special if test(state) else general).py_func
+
+    overload(chosen, jit_options={"error_model": "numpy"}, strict=False)(compiled)
+    return chosen

@@ -4,7 +4,6 @@ Rule: the type of the state selects at compile time how ends are found (known at
 whether jobs have dependencies or predicted run times, and whether decisions take time. Plain replays pay nothing for
 features that they do not have. A latest end that is predicted is an expected end: `correct_ends` moves it when a job
 outlasts it.
-Compiling selects by `overload`; in plain Python (see `interpreted`) the bodies do.
 """
 
 from __future__ import annotations
@@ -12,36 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba.extending import overload
-
 from ..block import Block
-from ..jit import inner
+from ..jit import by_type, inner
 from .end_heap import pop, push
 from .network import job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import INCREMENTS_S, Replay, RichReplay
-
-_OPTIONS: Any = {"jit_options": {"error_model": "numpy"}, "strict": False}  # strict: annotations must be the same, too
-
-
-def begin(world: Block, job: int, finish: float) -> None:
-    """Add a running job, which by its run time ends at `finish`. O(log n)."""
-    return _chosen(world.numba_type, job_progress.begin, push)(world, job, finish)
-
-
-def next_end(world: Block, before: float) -> float:
-    """Return the next end, if not after `before`; else a later time, or infinity. O(1)."""
-    return _chosen(world.numba_type, job_progress.next_end, _first_in_heap)(world, before)
-
-
-def end_first(world: Block) -> int:
-    """Remove and return the job that ends first. O(log n)."""
-    return _chosen(world.numba_type, job_progress.end_first, pop)(world)
-
-
-def ended_well(world: Block, job: int) -> bool:
-    """Return whether an ended job succeeded, as far as the replay decides it."""
-    return _chosen(world.numba_type, job_progress.ended_well, _success_known_before)(world, job)
 
 
 @inner
@@ -49,114 +24,38 @@ def _first_in_heap(world: Block, before: float) -> float:
     return world.heap_time[0] if world.count.running > 0 else math.inf
 
 
-@inner
-def _success_known_before(world: Block, job: int) -> bool:
-    return True
+def _communicates(world: Any) -> bool:
+    return world in (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
 
 
-def _chosen(world: Any, networked: Any, fixed: Any) -> Any:
-    """Select one of two functions by the type of the state."""
-    kinds = (Networked.numba_type, NetworkedReserving.numba_type, NetworkedPowered.numba_type)
-    return networked if world in kinds else fixed
+def _may_depend(world: Any) -> bool:
+    return world != Replay.numba_type
 
 
-def _python(function: Any) -> Any:
-    """Return what a compiled function was made of."""
-    return function.py_func
-
-
-@overload(begin, **_OPTIONS)
-def _begin(world: Any, job: Any, finish: Any) -> Any:
-    return _python(_chosen(world, job_progress.begin, push))
-
-
-@overload(next_end, **_OPTIONS)
-def _next_end(world: Any, before: Any) -> Any:
-    return _python(_chosen(world, job_progress.next_end, _first_in_heap))
-
-
-@overload(end_first, **_OPTIONS)
-def _end_first(world: Any) -> Any:
-    return _python(_chosen(world, job_progress.end_first, pop))
-
-
-@overload(ended_well, **_OPTIONS)
-def _ended_well(world: Any, job: Any) -> Any:
-    return _python(_chosen(world, job_progress.ended_well, _success_known_before))
-
-
-def has_dependencies(world: Block) -> bool:
-    """Return whether any job has dependencies."""
-    return len(world.unmet) > 0
-
-
-def has_predictions(world: Block) -> bool:
-    """Return whether run times are predicted."""
-    return world.numba_type == RichReplay.numba_type and len(world.expected) > 0
-
-
-def decisions_take_time(world: Block) -> bool:
-    """Return whether decisions take time."""
-    return _may_take_time(world.numba_type) and world.clock.takes > 0.0
-
-
-def decided_count(world: Block) -> int:
-    """Return the number of jobs that start when the pending decision is applied."""
-    return world.count.decided if _may_take_time(world.numba_type) else 0
-
-
-@inner
-def _never(world: Block) -> bool:
-    return False
-
-
-@inner
-def _has_unmet(world: Block) -> bool:
-    return len(world.unmet) > 0
-
-
-@inner
-def _has_expected(world: Block) -> bool:
-    return len(world.expected) > 0
-
-
-@inner
-def _takes_time(world: Block) -> bool:
-    return world.clock.takes > 0.0
-
-
-@inner
-def _none(world: Block) -> int:
-    return 0
-
-
-@inner
-def _count(world: Block) -> int:
-    return world.count.decided
-
-
-@overload(has_dependencies, **_OPTIONS)
-def _has_dependencies(world: Any) -> Any:
-    return _python(_never if world == Replay.numba_type else _has_unmet)
-
-
-@overload(has_predictions, **_OPTIONS)
-def _has_predictions(world: Any) -> Any:
-    return _python(_has_expected if world == RichReplay.numba_type else _never)
-
-
-@overload(decisions_take_time, **_OPTIONS)
-def _decisions_take_time(world: Any) -> Any:
-    return _python(_takes_time if _may_take_time(world) else _never)
-
-
-@overload(decided_count, **_OPTIONS)
-def _decided_count(world: Any) -> Any:
-    return _python(_count if _may_take_time(world) else _none)
+def _may_be_predicted(world: Any) -> bool:
+    return world == RichReplay.numba_type
 
 
 def _may_take_time(world: Any) -> bool:
     return world in (RichReplay.numba_type, Networked.numba_type)
+
+
+#: begin(world, job, finish): add a running job, which by its run time ends at `finish`. O(log n).
+begin = by_type(_communicates, job_progress.begin, push)
+#: next_end(world, before): return the next end, if not after `before`; else a later time, or infinity. O(1).
+next_end = by_type(_communicates, job_progress.next_end, _first_in_heap)
+#: end_first(world): remove and return the job that ends first. O(log n).
+end_first = by_type(_communicates, job_progress.end_first, pop)
+#: ended_well(world, job): return whether an ended job succeeded, as far as the replay decides it.
+ended_well = by_type(_communicates, job_progress.ended_well, inner(lambda world, job: True))
+#: Return whether any job has dependencies.
+has_dependencies = by_type(_may_depend, inner(lambda world: len(world.unmet) > 0), inner(lambda world: False))
+#: Return whether run times are predicted.
+has_predictions = by_type(_may_be_predicted, inner(lambda world: len(world.expected) > 0), inner(lambda world: False))
+#: Return whether decisions take time.
+decisions_take_time = by_type(_may_take_time, inner(lambda world: world.clock.takes > 0.0), inner(lambda world: False))
+#: Return the number of jobs that start when the pending decision is applied.
+decided_count = by_type(_may_take_time, inner(lambda world: world.count.decided), inner(lambda world: 0))
 
 
 @inner
