@@ -26,6 +26,7 @@ def load_replay(
     networked: bool = False,
     rich: bool = False,
     asked: bool = False,
+    contention: bool = False,
 ) -> None:
     """Load the kernels that read and replay traces.
 
@@ -35,6 +36,7 @@ def load_replay(
         networked: jobs communicate; see `kernel_of`.
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
         asked: policies are asked at each instant: decisions take time, or run times are predicted.
+        contention: jobs share nodes.
     """
     from ..simulate.queue_policies.policy_specs import Contending, needs_nodes
     from ..simulate.replay import contended, shared_nodes
@@ -43,8 +45,8 @@ def load_replay(
     def kernel(policy: object) -> str | None:
         if isinstance(policy, Contending):
             return contended.STEPS if asked else contended.KERNEL
-        if needs_nodes(policy):
-            return shared_nodes.KERNEL
+        if contention or needs_nodes(policy):
+            return shared_nodes.NETWORKED if networked else shared_nodes.KERNEL
         return kernel_of(policy, networked=networked, rich=rich)
 
     kernels = {kernel(policy) for policy in policies}

@@ -13,7 +13,7 @@ from .. import __version__
 from ..formats.atomic_write import write_whole
 from ..simulate.replay.known_run_times import PREDICTED
 from . import options
-from .kernel_loading import load_kernels, load_replay, load_simulator
+from .kernel_loading import load_kernels, load_replay
 from .options import argument, flag, option
 from .output.documents import print_json
 from .streams import note, print_policy_traceback, warn
@@ -77,9 +77,10 @@ def sweep(
             return 0
         for kind in kinds if here else ():
             asked = PREDICTED in made.sweep.runtimes
-            load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich, asked=asked)
-        if here and any(made.sweep.contention):
-            load_simulator()
+            for shared in made.sweep.contention:
+                load_replay(
+                    made.sweep.policies, networked=kind.networked, rich=kind.rich, asked=asked, contention=shared
+                )  # fmt: skip
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     return int(any(row["status"] != "done" for row in rows))

@@ -226,8 +226,8 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
         raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
     known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
-    refuse_jobs(policy, known, _machine(task, jobs, policy))
-    if task.runtimes == PREDICTED and jobs.programs is not None:
+    refuse_jobs(policy, known, _machine(task, jobs, policy), task.cluster)
+    if task.runtimes == PREDICTED and jobs.programs is not None and task.cluster is None:
         raise ConfigError(
             task.trace.path, "run times", "they depend on the network, so they are not predicted", WALLTIME
         )

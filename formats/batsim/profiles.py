@@ -87,6 +87,7 @@ class Profile(NamedTuple):
         repeat: how often the sequence runs.
         trace: the file that names its ranks; empty = it has no usage trace.
         waits: seconds, if waiting is all that it does.
+        memory: bytes that each resource needs.
     """
 
     type: str
@@ -97,6 +98,7 @@ class Profile(NamedTuple):
     repeat: int = 1
     trace: str = ""
     waits: float | None = None
+    memory: float = 0.0
 
 
 _seconds = number(0, LONGEST)
@@ -123,7 +125,8 @@ def parse_profile(value: Any) -> Profile:
     data = mapping(value)
     type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in NAMES.values()))
     work, more = TYPES[type_](data)
-    return Profile(type_, work, _field(data, "ret", _status, 0), data, **more)
+    memory = _field(data, "memory_size", _amount, 0.0)
+    return Profile(type_, work, _field(data, "ret", _status, 0), data, memory=memory, **more)
 
 
 def _field(data: dict[str, Any], key: str, convert: Convert[Any], default: Any = _REQUIRED) -> Any:
@@ -138,6 +141,14 @@ def _field(data: dict[str, Any], key: str, convert: Convert[Any], default: Any =
 def _spread(data: dict[str, Any]) -> bool:
     """Return whether amounts are divided among all resources, instead of being those of each."""
     return bool(_field(data, "generation_strategy", lambda value: _STRATEGIES[one_of(value, _STRATEGIES)], False))
+
+
+def _moved(data: dict[str, Any], flops: float) -> float:
+    """Return the bytes of memory that a resource moves while it computes."""
+    found: float = _field(data, "memory_volume", _amount, 0.0)
+    if found > 0 and not flops > 0:
+        raise bad("no resource computes, and memory is moved while computing", "0, or with cpu", key="memory_volume")
+    return found
 
 
 def _always(part: Part) -> Parsed:
@@ -155,7 +166,7 @@ def _delay(data: dict[str, Any]) -> Parsed:
 
 def _parallel(data: dict[str, Any]) -> Parsed:
     cpu, com = _field(data, "cpu", _amounts, ()), _field(data, "com", _amounts, ())
-    wanted = len(cpu) or math.isqrt(len(com))
+    wanted, moved = len(cpu) or math.isqrt(len(com)), _moved(data, max(cpu, default=0.0))
     if com and len(com) != wanted**2:
         allowed = f"a square matrix of bytes, here {wanted} x {wanted}"
         raise bad(f"found {len(com)} amounts", allowed, key="com")
@@ -163,7 +174,7 @@ def _parallel(data: dict[str, Any]) -> Parsed:
     def work(size: int, site: Site) -> Done:
         if wanted not in (0, size):
             raise bad(f"it needs {wanted} resources, but the job requests {size}", "the same number")
-        return Done(Matrix(cpu, com))
+        return Done(Matrix(cpu, com, moved))
 
     return work, {}
 
@@ -171,7 +182,8 @@ def _parallel(data: dict[str, Any]) -> Parsed:
 def _homogeneous(data: dict[str, Any]) -> Parsed:
     if _spread(data):
         return _divided(data, lambda size: size * max(size - 1, 1))
-    return _always(Even(_field(data, "cpu", _amount), _field(data, "com", _amount)))
+    cpu, com = _field(data, "cpu", _amount), _field(data, "com", _amount)
+    return _always(Even(cpu, com, _moved(data, cpu)))
 
 
 def _total(data: dict[str, Any]) -> Parsed:
@@ -180,9 +192,10 @@ def _total(data: dict[str, Any]) -> Parsed:
 
 
 def _divided(data: dict[str, Any], parts: Callable[[int], int]) -> Parsed:
-    """Divide the flops among the resources, and the bytes into as many parts; each pair sends one."""
+    """Divide flops and memory among the resources, and the bytes into as many parts; each pair sends one."""
     cpu, com = _field(data, "cpu", _amount), _field(data, "com", _amount)
-    return lambda size, site: Done(Even(cpu / size, com / parts(size))), {}
+    moved = _moved(data, cpu)
+    return lambda size, site: Done(Even(cpu / size, com / parts(size), moved / size)), {}
 
 
 def _composed(data: dict[str, Any]) -> Parsed:

@@ -38,6 +38,7 @@ class Run(NamedTuple):
         program: number of its program if `seconds` is nan; else -1.
         waits: it waits at its end, so it does not end well at its walltime.
         work: what it does if its resources are not all busy all the time, or idle all the time; else None.
+        moved: bytes of memory that each resource moves, if `seconds` is not nan.
     """
 
     seconds: float
@@ -46,6 +47,7 @@ class Run(NamedTuple):
     program: int = -1
     waits: bool = False
     work: programs.Work | None = None
+    moved: float = 0.0
 
 
 def is_late(run: Run, walltime: float | None) -> bool:
@@ -145,7 +147,8 @@ class Runs:
             raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
         steady = not flops or programs.is_steady(part, size)
         work = None if steady else programs.Work(part, size, next(iter(self._speeds)))
-        return Run(seconds, computes, status, waits=programs.ends_waiting(part), work=work)
+        moved = programs.fold_part(part, programs.moved_by, lambda steps, inner: steps.repeat * sum(inner))
+        return Run(seconds, computes, status, waits=programs.ends_waiting(part), work=work, moved=moved)
 
     def _check(self, sending: list[Phase]) -> None:
         """Raise ConfigError if the network or a storage that is needed is missing."""

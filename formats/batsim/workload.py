@@ -258,6 +258,9 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder:
     numbered = all(isinstance(job.id, int) for job in jobs)
     if not numbered:
         more["name"] = np.array([str(job.id) for job in jobs], object)
+    volume, memory = [run.moved for run in runs], [given.profiles[job.profile].memory for job in jobs]
+    if any(volume) or any(memory):
+        more["volume"], more["memory"] = np.array(volume, np.float64), np.array(memory, np.float64)
     if any(run.status for run in runs):
         more["returns"] = np.array([run.status for run in runs], np.int64)
     placed = any(run.program >= 0 for run in runs)

@@ -39,9 +39,9 @@ def accuracy(expected: Array, actual: Array) -> Accuracy | None:
 
     Args:
         expected: seconds [jobs]; jobs whose time is nan or infinite are left out.
-        actual: seconds [jobs].
+        actual: seconds [jobs]; likewise.
     """
-    known = np.isfinite(expected)
+    known = np.isfinite(expected) & np.isfinite(actual)
     if not known.any():
         return None
     low = expected[known] < actual[known]
@@ -86,6 +86,8 @@ class OnlineRunTimes:
         actual = self.run_times[ran]
         return {"predicted": accuracy(self.made[ran], actual), "walltime": accuracy(self._limits[ran], actual)}
 
-    def ended(self, row: int) -> None:
-        """Learn the run time of a job that has ended."""
+    def ended(self, row: int, ran: float | None = None) -> None:
+        """Learn the run time of a job that has ended; `ran`: seconds, if the workload does not say."""
+        if ran is not None:
+            self.run_times[row] = ran
         self._predictor.learn(self._jobs[row], float(self.run_times[row]))

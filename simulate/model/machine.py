@@ -185,6 +185,11 @@ def core_powers(cluster: Cluster) -> Powers | MixedPowers | None:
     return _merged((1, powers_of(kind, kind.cores)) for kind in cluster.types)
 
 
+def powers_by_node(cluster: Cluster) -> Powers | MixedPowers | None:
+    """Return the power of a core of each node; None if one is not known. O(nodes)."""
+    return _merged((1, powers_of(node.type, node.type.cores)) for node in cluster.nodes)
+
+
 def speeds_of(cluster: Cluster | None) -> tuple[float, ...]:
     """Return the distinct speeds of a cluster's cores, flop/s; empty if one is not known."""
     kinds = cluster.types if cluster is not None else ()

@@ -34,18 +34,23 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """Each resource computes `flops` and sends `bytes` to each other resource."""
+    """Each resource computes `flops`, sends `bytes` to each other resource, and moves `moved` bytes of its memory."""
 
     flops: float
     bytes: float = 0.0
+    moved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Resource i computes `flops[i]`; `bytes` is empty, or a matrix of bytes from row to column, row by row."""
+    """Resource i computes `flops[i]`; `bytes` is empty, or a matrix of bytes from row to column, row by row.
+
+    Each resource moves `moved` bytes of its memory.
+    """
 
     flops: tuple[float, ...]
     bytes: tuple[float, ...] = ()
+    moved: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,11 @@ def flops_of(phase: Phase) -> float:
     return max(phase.flops, default=0.0) if isinstance(phase, Matrix | Placed) else 0.0
 
 
+def moved_by(phase: Phase) -> float:
+    """Return the bytes of memory that a resource moves."""
+    return phase.moved if isinstance(phase, Even | Matrix) else 0.0
+
+
 class Spent(NamedTuple):
     """What work took of each of its resources: a number for all of them, or an array.
 
@@ -263,7 +273,7 @@ class ProgramBuilder:
 
     def __init__(self) -> None:
         self._programs: list[tuple[int, int, int]] = []
-        self._phases: list[tuple[float, float, int, int, int, int]] = []
+        self._phases: list[tuple[float, float, float, int, int, int, int]] = []
         self._amounts: list[float] = []
         self._storages: dict[str, int] = {}
 
@@ -283,24 +293,24 @@ class ProgramBuilder:
         self._programs.append((first, len(self._phases), repeat))
         return len(self._programs) - 1
 
-    def _row(self, phase: Phase, times: int, size: int) -> tuple[float, float, int, int, int, int]:
+    def _row(self, phase: Phase, times: int, size: int) -> tuple[float, float, float, int, int, int, int]:
         if isinstance(phase, Wait):
-            return times * phase.seconds, 0.0, tables.WAIT, 0, 0, times
+            return times * phase.seconds, 0.0, 0.0, tables.WAIT, 0, 0, times
         if isinstance(phase, Even):
-            return times * phase.flops, times * phase.bytes, tables.EVEN, 0, 0, times
+            return times * phase.flops, times * phase.bytes, times * phase.moved, tables.EVEN, 0, 0, times
         if isinstance(phase, Store):
             at = self._storage(phase.storage)
-            return times * phase.read, times * phase.write, tables.STORE, at, 0, times
+            return times * phase.read, times * phase.write, 0.0, tables.STORE, at, 0, times
         if isinstance(phase, Stage):
             ends = self._storage(phase.source), self._storage(phase.target)
-            return 0.0, times * phase.bytes, tables.STAGE, *ends, times
+            return 0.0, times * phase.bytes, 0.0, tables.STAGE, *ends, times
         at = len(self._amounts)
         if isinstance(phase, Placed):
             self._amounts += [*phase.ends, *(times * amount for amount in (*phase.flops, *phase.bytes))]
-            return float(len(phase.ends)), float(bool(phase.bytes)), tables.PLACED, at, 0, times
+            return float(len(phase.ends)), float(bool(phase.bytes)), 0.0, tables.PLACED, at, 0, times
         self._amounts += [times * amount for amount in phase.flops] + [0.0] * (size - len(phase.flops))
         self._amounts += [times * amount for amount in phase.bytes]
-        return 0.0, float(bool(phase.bytes)), tables.MATRIX, at, 0, times
+        return times * flops_of(phase), float(bool(phase.bytes)), times * phase.moved, tables.MATRIX, at, 0, times
 
     def _storage(self, name: str) -> int:
         return self._storages.setdefault(name, len(self._storages))

@@ -19,7 +19,8 @@ from ..queue_policies.policy_specs import (
     needs_nodes,
 )
 from .contended import replay_contended
-from .known_run_times import PREDICTED, WALLTIME, RunTimePredictor
+from .known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
+from .network_tables import network_of_nodes
 from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
@@ -43,7 +44,7 @@ def replay_under(
     Args:
         policy: what decides.
         jobs: the workload.
-        machine: its resources.
+        machine: its resources, and the network that joins them, or the nodes of the cluster.
         cluster: the nodes that the machine was made from; required if the policy `needs_nodes`, and with `contention`.
         seed: of random choices.
         decision_time: see `replay`.
@@ -63,18 +64,21 @@ def replay_under(
         )
     on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
-    at_once = on_nodes and known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
-    if at_once or isinstance(policy, OnNodes):
-        assert cluster is not None
-        return replay_on_nodes(
-            jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
-            decision_time=decision_time, **show,
-        )  # fmt: skip
     if on_nodes:
         assert cluster is not None
+        show["network"] = network_of_nodes(jobs, cluster, machine.network)
+        if known == ACTUAL and jobs.programs is not None:
+            with_actual_walltimes(jobs)  # raises
+        at_once = known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
+        if at_once or isinstance(policy, OnNodes):
+            return replay_on_nodes(
+                jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
+                decision_time=decision_time, **show,
+            )  # fmt: skip
         return replay_queue_on_nodes(
             jobs, cluster, policy, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
+    assert not isinstance(policy, OnNodes), "it needs nodes"
     return replay(
         jobs, machine.processors, policy, seed=seed, groups=machine.groups,
         powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,

@@ -21,7 +21,7 @@ from ..model.workload import Workload
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
-ALLOWED = "walltime; where jobs do not communicate also actual and predicted"
+ALLOWED = "walltime; where jobs do not communicate also actual and predicted; on nodes that jobs share also predicted"
 
 
 class RunTimePredictor(Protocol):
@@ -30,8 +30,8 @@ class RunTimePredictor(Protocol):
     def expected(self, row: int) -> float | None:
         """Return the expected run time of a job that is submitted now, seconds, 0 or more; None: its walltime."""
 
-    def ended(self, row: int) -> None:
-        """Note that a job has ended, by itself or at its walltime."""
+    def ended(self, row: int, ran: float | None = None) -> None:
+        """Note that a job has ended, by itself or at its walltime; `ran`: seconds, if the workload does not say."""
 
 
 def with_actual_walltimes(workload: Workload) -> Workload:
@@ -52,9 +52,10 @@ class Predictions:
 
     def __init__(self, predictor: RunTimePredictor, workload: Workload) -> None:
         self._predictor, self._submit_time = predictor, workload.submit_time.tolist()
+        self._depends = np.isnan(workload.run_time)
         self.limits: list[float] = workload.walltime.tolist()
 
-    def expected_at(self, now: float, row: int, ended: list[int], finish: Any) -> dict[int, float]:
+    def expected_at(self, now: float, row: int, ended: list[int], finish: Any, start: Any = None) -> dict[int, float]:
         """Return the expected run times of the jobs that are submitted now, by row; empty if none is.
 
         Args:
@@ -62,10 +63,11 @@ class Predictions:
             row: the next job that is submitted; the number of jobs if all were.
             ended: jobs that have ended before this instant; emptied where they were noted.
             finish: end of each job of the workload, seconds.
+            start: begin of each, seconds; required where run times depend on the network.
         """
         if row == len(self._submit_time) or self._submit_time[row] != now:
             return {}
-        self.learn(ended, finish)
+        self.learn(ended, finish, start)
         ended.clear()
         return self.submitted_with(row)
 
@@ -79,15 +81,19 @@ class Predictions:
             row += 1
         return found
 
-    def learn(self, ended: Iterable[int], finish: Any) -> None:
+    def learn(self, ended: Iterable[int], finish: Any, start: Any = None) -> None:
         """Note the jobs that have ended, in the order of their ends, then of rows.
 
         Args:
             ended: their rows.
             finish: end of each job of the workload, seconds.
+            start: see `expected_at`.
         """
         for row in sorted(ended, key=lambda row: (finish[row], row)):
-            self._predictor.ended(row)
+            if self._depends[row]:
+                self._predictor.ended(row, float(finish[row] - start[row]))
+            else:
+                self._predictor.ended(row)
 
     def feed(self, world: Any) -> None:
         """Write predictions into the tables of a replay that has paused for them."""

@@ -13,19 +13,21 @@ import numpy as np
 from ..arrays import Array
 from ..errors import ConfigError
 from ..kernels.queue.network import tables
+from ..model.cluster import Cluster, Contention
 from ..model.machine import MixedPowers, Powers, runs_of
-from ..model.network import Link, Network, NetworkRoute, Place
+from ..model.network import Link, Network, NetworkRoute, Place, unlimited
 from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
-from ..queue_policies.policy_specs import Placing
+from ..queue_policies.policy_specs import Contending
 
 #: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6
 
 
 def network_tables(
-    workload: Workload, network: Network, powers: Powers | MixedPowers | None, rows: int | None = None
-) -> dict[str, Array]:
+    workload: Workload, network: Network, powers: Powers | MixedPowers | None, rows: int | None = None,
+    slots: int | None = None,
+) -> dict[str, Array]:  # fmt: skip
     """Return the network tables that a kernel needs in addition to those of its policy. O(jobs + places^2 x route).
 
     Args:
@@ -33,6 +35,7 @@ def network_tables(
         network: the network.
         powers: power of the resources; None if not known.
         rows: rows of the table of jobs, if more than there are jobs.
+        slots: most ranks that all hosts run at once, if jobs share them; None: a host runs one job at a time.
     """
     programs, links, size = workload.programs or ProgramBuilder().programs(), network.links, len(workload)
     ways = [*network.ways, *(network.own or [NetworkRoute()] * len(network.places))]
@@ -40,21 +43,28 @@ def network_tables(
     hosts, rows = len(network.speeds), rows or size
     courses = np.zeros(rows, tables.COURSE)
     courses["program"] = tables.NONE
+    courses["ranks"][:size] = workload.size
     if workload.programs is not None:
         courses["program"][:size] = workload.more["program"]
-    uses = np.zeros(_most_uses(rows, hosts, len(links), reach, len(network.storages)), tables.USE)
+    most = slots or hosts
+    many = _most_uses(rows, most, len(links), reach, len(network.storages)) + 3 * (slots or 0)
+    uses = np.zeros(many, tables.USE)
     uses["next"] = np.arange(1, len(uses) + 1)
+    shared, ports = _ports(network, len(links)) if slots else ([], np.zeros((0, 3), np.int64))
+    table = _links([*(link.bandwidth for link in links), *shared])
     return {
         "courses": courses,
         "programs": programs.programs,
-        "phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
+        "program_phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
         "amounts": programs.amounts,
         "speeds": network.speeds,
-        "cores": np.array(network.cores or np.ones(hosts), np.float64),
+        # On nodes that jobs share, ranks have cores of their own.
+        "cores": np.full(hosts, math.inf) if slots else np.array(network.cores or np.ones(hosts), np.float64),
         **_heat(network.speeds, powers),
         "place_of": network.place_of,
         "places": np.array([_port(place) for place in network.places], tables.PLACE),
-        "links": _links(network),
+        "links": table,
+        "ports": ports,
         "route0": np.cumsum([0, *(len(way.links) for way in ways)], dtype=np.int64),
         "routes": np.array([link for way in ways for link in way.links], np.int64),
         "latency": np.array([way.latency for way in ways]),
@@ -62,10 +72,11 @@ def network_tables(
         "uses": uses,
         "laid": np.zeros(places, np.int64),
         "hosts": np.zeros(hosts, np.int64),
+        "ranks": np.zeros(hosts, np.int64),
         "loads": np.zeros(hosts, tables.LOAD),
-        **{name: np.zeros(len(links), np.int64) for name in ("touched", "dirty", "sought")},
+        **{name: np.zeros(len(table), np.int64) for name in ("touched", "dirty", "sought")},
         "rule": np.array([tables.INCREMENTS if network.increments else tables.MAX_MIN]),
-        "met": np.zeros(min(rows, hosts) + 1, np.int64),
+        "met": np.zeros(min(rows, most) + 1, np.int64),
     }
 
 
@@ -81,18 +92,26 @@ def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array
     return {"joules_per_flop": per_flop, "lift": lift}
 
 
-def _port(place: Place) -> tuple[float, float, int, int]:
+def _port(place: Place) -> tuple[float, float, int, int, int]:
     """Return a row of places: bytes/s of each direction, and of both together."""
     if place.duplex:
-        return place.port, place.limit, 0, place.loops
-    return math.inf, min(place.port, place.limit), 0, place.loops
+        return place.port, place.limit, 0, 0, place.loops
+    return math.inf, min(place.port, place.limit), 0, 0, place.loops
 
 
-def _links(network: Network) -> Array:
-    found = np.zeros(len(network.links), tables.LINK)
-    found["bandwidth"] = [link.bandwidth for link in network.links]
-    found["level"], found["first"] = math.inf, tables.NONE
+def _links(bandwidths: list[float]) -> Array:
+    found = np.zeros(len(bandwidths), tables.LINK)
+    found["bandwidth"], found["level"], found["first"] = bandwidths, math.inf, tables.NONE
     return found
+
+
+def _ports(network: Network, first: int) -> tuple[list[float], Array]:
+    """Return the bytes/s of the ports of all hosts as links, and the numbers of each host's, see `tables`."""
+    way, both, *_ = np.array([_port(place) for place in network.places]).T
+    rates = np.stack([way, way, both], axis=1)[network.place_of]
+    limited = np.isfinite(rates)
+    numbers = np.where(limited, first + np.cumsum(limited).reshape(rates.shape) - 1, tables.NONE)
+    return rates[limited].tolist(), numbers
 
 
 def _most_uses(jobs: int, hosts: int, links: int, reach: int, storages: int) -> int:
@@ -123,9 +142,9 @@ def network_for(
     """
     if workload.programs is None:
         return None
-    if isinstance(policy, Placing):
-        what = "this policy places jobs on nodes that they share, and here run times depend on a network"
-        raise ConfigError("policy", "", what, "easy, strict or conservative, with or without parts, ./mine.py:Class")
+    if isinstance(policy, Contending):
+        what = "the tasks of its jobs are independent, and these jobs communicate"
+        raise ConfigError("policy", "", what, "easy, strict, conservative, a mapping policy, ./mine.py:Class")
     if network is None:
         raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
     return checked_network(workload, machine, network)
@@ -145,7 +164,7 @@ def checked_network(workload: Workload, machine: int, network: Callable[[], Netw
     found = network()
     if len(found.speeds) != machine:
         what = f"the network joins {len(found.speeds):,} hosts, and the machine has {machine:,} resources"
-        raise ConfigError(workload.name, "", what, "one resource per host: --resource node")
+        raise ConfigError(workload.name, "", what, "one resource per host: --resource node; or --contention")
     for kind, rates in (("link", found.links), ("port", found.places)):
         for each in rates:
             rate = each.bandwidth if isinstance(each, Link) else min(each.port, each.limit)
@@ -154,3 +173,25 @@ def checked_network(workload: Workload, machine: int, network: Callable[[], Netw
     if not (slowest := min((way.flow for way in (*found.ways, *found.own)), default=math.inf)) >= SLOWEST:
         raise ConfigError(workload.name, "", f"a flow gets at most {slowest:g} bytes/s", f"{SLOWEST:g} or more")
     return found
+
+
+def network_of_nodes(workload: Workload, cluster: Cluster, network: Callable[[], Network] | None) -> Network | None:
+    """Return the network between the nodes that these jobs share; None if no run time depends on it.
+
+    Args:
+        workload: the jobs.
+        cluster: the nodes.
+        network: makes the network of the cluster; ignored if the cluster has no wiring.
+
+    Raises:
+        ConfigError: the network cannot be simulated.
+    """
+    if workload.programs is None:
+        return None
+    for kind in cluster.types:
+        if kind.contention is Contention.PIECEWISE_LINEAR and kind.sockets > 1:
+            what = "jobs communicate, and the processors of a node progress on their own: contention piecewise-linear"
+            raise ConfigError(cluster.source, f"node_types.{kind.name}", what, "another contention model")
+    if cluster.wiring is None or network is None:
+        return unlimited([node.type.relative_speed for node in cluster.nodes])
+    return checked_network(workload, len(cluster.nodes), network)

@@ -62,7 +62,7 @@ class NetworkedJobs(RigidJobs):
         jobs, machine = self.workload, self.processors
         rows = max(self.count, machine) if self.open_ended else self.count
         found = network_tables(jobs, self._network, self._powers, rows)
-        self._used = {name: len(found[name]) for name in ("programs", "phases", "amounts")}
+        self._used = {name: len(found[name]) for name in ("programs", "program_phases", "amounts")}
         most = min(rows, machine) + 1
         own = {"heap_time": np.zeros(most), "heap_job": np.zeros(most, np.int64), "jobs": np.zeros(rows, tables.JOB)}
         own["jobs"]["wall"][: self.count], own["jobs"]["size"][: self.count] = jobs.walltime, jobs.size
@@ -129,7 +129,7 @@ class NetworkedJobs(RigidJobs):
         at = self._append("amounts", renumber_ends(made, [*network.storages.values()]))
         phases = renumber_storages(made, [network.storage(name) for name in made.storages])
         phases["at"] += np.where(made.in_amounts, at, 0)
-        first = self._append("phases", phases)
+        first = self._append("program_phases", phases)
         made.programs["first"] += first
         made.programs["last"] += first
         program = self._append("programs", made.programs)
@@ -183,7 +183,7 @@ class NetworkedJobs(RigidJobs):
         self._kernel(self.world.address, KILL, number, 0.0)
         course = self.world.courses[number]
         program = self.world.programs[course["program"]]
-        times, before = self.world.phases["times"], course["phase"]
+        times, before = self.world.program_phases["times"], course["phase"]
         rounds = (program["rounds"] - course["rounds"]) * times[program["first"] : program["last"]].sum()
         share = float(self.world.lags["answer"]) * times[before]
         self.snapshot.killed[number] = float(rounds + times[program["first"] : before].sum() + share)

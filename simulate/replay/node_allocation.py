@@ -60,12 +60,21 @@ def _room(threads: float, memory: float, each: float) -> int:
     return int(threads if each <= 0.0 else min(threads, memory // each))
 
 
-def refuse_unknown_times(workload: Workload, *, walltimes: bool) -> None:
-    """Check that the run times of all jobs are known, and their walltimes if they are needed. Raises ConfigError."""
+def refuse_unknown_times(workload: Workload, *, walltimes: bool, networked: bool = False) -> None:
+    """Check that the run times of all jobs are known, and their walltimes if they are needed.
+
+    Args:
+        workload: the jobs.
+        walltimes: whether walltimes are needed.
+        networked: run times may depend on a network.
+
+    Raises:
+        ConfigError: a time is not known.
+    """
     names = workload.more.get("name", workload.id)
-    if len(rows := np.flatnonzero(np.isnan(workload.run_time))):
-        problem = f"its run time depends on a network ({len(rows):,} of {len(workload):,} jobs)"
-        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time, on shared nodes")
+    if not networked and len(rows := np.flatnonzero(np.isnan(workload.run_time))):
+        problem = f"its run time depends on a network, and the daemon's cluster has none ({len(rows):,} such jobs)"
+        raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time")
     if walltimes and len(rows := np.flatnonzero(np.isinf(workload.walltime))):
         problem = f"it has no walltime to plan with ({len(rows):,} of {len(workload):,} jobs)"
         raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "walltimes, or --runtimes actual")

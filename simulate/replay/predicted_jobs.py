@@ -45,6 +45,10 @@ class Predicted(PolicyCalls):
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
 
+    def start_times(self) -> Any:
+        """Return when each job began, seconds; None if no run time depends on the network."""
+        return None
+
     # --- what is added ---
     def next_time(self, before: float) -> float:
         """Return the time of the next event, or of the next expected end that a job outlasts."""
@@ -53,7 +57,8 @@ class Predicted(PolicyCalls):
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, process its ends and submissions, and move the ends that have passed."""
-        known = self.predictions.expected_at(now, self.next_row(), self.unlearned, self.finish_times())
+        times = self.finish_times(), self.start_times()
+        known = self.predictions.expected_at(now, self.next_row(), self.unlearned, *times)
         for number, expected in known.items():
             self.show_prediction(number, expected)
         super().advance_to(now)  # type: ignore[misc]

@@ -33,7 +33,7 @@ from . import networked_jobs, power_tables, queue_tables, slices
 from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
-from .network_tables import checked_network, network_for
+from .network_tables import checked_network, network_for, network_of_nodes
 from .powered_jobs import is_powered
 from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
@@ -227,10 +227,23 @@ def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) ->
         tuple(machine.groups)
 
 
-def refuse_jobs(policy: object, jobs: Workload, machine: Machine) -> None:
-    """Check that a policy can schedule these jobs on this machine. Raises ConfigError if it cannot."""
+def refuse_jobs(policy: object, jobs: Workload, machine: Machine, cluster: Cluster | None = None) -> None:
+    """Check that a policy can schedule these jobs on this machine.
+
+    Args:
+        policy: the queue policy.
+        jobs: the jobs.
+        machine: the machine.
+        cluster: the nodes of the machine, if jobs share them; None: they do not.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     queue_tables.check_walltimes(jobs, policy)
-    network_for(jobs, machine.processors, policy, machine.network)
+    if cluster is None or isinstance(policy, Contending):
+        network_for(jobs, machine.processors, policy, machine.network)
+    else:
+        network_of_nodes(jobs, cluster, machine.network)
     if isinstance(policy, Saving):
         power_tables.check_decision_count(jobs, policy)
         if policy.limit:

@@ -20,6 +20,7 @@ from ..kernels.mapping import layout
 from ..model.cluster import Cluster
 from ..model.intervals import lowest
 from ..model.machine import MixedPowers, Powers, equal_powers, machine_of
+from ..model.network import Network
 from ..model.workload import Workload
 from ..planning.workflow_tables import scratch_for
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
@@ -32,7 +33,7 @@ from .powered_jobs import Powered, PoweredNodes, is_powered
 from .predicted_jobs import Predicted
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
-from .shared_nodes import KERNEL, believe, schedule_of, tables_of
+from .shared_nodes import believe, kernel_for, schedule_of, tables_of
 
 
 def replay_queue_on_nodes(
@@ -43,6 +44,7 @@ def replay_queue_on_nodes(
     run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
     decision_time: float | None = 0.0,
+    network: Network | None = None,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -55,6 +57,7 @@ def replay_queue_on_nodes(
         run_times: what the policy may know, WALLTIME, ACTUAL, or a predictor.
         seed: of a random order.
         decision_time: see `python_loop.replay_with_python_policy`.
+        network: between the nodes, for jobs whose run times depend on it.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -71,11 +74,11 @@ def replay_queue_on_nodes(
         name, asked = text_of(policy), uncompiled(policy, seed)
     began, powered = clock(), is_powered(asked)
     if isinstance(run_times, str):
-        loop = (_PoweredJobs if powered else _Jobs)(workload, cluster, asked, name, run_times, powers)
+        loop = (_PoweredJobs if powered else _Jobs)(workload, cluster, asked, name, run_times, powers, network)
     else:
         predictions = Predictions(run_times, workload)
         kind = _PoweredPredictedJobs if powered else _PredictedJobs
-        loop = kind(workload, cluster, asked, name, predictions, powers)
+        loop = kind(workload, cluster, asked, name, predictions, powers, network)
     if isinstance(loop, Powered):
         loop.power_with(equal_powers(powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
@@ -88,11 +91,11 @@ class _Jobs(NodePolicyCalls):
 
     def __init__(
         self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str,
-        powers: Powers | MixedPowers | None,
+        powers: Powers | MixedPowers | None, network: Network | None,
     ) -> None:  # fmt: skip
         self.workload, self.cluster = workload, cluster
-        self.world, self.fits, threads = tables_of(workload, cluster, runtimes)
-        self.scratch, self.kernel = scratch_for(self.world), load(KERNEL)
+        self.world, self.fits, threads = tables_of(workload, cluster, runtimes, network)
+        self.scratch, self.kernel = scratch_for(self.world), load(kernel_for(self.world))
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
@@ -220,9 +223,9 @@ class _PredictedJobs(Predicted, _Jobs):
 
     def __init__(
         self, workload: Workload, cluster: Cluster, policy: Any, name: str, predictions: Predictions,
-        powers: Powers | MixedPowers | None,
+        powers: Powers | MixedPowers | None, network: Network | None,
     ) -> None:  # fmt: skip
-        super().__init__(workload, cluster, policy, name, WALLTIME, powers)
+        super().__init__(workload, cluster, policy, name, WALLTIME, powers, network)
         self.predict_with(predictions)
         self.world.count["beliefs"] = 1
 
@@ -235,10 +238,14 @@ class _PredictedJobs(Predicted, _Jobs):
         """Return when each job ended, seconds."""
         return self.world.jobs["finish"]
 
+    def start_times(self) -> Any:
+        """Return when each job began, seconds."""
+        return self.world.jobs["start"]
+
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
         self.jobs[2][number] = expected
-        believe(self.world, self.workload, number, expected)
+        believe(self.world, number, expected)
 
 
 class _PoweredJobs(PoweredNodes, _Jobs):

@@ -9,6 +9,8 @@ Where decisions take time, or run times are predicted, a mapping policy is asked
 What it chooses has its nodes from then on, and starts when the decision is applied: until then, nodes only become free.
 A job that outlasts its prediction is expected to go on for `forecast.OVERDUE_S`.
 The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
+Jobs with programs communicate over the network between the nodes, see `kernels.mapping.program_phases`. What forecasts
+know of such a job is its mean demand, and that it computes and waits for this long; nothing of its messages.
 """
 
 from __future__ import annotations
@@ -23,18 +25,23 @@ from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
+from ..kernels.queue.network import tables
 from ..model.cluster import Cluster, comparable_speeds
+from ..model.machine import powers_by_node
+from ..model.network import Network
+from ..model.programs import Programs
 from ..model.workload import Workload
 from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from ..queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
 from . import slices
 from .known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
+from .network_tables import network_tables
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces, without_switches
 
-#: The compiled kernel.
-KERNEL = "mapping.entry"
+#: The compiled kernels: that of jobs with run times, and that of jobs that communicate.
+KERNEL, NETWORKED = "mapping.entry", "mapping.networked"
 #: Shortest run time that is simulated, seconds.
 SHORTEST_S = 1e-6
 _PAUSED = 3
@@ -49,6 +56,7 @@ def replay_on_nodes(
     run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
     decision_time: float | None = 0.0,
+    network: Network | None = None,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -65,6 +73,7 @@ def replay_on_nodes(
         run_times: what the policy may know, WALLTIME, ACTUAL, or for a mapping policy a predictor.
         seed: of a random order.
         decision_time: of a mapping policy, see `python_loop.replay_with_python_policy`.
+        network: between the nodes, for jobs whose run times depend on it.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -74,12 +83,11 @@ def replay_on_nodes(
     """
     runtimes = run_times if isinstance(run_times, str) else PREDICTED
     known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
-    refuse_unknown_times(workload, walltimes=known != ACTUAL)
-    world, fits, threads = tables_of(workload, cluster, known)
+    world, fits, threads = tables_of(workload, cluster, known, network)
     if not isinstance(policy, OnNodes):
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
     code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
-    kernel, scratch = load(KERNEL), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
+    kernel, scratch = load(kernel_for(world)), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
     if world.clock["share"] < math.inf:
         kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 1, math.inf)
 
@@ -115,7 +123,7 @@ class _MappedJobs:
         result: Callable[[float], Replayed],
     ) -> None:  # fmt: skip
         self.workload, self.world, self.scratch, self.code = workload, world, scratch, code
-        self.predictions, self._result, self.kernel = predictions, result, load(KERNEL)
+        self.predictions, self._result, self.kernel = predictions, result, load(kernel_for(world))
         self.unlearned, self.news = list[int](), False
         if predictions:
             world.count["beliefs"] = 1
@@ -138,9 +146,10 @@ class _MappedJobs:
         """Predict the jobs of this instant, then process its ends and submissions."""
         world, arrived, ended = self.world, int(self.world.count["arrived"]), int(self.world.count["finished"])
         if self.predictions:
-            known = self.predictions.expected_at(now, self._next_row(), self.unlearned, world.jobs["finish"])
+            times = world.jobs["finish"], world.jobs["start"]
+            known = self.predictions.expected_at(now, self._next_row(), self.unlearned, *times)
             for row, expected in known.items():
-                believe(world, self.workload, row, expected)
+                believe(world, row, expected)
         self._ask(layout.STEP, now)
         self.unlearned += world.ended[ended : world.count["finished"]].tolist()
         new = world.arrivals[arrived : int(world.count["arrived"])]
@@ -166,40 +175,62 @@ class _MappedJobs:
         return self._result(seconds)
 
 
-def believe(world: World, workload: Workload, row: int, expected: float) -> None:
+def believe(world: World, row: int, expected: float) -> None:
     """Let forecasts expect this run time of a job, in seconds."""
-    world.classes["told"][row] = max(expected, SHORTEST_S) / max(float(workload.run_time[row]), SHORTEST_S)
+    first = int(world.groups["phase_start"][row]) * len(world.types)
+    slowest = float(world.phases["work"][first : first + len(world.types)].max())
+    world.classes["told"][row] = max(expected, SHORTEST_S) / slowest
 
 
-def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[World, Array, Array]:
+def kernel_for(world: World) -> str:
+    """Return the kernel for a world."""
+    return NETWORKED if isinstance(world, tables.NetworkedNodes) else KERNEL
+
+
+def tables_of(
+    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None
+) -> tuple[World, Array, Array]:
     """Return the tables, which jobs fit on the nodes, and the threads of each on each of its nodes.
 
     Args:
         workload: the jobs.
         cluster: the nodes.
         runtimes: what forecasts may know, WALLTIME or ACTUAL.
+        network: between the nodes, for jobs whose run times depend on it.
+
+    Raises:
+        ConfigError: a run time is not known, or a walltime that forecasts need.
     """
+    refuse_unknown_times(workload, walltimes=runtimes != ACTUAL, networked=network is not None)
     template, size, kinds = template_of(cluster), len(workload), len(cluster.types)
     shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
     found = [shapes.of(*each) or (0, 0) for each in zip(workload.size.tolist(), memory.tolist(), strict=True)]
     nodes, threads = np.array(found, np.int64).reshape(-1, 2).T
     fits = nodes > 0
     nodes = np.maximum(nodes, 1)
-    run, split = np.maximum(workload.run_time, SHORTEST_S), template.split
+    split, phases = template.split, _phases(workload, cluster)
+    run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)
     classes = np.zeros(size, layout.CLASS)
     classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
     classes["told"] = 1.0 if runtimes == ACTUAL else np.maximum(workload.walltime, SHORTEST_S) / run
     classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
     groups = np.zeros(size, layout.GROUP)
     groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
+    groups["phase_start"] *= len(phases) // max(size * kinds, 1)
     _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
     queue = queue.reshape(-1)
     before, after, first = _dependencies(workload)
     queues, parts = max(int(queue.max(initial=0)) + 1, len(template.nodes)), split * nodes
-    world = World(
-        {
+    more = dict[str, Array]()
+    if network is not None:
+        slots = int(np.minimum(template.nodes["limit"], size * classes["threads"].max(initial=1)).sum())
+        more = {**network_tables(workload, network, powers_by_node(cluster), slots=slots),
+                "flop_s": np.array([kind.relative_speed for kind in cluster.types])}  # fmt: skip
+    world = (World if network is None else tables.NetworkedNodes)(
+        more
+        | {
             "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
-            "phases": _phases(workload, cluster, run), "successors": after,
+            "phases": phases, "successors": after,
             "arrivals": np.flatnonzero(fits),
             "isolated": np.zeros((size, kinds)), "inflation": template.inflation,
             "allowed": np.zeros((0, len(template.nodes)), np.int64),
@@ -229,8 +260,8 @@ def tables_of(workload: Workload, cluster: Cluster, runtimes: str) -> tuple[Worl
     world.queues["start"] = np.cumsum(sizes) - sizes
     count = world.count
     count["heap"], count["powered"], count["split"] = len(world.nodes), template.powered, split
-    count["simple"] = template.simple and bool((nodes == 1).all())
-    count["beliefs"] = bool((classes["told"] != 1.0).any())
+    count["simple"] = template.simple and network is None and bool((nodes == 1).all())
+    count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
     return world, fits, threads
 
 
@@ -255,7 +286,7 @@ def _backfilling(
         wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)
         fixed["allowed"] = (cores >= wanted[:, None]).astype(np.int64)
         classes["threads"], cores = 1.0, np.ones(nodes)
-    found = World(fixed, shapes)
+    found = type(world)(fixed, shapes)
     for name in world.shapes.keys() - {"tree", "ends", "later", "queues"}:
         getattr(found, name)[...] = getattr(world, name)
     found.nodes["limit"], found.clock["share"] = cores, bound or math.inf
@@ -271,19 +302,38 @@ def _backfilling(
     return found
 
 
-def _phases(workload: Workload, cluster: Cluster, run: Array) -> Array:
-    """Return the phase of each job on each node type; a run time is that on the slowest."""
-    speeds = comparable_speeds(cluster.types)
-    moved = workload.more.get("volume", np.zeros(len(run)))
-    with np.errstate(over="ignore"):
-        bandwidth = np.where(workload.run_time > 0.0, moved / run, 0.0)
-    phases = np.zeros((len(run), len(cluster.types)), layout.PHASE)
-    phases["utilisation"] = 1.0
+def _phases(workload: Workload, cluster: Cluster) -> Array:
+    """Return the phase of each job on each node type; a run time is that on the slowest.
+
+    Of a job with a program, that is its mean demand; the following rows are for the phase that it is in.
+    """
+    speeds, size = comparable_speeds(cluster.types), len(workload)
+    busy, idle = np.maximum(workload.run_time, SHORTEST_S), np.zeros(size)
+    moved = np.where(workload.run_time > 0.0, workload.more.get("volume", np.zeros(size)), 0.0)
+    if workload.programs is not None:
+        placed = workload.more["program"] >= 0
+        flops, waits, bytes_ = _totals(workload.programs)[:, workload.more["program"][placed]]
+        busy[placed], moved[placed] = flops / min(kind.relative_speed for kind in cluster.types), bytes_
+        idle[placed] = np.maximum(waits, SHORTEST_S - busy[placed])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        bandwidth = np.where(busy > 0.0, moved / busy, 0.0)
+    phases = np.zeros((size, 1 if workload.programs is None else 2, len(cluster.types)), layout.PHASE)
     for k, kind in enumerate(cluster.types):
         ratio = min(speeds) / speeds[k]
-        phases["work"][:, k] = run * ratio
-        phases["bandwidth"][:, k] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
+        mean = phases[:, 0, k]
+        mean["work"] = idle + busy * ratio
+        mean["utilisation"] = busy * ratio / mean["work"]
+        mean["bandwidth"] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
     return phases.reshape(-1)
+
+
+def _totals(programs: Programs) -> Array:
+    """Return the flops of the busiest rank, seconds of waiting, and bytes of memory moved by a rank [3, programs]."""
+    rows, kind = programs.phases, programs.phases["kind"]
+    computes = np.isin(kind, (tables.EVEN, tables.MATRIX))
+    each = [np.where(computes, rows["amount"], 0.0), np.where(kind == tables.WAIT, rows["amount"], 0.0), rows["moved"]]
+    found: Array = np.add.reduceat(np.array(each), programs.programs["first"], axis=1) * programs.programs["rounds"]
+    return found
 
 
 def _dependencies(workload: Workload) -> tuple[Array, Array, Array]:
@@ -349,4 +399,5 @@ def schedule_of(
     return Replayed(
         workload, machine, submit, start, finish, never, never & ~rejected, jobs["killed"] == 1, *pieces,
         simulation_time=spent, instants=instants, **without_switches(start),
+        above_idle=world.courses["joules"].copy() if isinstance(world, tables.NetworkedNodes) else None,
     )  # fmt: skip

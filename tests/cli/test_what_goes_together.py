@@ -18,7 +18,7 @@ from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, Tree
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
@@ -27,6 +27,7 @@ from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.select import Select
 from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
+from tests.reference.plain_networked_nodes import PlainNodes
 from tests.reference.plain_shared_nodes import Plain
 from tests.simulate.replay.test_replay import places
 from tests.simulate.replay.test_shared_nodes import agree, nodes_of, shapes_of
@@ -75,10 +76,15 @@ WORLDS = (
     World("shared nodes, dependencies", cluster=True, dependencies=True),
     World("shared nodes, decisions take time", cluster=True, options={"deciding": "2"}),
     World("shared nodes, predicted run times", cluster=True, options={"runtimes": "predicted"}),
+    World("shared nodes, network", cluster=True, network=True),
+    World("shared nodes, network, dependencies", cluster=True, network=True, dependencies=True),
+    World("shared nodes, network, decisions take time", cluster=True, network=True, options={"deciding": "2"}),
+    World("shared nodes, network, predicted run times", cluster=True, network=True, options={"runtimes": "predicted"}),
 )
 SWITCHED = Power(40.0, 5.0, off=2.0, switch_on=Transition(50.0, 3.0), switch_off=Transition(30.0, 1.0))
-KIND = NodeType("small", 4, 8e9, 20e9, power=SWITCHED)
-CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), source="lab.yaml")
+KIND = NodeType("small", 4, 8e9, 20e9, speed=10.0, power=SWITCHED)
+TREE = Tree(40.0, 60.0, 25.0, 0.25, (10.0,) * 3, (0, 0, 1))
+CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), source="lab.yaml", wiring=TREE)
 NETWORK = Network(
     np.full(12, 10.0), np.repeat(np.arange(2), 6), [Place("east", 40.0), Place("west", 30.0)],
     [Link("backbone", 25.0)],
@@ -98,7 +104,9 @@ def jobs_of(world: World, seed: int = 7) -> tuple[Workload, list[Part]]:
     jobs = Workload("w", np.arange(1, count + 1), submit, run, run * 3.0, size, more=more, dependencies=needed)
     if not world.network:
         return jobs, []
-    laying, parts = ProgramBuilder(), [Even(float(10 * run[i]), float(draw.integers(0, 20))) for i in range(count)]
+    moved = more["volume"].tolist() if world.cluster else [0.0] * count
+    sent = draw.integers(0, 20, count).astype(float)
+    laying, parts = ProgramBuilder(), [Even(10.0 * run[i], sent[i], moved[i]) for i in range(count)]
     numbers = [laying.add(part, int(many)) or 0 for part, many in zip(parts, size, strict=True)]
     more["program"] = np.array(numbers)
     return replace(
@@ -146,6 +154,11 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
     if policy in ("pairs", "nodes"):  # their tasks contend by a model of their own
         own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
         np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
+    elif world.network and world.cluster:
+        shapes = shapes_of(jobs, CLUSTER)
+        both = PlainNodes(jobs, parts, CLUSTER, TREE.network(), [shape[1] for shape in shapes if shape])
+        both.follow(dict(enumerate(done.start_time.tolist())), nodes_of(done, [4, 4, 4]))
+        np.testing.assert_allclose(done.finish_time, [both.finish[i] for i in range(len(jobs))], rtol=1e-6, atol=1e-6)
     elif world.network:
         order = np.argsort(done.start_time, kind="stable")
         began = replace(jobs.take(order), submit_time=done.start_time[order], dependencies=None)

@@ -71,19 +71,19 @@ def test_on_resources_that_differ_only_flops_depend_on_where_they_are_computed(t
     jobs = read(tmp_path, document(job(1), job(2, "hg"), job(3, "nothing")), speeds=(1.0, 2.0))
     assert np.array_equal(jobs.run_time, [20.25, math.nan, 0.0], equal_nan=True)
     assert jobs.more["program"].tolist() == [-1, 0, -1] and jobs.programs is not None
-    assert jobs.programs.phases.tolist() == [(PROFILES["hg"][0]["cpu"], 0.0, tables.EVEN, 0, 0, 1)]
+    assert jobs.programs.phases.tolist() == [(PROFILES["hg"][0]["cpu"], 0.0, 0.0, tables.EVEN, 0, 0, 1)]
 
 
 @pytest.mark.parametrize(
     ("name", "phases"),
     [
-        ("hg_talks", [(300.0, 1e6, tables.EVEN, 0, 0, 1)]),
-        ("par_talks", [(0.0, 1.0, tables.MATRIX, 0, 0, 1)]),
-        ("seq_talks", [(1.0, 0.0, tables.WAIT, 0, 0, 1), (300.0, 1e6, tables.EVEN, 0, 0, 1)]),
-        ("twice", [(2.0, 0.0, tables.WAIT, 0, 0, 2), *3 * [(300.0, 1e6, tables.EVEN, 0, 0, 1)]]),
-        ("pfs", [(1e6, 0.0, tables.STORE, 0, 0, 1)]),
-        ("pfs5b", [(0.5, 0.5, tables.STORE, 0, 0, 1)]),
-        ("stage", [(0.0, 1e6, tables.STAGE, 0, 1, 1)]),
+        ("hg_talks", [(300.0, 1e6, 0.0, tables.EVEN, 0, 0, 1)]),
+        ("par_talks", [(200.0, 1.0, 0.0, tables.MATRIX, 0, 0, 1)]),
+        ("seq_talks", [(1.0, 0.0, 0.0, tables.WAIT, 0, 0, 1), (300.0, 1e6, 0.0, tables.EVEN, 0, 0, 1)]),
+        ("twice", [(2.0, 0.0, 0.0, tables.WAIT, 0, 0, 2), *3 * [(300.0, 1e6, 0.0, tables.EVEN, 0, 0, 1)]]),
+        ("pfs", [(1e6, 0.0, 0.0, tables.STORE, 0, 0, 1)]),
+        ("pfs5b", [(0.5, 0.5, 0.0, tables.STORE, 0, 0, 1)]),
+        ("stage", [(0.0, 1e6, 0.0, tables.STAGE, 0, 1, 1)]),
     ],
 )
 def test_communication_becomes_a_program_if_there_is_a_network(tmp_path: Path, name: str, phases: list[Any]) -> None:
@@ -105,7 +105,22 @@ def test_communication_becomes_a_program_if_there_is_a_network(tmp_path: Path, n
 def test_amounts_that_are_divided_among_resources(tmp_path: Path, type_: dict[str, Any], bytes_: float) -> None:
     data = document(job(1, "all", res=4), profiles={"all": {**type_, "cpu": 300, "com": 6.0}})
     jobs = read(tmp_path, data, storages=[])
-    assert jobs.programs is not None and jobs.programs.phases.tolist() == [(75.0, bytes_, tables.EVEN, 0, 0, 1)]
+    assert jobs.programs is not None and jobs.programs.phases.tolist() == [(75.0, bytes_, 0.0, tables.EVEN, 0, 0, 1)]
+
+
+def test_memory_that_profiles_move_and_need(tmp_path: Path) -> None:
+    step = {"type": "parallel_homogeneous", "cpu": 300, "com": 0, "memory_volume": 80.0, "memory_size": 5e9}
+    total = {"type": "parallel_homogeneous_total", "cpu": 300, "com": 6.0, "memory_volume": 80.0}
+    twice = {"type": "composed", "seq": ["step"], "repeat": 2, "memory_size": 1e9}
+    profiles = {"step": step, "total": total, "twice": twice, "wait": {"type": "delay", "delay": 1}}
+    data = document(*(job(i, name, res=4) for i, name in enumerate(profiles, 1)), profiles=profiles)
+    jobs = read(tmp_path, data, storages=[])
+    assert jobs.more["volume"].tolist() == [80.0, 0.0, 160.0, 0.0]
+    assert jobs.more["memory"].tolist() == [5e9, 0.0, 1e9, 0.0]
+    assert jobs.programs is not None and jobs.programs.phases["moved"].tolist() == [20.0]
+    profiles["step"] = {**step, "cpu": 0}
+    with pytest.raises(ConfigError, match="memory_volume"):
+        read(tmp_path, document(job(1, "step"), profiles=profiles))
 
 
 def test_amounts_of_matrices(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import math
 from ...arrays import Array, Row
 from ..jit import inner
 from .choose import fits
-from .component import gather
+from .component import gather, show_means
 from .forecast import crowding
 from .layout import (
     EASY,
@@ -171,6 +171,7 @@ def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     if world.clock.share == math.inf:
         return True
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    show_means(world, scratch, n_domains, n_strands, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
     return crowding(world, scratch, starts, n_starts, n_strands) <= world.clock.share * HAIR
 

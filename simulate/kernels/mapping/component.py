@@ -11,9 +11,10 @@ import math
 from ...arrays import Array, Row
 from ..jit import inner
 from .layout import NO_INDEX, ONE, ZERO, Scratch, World
+from .program_phases import changed_job, changed_speeds, show_mean, speed_next_to
 from .queues import heap_update
 from .rates import solve
-from .tables import account, phase_at, threads_on_socket
+from .tables import account, phase_at, threads_on_socket, touch
 
 
 @inner
@@ -161,8 +162,28 @@ def fill_part(world: World, cell: Row, strand: Row, kind: int) -> None:
 
 
 @inner
+def show_means(world: World, scratch: Scratch, n_domains: int, n_strands: int, now: float) -> None:
+    """Show the gathered jobs as forecasts know them."""
+    some = False
+    for s in range(n_strands):
+        some = show_mean(world, scratch.strands[s], now) or some
+    if not some:
+        return
+    for d in range(n_domains):
+        for n in range(scratch.domains[d].first, scratch.domains[d].last):
+            node = scratch.nodes[n]
+            for p in range(node.first, node.last):
+                cell = scratch.parts[p]
+                fill_part(world, cell, scratch.strands[cell.strand], node.type)
+
+
+@inner
 def rerate(world: World, scratch: Scratch, now: float) -> None:
-    """Update rates, finish times and heap positions of the components of all touched nodes."""
+    """Update rates, finish times and heap positions of the components of all touched nodes, and of changed links."""
+    for i in range(changed_speeds(world)):
+        j = world.jobs[changed_job(world, i)]
+        for k in range(j.place0, j.place0 + world.classes[j.cls].nodes):
+            touch(world, scratch, world.placed[k], now)
     for i in range(scratch.listed.touched):
         n = scratch.touched[i]
         if world.nodes[n].touched == 0:
@@ -173,8 +194,8 @@ def rerate(world: World, scratch: Scratch, now: float) -> None:
             row = scratch.strands[s]
             strand = world.strands[row.id]
             until = world.jobs[strand.job].start + world.jobs[strand.job].walltime
-            strand.rem, strand.rate, strand.last = row.rem, row.rate, now
-            strand.finish = min(now + row.rem / row.rate, until)
+            strand.rem, strand.rate, strand.last = row.rem, speed_next_to(world, row.id, row.rate, now), now
+            strand.finish = min(now + row.rem / strand.rate, until)
         for d in range(n_domains):
             for k in range(scratch.domains[d].first, scratch.domains[d].last):
                 _write_node(world, scratch, scratch.nodes[k], now)

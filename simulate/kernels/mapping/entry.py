@@ -28,6 +28,7 @@ from .layout import (
     Scratch,
     World,
 )
+from .program_phases import NetworkedNodesType
 from .tables import place, touch
 
 
@@ -82,6 +83,8 @@ def call(question: int, world: World, scratch: Scratch, policy: int, which: int,
     return 0
 
 
+_OTHERS = ScratchType(), types.int64, types.int64, types.int64, types.float64
 SIGNATURES = {
-    "mapping.entry": (types.int64, WorldType(), ScratchType(), types.int64, types.int64, types.int64, types.float64)
+    "mapping.entry": (types.int64, WorldType(), *_OTHERS),
+    "mapping.networked": (types.int64, NetworkedNodesType(), *_OTHERS),
 }

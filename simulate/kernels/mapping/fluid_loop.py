@@ -27,6 +27,7 @@ from .layout import (
     Scratch,
     World,
 )
+from .program_phases import next_phase, waits
 from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
@@ -141,7 +142,8 @@ def _end_on_node(
         strand = world.strands[s]
         if strand.finish <= horizon:
             touch(world, scratch, n, now)
-            if strand.last + strand.rem / strand.rate > horizon:
+            until = world.jobs[strand.job].start + world.jobs[strand.job].walltime
+            if strand.last + strand.rem / strand.rate > horizon or (until <= horizon and waits(world, s)):
                 kill(world, scratch, strand.job, now)
                 after = world.nodes[n].head  # others of its parts may have been next
             elif strand.phase + 1 < world.groups[strand.group].phase_count:
@@ -149,6 +151,8 @@ def _end_on_node(
                 work = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work
                 strand.rem = work * world.jobs[strand.job].scale
                 strand.rate, strand.last, strand.finish = 0.0, now, math.inf
+            elif next_phase(world, s, now):
+                pass
             elif end_strand(world, scratch, s, now):
                 _release(world, strand.job, sequence, by_key)
         p = after

@@ -10,7 +10,7 @@ import math
 
 from ...arrays import Array, Row
 from ..jit import inner
-from .component import fill_part, gather
+from .component import fill_part, gather, show_means
 from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, ZERO, Scratch, World
 from .rates import solve
 from .tables import INSTANT, phase_at
@@ -42,13 +42,14 @@ def forecast(
     if world.count.simple == 1 and n_starts == 1:
         return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
-    _believe(world, scratch, n_strands, cls_id)
+    _believe(world, scratch, n_domains, n_strands, cls_id, now)
     return run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff)
 
 
 @inner
-def _believe(world: World, scratch: Scratch, n_strands: int, cls_id: int) -> None:
+def _believe(world: World, scratch: Scratch, n_domains: int, n_strands: int, cls_id: int, now: float) -> None:
     """Replace what is really left of gathered jobs by what the planner knows of it."""
+    show_means(world, scratch, n_domains, n_strands, now)
     if world.count.beliefs == 0:
         return
     for s in range(n_strands):
@@ -90,14 +91,15 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     """
     without, strands, effect = scratch.keys, scratch.strands, scratch.effect
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now)
-    _believe(world, scratch, n_strands, NO_INDEX)
+    _believe(world, scratch, n_domains, n_strands, NO_INDEX, now)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     for s in range(n_strands):
         without[world.strands[strands[s].id].job] = _job_end(world, strands, n_strands, s)
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    show_means(world, scratch, n_domains, n_strands, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
     effect.crowding = crowding(world, scratch, starts, n_starts, n_strands)
-    _believe(world, scratch, n_strands, cls_id)
+    _believe(world, scratch, n_domains, n_strands, cls_id, now)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     own, factor, delay = math.inf, 1.0, 0.0
     for s in range(n_strands):

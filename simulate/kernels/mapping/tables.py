@@ -11,6 +11,7 @@ import math
 from ...arrays import Row
 from ..jit import inner
 from .layout import DONE, READY, RUNNING, ZERO, Scratch, World
+from .program_phases import begin_program, end_program
 
 INSTANT = 1e-9
 
@@ -158,6 +159,7 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
                 strand.phase, strand.rem = phase, left * j.scale
         dealt += group.count
     _link(world, job)
+    begin_program(world, job, now)
 
 
 @inner
@@ -227,6 +229,7 @@ def end_strand(world: World, scratch: Scratch, s: int, now: float) -> bool:
     j.left -= 1
     if j.left > 0:
         return False
+    end_program(world, strand.job, now)
     j.state, j.finish = DONE, now
     world.ended[world.count.finished] = strand.job
     world.count.finished += 1

@@ -16,7 +16,7 @@ CELLS = (
     ("easy+inertial", "dependencies"), ("easy", "network, decisions take time"),
     ("conservative", "network, dependencies"), ("easy+opportunistic", "network"), ("./mine.py:Mine", "network"),
     ("pairs", "shared nodes"), ("pairs", "shared nodes, decisions take time"), ("mom", "shared nodes, dependencies"),
-    ("easy:share=1.1", "shared nodes"),
+    ("easy:share=1.1", "shared nodes"), ("let", "shared nodes, network"),
 )  # fmt: skip
 TRACE = "; a comment\n1 0 -1 70 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n2 12.5 3 250 2 -1 -1 2 255 -1 1 3 -1 -1 -1 -1 -1 -1\n"
 

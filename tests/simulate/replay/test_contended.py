@@ -91,7 +91,7 @@ class Recent:
     def expected(self, row: int) -> float:
         return float(np.mean(self.known.get(int(self.jobs.size[row]), [5.0])))
 
-    def ended(self, row: int) -> None:
+    def ended(self, row: int, ran: float | None = None) -> None:
         self.known.setdefault(int(self.jobs.size[row]), []).append(float(self.jobs.run_time[row]))
 
 

@@ -54,7 +54,7 @@ class Table:
         self.calls.append(("expected", row))
         return self.values[row]
 
-    def ended(self, row: int) -> None:
+    def ended(self, row: int, ran: float | None = None) -> None:
         self.calls.append(("ended", row))
 
 

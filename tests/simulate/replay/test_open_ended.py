@@ -99,5 +99,5 @@ class _Walltimes:
     def expected(self, row: int) -> None:
         """Expect the walltime."""
 
-    def ended(self, row: int) -> None:
+    def ended(self, row: int, ran: float | None = None) -> None:
         """Learn nothing."""

@@ -1,7 +1,8 @@
 """The demands of a placed job's phase on its hosts, their ports and the links between them.
 
 Rule: computation and communication overlap, so a phase alone takes as long as its slowest part: a rank on a core, a
-host, a port, a link, or a flow from one host to another, or to itself.
+host, a port, a link, or a flow from one host to another, or to itself. Ranks on one host send each other bytes as the
+host does to itself.
 Source: Batsim's documentation, "Parallel task"; SimGrid's model `ptask_L07`.
 """
 
@@ -11,55 +12,84 @@ import math
 
 from ....arrays import Row
 from ...block import Block
-from ...jit import inner
-from .tables import EVEN, MATRIX, PLACED, STAGE, WAIT
+from ...jit import by_type, inner
+from .tables import EVEN, MATRIX, NONE, PLACED, STAGE, WAIT, NetworkedNodes
+
+
+@inner
+def _find_own(world: Block, job: int) -> None:
+    """Find the hosts of a job, ascending, the ranks on each, and the number of ranks at each place."""
+    _forget_hosts(world)
+    row = world.jobs[job]
+    for i in range(row.piece0, row.piece0 + row.pieces):
+        for host in range(world.pieces[i].first, world.pieces[i].last + 1):
+            _add_host(world, host, 1)
+
+
+@inner
+def _find_shared(world: Block, job: int) -> None:
+    """A job has as many ranks as threads on each of its nodes, fewer on the last."""
+    _forget_hosts(world)
+    j, course = world.jobs[job], world.courses[job]
+    cls = world.classes[j.cls]
+    for i in range(cls.nodes):
+        left = course.ranks - world.solver.ranks
+        _add_host(world, world.placed[j.place0 + i], min(int(world.groups[cls.group_start].count), left))
+
+
+@inner
+def _forget_hosts(world: Block) -> None:
+    solver = world.solver
+    for i in range(solver.laid):
+        place = world.places[world.laid[i]]
+        place.ranks = place.squares = 0
+    solver.laid = solver.many = solver.ranks = 0
+
+
+@inner
+def _add_host(world: Block, host: int, ranks: int) -> None:
+    solver, at = world.solver, world.solver.many
+    while at > 0 and world.hosts[at - 1] > host:
+        world.hosts[at], world.ranks[at] = world.hosts[at - 1], world.ranks[at - 1]
+        at -= 1
+    world.hosts[at], world.ranks[at] = host, ranks
+    solver.many += 1
+    solver.ranks += ranks
+    place = world.places[world.place_of[host]]
+    if place.ranks == 0:
+        world.laid[solver.laid] = world.place_of[host]
+        solver.laid += 1
+    place.ranks += ranks
+    place.squares += ranks * ranks
+
+
+_find_hosts = by_type(lambda world: world == NetworkedNodes.numba_type, _find_shared, _find_own)
 
 
 @inner
 def lay_out(world: Block, job: int, phase: Row) -> float:
     """Return the work of a phase; record its bytes on each link, and its latency and energy in `lags`.
 
-    O(hosts + places^2 x route), for a matrix O(hosts^2 x route).
+    O(hosts + places^2 x route), for a matrix O(ranks^2 x route).
     """
     world.solver.touched, world.lags.latency, world.lags.flow = 0, 0.0, 0.0
-    world.lags.joules = world.lags.lift = 0.0
+    world.lags.joules = world.lags.lift = world.lags.computing = 0.0
     if phase.kind == WAIT:
         return phase.amount
     if phase.kind == STAGE:
         _send(world, phase.at, phase.to, phase.bytes, 1)
         return _links_alone(world)
     if phase.kind == PLACED:
-        return max(_ranks(world, int(phase.amount), phase), _links_alone(world))
+        work = _ranks(world, int(phase.amount), phase)
+        return max(work, world.lags.computing, _links_alone(world))
     _find_hosts(world, job)
     if phase.kind == MATRIX:
-        work = _ranks(world, world.jobs[job].size, phase)
+        work = _ranks(world, world.solver.ranks, phase)
     elif phase.kind == EVEN:
-        work = _even(world, world.jobs[job].size, phase)
+        work = _even(world, phase)
     else:
         work = _stored(world, phase)
-    return max(work, _links_alone(world))
-
-
-@inner
-def _find_hosts(world: Block, job: int) -> None:
-    """Find the hosts of a job, ascending, and their number at each place."""
-    row, solver, many = world.jobs[job], world.solver, 0
-    for i in range(solver.laid):
-        world.places[world.laid[i]].hosts = 0
-    solver.laid = 0
-    for i in range(row.piece0, row.piece0 + row.pieces):
-        for host in range(world.pieces[i].first, world.pieces[i].last + 1):
-            at = many
-            while at > 0 and world.hosts[at - 1] > host:
-                world.hosts[at] = world.hosts[at - 1]
-                at -= 1
-            world.hosts[at] = host
-            many += 1
-            place = world.place_of[host]
-            if world.places[place].hosts == 0:
-                world.laid[solver.laid] = place
-                solver.laid += 1
-            world.places[place].hosts += 1
+    return max(work, world.lags.computing, _links_alone(world))
 
 
 @inner
@@ -71,15 +101,22 @@ def _send(world: Block, source: int, target: int, amount: float, flows: float) -
 
 @inner
 def _send_along(world: Block, route: int, amount: float, flows: float) -> None:
-    links, solver = world.links, world.solver
     world.lags.latency = max(world.lags.latency, world.latency[route])
     world.lags.flow = max(world.lags.flow, amount * world.pace[route])
     for i in range(world.route0[route], world.route0[route + 1]):
-        link = world.routes[i]
-        if links[link].bytes == 0.0:
-            world.touched[solver.touched] = link
-            solver.touched += 1
-        links[link].bytes += flows * amount
+        _load(world, world.routes[i], flows * amount)
+
+
+@inner
+def _load(world: Block, number: int, amount: float) -> None:
+    """Add bytes to a link, if there is one."""
+    if number == NONE or amount <= 0.0:
+        return
+    link, solver = world.links[number], world.solver
+    if link.bytes == 0.0:
+        world.touched[solver.touched] = number
+        solver.touched += 1
+    link.bytes += amount
 
 
 @inner
@@ -100,32 +137,50 @@ def _links_alone(world: Block) -> float:
 
 
 @inner
-def _port_alone(world: Block, place: int, sent: float, received: float, own: float) -> float:
-    """Return the time of a host's port; `own`: bytes to itself that pass through it."""
-    port = world.places[place]
-    return max((max(sent, received) + own) / port.way, (sent + received + own) / port.both)
+def _port_alone(world: Block, host: int, sent: float, received: float, own: float) -> float:
+    """Return the time of a host's port; `own`: bytes to itself that pass through it. A shared port is links."""
+    if len(world.ports) == 0:
+        port = world.places[world.place_of[host]]
+        return max((max(sent, received) + own) / port.way, (sent + received + own) / port.both)
+    _load(world, world.ports[host, 0], sent + own)
+    _load(world, world.ports[host, 1], received + own)
+    _load(world, world.ports[host, 2], sent + received + own)
+    return 0.0
 
 
 @inner
-def _even(world: Block, size: int, phase: Row) -> float:
-    work, slowest = 0.0, math.inf
-    for i in range(size):
+def _to_itself(world: Block, host: int, amount: float, flows: float) -> float:
+    """Add flows from a host to itself; return their bytes through its port."""
+    if amount <= 0.0 or flows == 0:
+        return 0.0
+    place = world.place_of[host]
+    _send_along(world, len(world.places) ** 2 + place, amount, flows)
+    return flows * amount if world.places[place].loops == 1 else 0.0
+
+
+@inner
+def _even(world: Block, phase: Row) -> float:
+    solver, slowest, work = world.solver, math.inf, 0.0
+    for i in range(solver.many):
         slowest = min(slowest, world.speeds[world.hosts[i]])
     if phase.amount > 0.0:
-        work = phase.amount / slowest
-        for i in range(size):
-            _heat(world, world.hosts[i], phase.amount)
-    if phase.bytes <= 0.0 or size < 2:
+        world.lags.computing = phase.amount / slowest
+        for i in range(solver.many):
+            _heat(world, world.hosts[i], world.ranks[i] * phase.amount)
+    if phase.bytes <= 0.0 or solver.ranks < 2:
         return work
-    out, laid = (size - 1) * phase.bytes, world.solver.laid
-    for i in range(laid):
+    for i in range(solver.many):
+        host, ranks = world.hosts[i], world.ranks[i]
+        out = ranks * (solver.ranks - ranks) * phase.bytes
+        own = _to_itself(world, host, phase.bytes, ranks * (ranks - 1))
+        work = max(work, _port_alone(world, host, out, out, own))
+    for i in range(solver.laid):
         source = world.laid[i]
-        work = max(work, _port_alone(world, source, out, out, 0.0))
-        for k in range(laid):
+        for k in range(solver.laid):
             target = world.laid[k]
-            pairs = world.places[source].hosts * world.places[target].hosts
+            pairs = world.places[source].ranks * world.places[target].ranks
             if source == target:
-                pairs -= world.places[source].hosts
+                pairs -= world.places[source].squares
             _send(world, source, target, phase.bytes, pairs)
     return work
 
@@ -133,7 +188,7 @@ def _even(world: Block, size: int, phase: Row) -> float:
 @inner
 def _ranks(world: Block, count: int, phase: Row) -> float:
     """Lay out the matrices of a number of ranks, each on an end of its own or together with others."""
-    work, amounts, loads, places = 0.0, world.amounts, world.loads, len(world.places)
+    work, amounts, loads, places, lags = 0.0, world.amounts, world.loads, len(world.places), world.lags
     flops = phase.at + count if phase.kind == PLACED else phase.at
     for i in range(count):
         end = _end_of(world, phase, i)
@@ -144,7 +199,7 @@ def _ranks(world: Block, count: int, phase: Row) -> float:
     for i in range(count):
         end, row = _end_of(world, phase, i), flops + count * (1 + i)
         if amounts[flops + i] > 0.0:
-            work = max(work, amounts[flops + i] / world.speeds[end])
+            lags.computing = max(lags.computing, amounts[flops + i] / world.speeds[end])
             loads[end].flops += amounts[flops + i]
         if phase.bytes <= 0.0:
             continue
@@ -170,17 +225,17 @@ def _ranks(world: Block, count: int, phase: Row) -> float:
             continue
         load = loads[end]
         load.open = 0
-        work = max(work, _port_alone(world, world.place_of[end], load.sent, load.received, load.own))
+        work = max(work, _port_alone(world, end, load.sent, load.received, load.own))
         if load.flops > 0.0:
-            work = max(work, load.flops / (world.cores[end] * world.speeds[end]))
+            lags.computing = max(lags.computing, load.flops / (world.cores[end] * world.speeds[end]))
             _heat(world, end, load.flops)
     return work
 
 
 @inner
 def _end_of(world: Block, phase: Row, rank: int) -> int:
-    """Return the host of a rank; ~p is the storage at place p."""
-    return int(world.amounts[phase.at + rank]) if phase.kind == PLACED else world.hosts[rank]
+    """Return the host of a rank; ~p is the storage at place p. All hosts but the last have equally many ranks."""
+    return int(world.amounts[phase.at + rank]) if phase.kind == PLACED else world.hosts[rank // world.ranks[0]]
 
 
 @inner
@@ -191,9 +246,11 @@ def _place_of(world: Block, end: int) -> int:
 @inner
 def _stored(world: Block, phase: Row) -> float:
     work = 0.0
+    for i in range(world.solver.many):
+        ranks = world.ranks[i]
+        work = max(work, _port_alone(world, world.hosts[i], ranks * phase.bytes, ranks * phase.amount, 0.0))
     for i in range(world.solver.laid):
         place = world.laid[i]
-        work = max(work, _port_alone(world, place, phase.bytes, phase.amount, 0.0))
-        _send(world, phase.at, place, phase.amount, world.places[place].hosts)
-        _send(world, place, phase.at, phase.bytes, world.places[place].hosts)
+        _send(world, phase.at, place, phase.amount, world.places[place].ranks)
+        _send(world, place, phase.at, phase.bytes, world.places[place].ranks)
     return work

@@ -98,14 +98,21 @@ def time_of(world: Block) -> float:
 @inner
 def update_speeds(world: Block) -> None:
     """Update the speeds of all jobs that the changes may affect. O((users + links) x rounds)."""
-    solver, now = world.solver, time_of(world)
+    solve_links(world)
+    for i in range(world.solver.met):
+        _set_speed(world, world.met[i], world.courses[world.met[i]].raised, time_of(world))
+
+
+@inner
+def solve_links(world: Block) -> None:
+    """Set `raised`, the new speed, of the `met` jobs that the changes may affect. O((users + links) x rounds)."""
+    solver = world.solver
+    solver.met = 0
     if solver.dirty == 0:
         return
     _seek(world)
     if world.rule[0] == INCREMENTS:
         _raise_all(world)
-        for i in range(solver.met):
-            _set_speed(world, world.met[i], world.courses[world.met[i]].raised, now)
         return
     number, rounds = solver.sought, 0
     while number > 0 and rounds < MOST and _fill_all(world, rounds >= PLAIN) and number > 1:
@@ -114,7 +121,7 @@ def update_speeds(world: Block) -> None:
         link = world.links[world.sought[i]]
         link.tight = 1 if link.level < math.inf else 0
     for i in range(solver.met):
-        _set_speed(world, world.met[i], _speed(world, world.met[i], NONE), now)
+        world.courses[world.met[i]].raised = _speed(world, world.met[i], NONE)
 
 
 @inner
@@ -122,7 +129,7 @@ def _seek(world: Block) -> None:
     """Find the links whose levels may have changed, and the jobs whose speeds may change."""
     solver, links, uses = world.solver, world.links, world.uses
     solver.solution += 1
-    solver.sought = solver.met = 0
+    solver.sought = 0
     for i in range(solver.dirty):
         links[world.dirty[i]].changed = 0
         _consider(world, world.dirty[i])

@@ -39,7 +39,7 @@ def begin(world: Block, job: int, finish: float) -> None:
         _run(course, start - now, now)
         course.end = start
     else:
-        _enter(world, job, now)
+        enter(world, job, now)
     insert(world, job, min(course.end, course.until))
 
 
@@ -55,10 +55,10 @@ def next_end(world: Block, before: float) -> float:
         course = world.courses[job]
         if course.over == 1 or course.program == NONE or course.end > course.until:
             return now
-        if course.end == course.until and course.state == GOES_ON and world.phases[course.phase].kind == WAIT:
+        if course.end == course.until and course.state == GOES_ON and world.program_phases[course.phase].kind == WAIT:
             return now
         world.lags.time = now
-        _go_on(world, job, now)
+        go_on(world, job, now)
         rekey(world, job, now if course.over == 1 else min(course.end, course.until))
     return math.inf
 
@@ -84,7 +84,7 @@ def kill(world: Block, job: int) -> float:
     charge(course, now)
     done = 0.0
     if course.state == GOES_ON:
-        work = lay_out(world, job, world.phases[course.phase])
+        work = lay_out(world, job, world.program_phases[course.phase])
         if world.solver.touched == 0:
             work += world.lags.latency
         clear_touched(world)
@@ -103,18 +103,18 @@ def ended_well(world: Block, job: int) -> bool:
 
 
 @inner
-def _go_on(world: Block, job: int, now: float) -> None:
+def go_on(world: Block, job: int, now: float) -> None:
     """Continue a job after the end of a phase, of the boot of its hosts, or of the latency."""
     course = world.courses[job]
     charge(course, now)
     course.since = now
     if course.state == BOOTS:
         course.state = GOES_ON
-        _enter(world, job, now)
+        enter(world, job, now)
         return
     if course.state == LATENT:
         course.state = GOES_ON
-        work = lay_out(world, job, world.phases[course.phase])
+        work = lay_out(world, job, world.program_phases[course.phase])
         join_links(world, job, work)
         _warm(world, course, work)
         course.lag = world.lags.latency
@@ -122,11 +122,11 @@ def _go_on(world: Block, job: int, now: float) -> None:
         return
     leave_links(world, job)
     course.phase += 1
-    _enter(world, job, now)
+    enter(world, job, now)
 
 
 @inner
-def _enter(world: Block, job: int, now: float) -> None:
+def enter(world: Block, job: int, now: float) -> None:
     """Begin the job's current phase, skipping phases of zero duration."""
     course = world.courses[job]
     program = world.programs[course.program]
@@ -137,10 +137,11 @@ def _enter(world: Block, job: int, now: float) -> None:
             if course.rounds <= 0:
                 course.over, course.end = 1, now
                 return
-        work = lay_out(world, job, world.phases[course.phase])
+        work = lay_out(world, job, world.program_phases[course.phase])
         latency = world.lags.latency
         _warm(world, course, work)
-        if work <= 0.0 or world.solver.touched == 0:
+        at_once = len(world.ports) == 0 or world.lags.computing == 0.0  # on shared nodes, cores are idle in the latency
+        if work <= 0.0 or (world.solver.touched == 0 and at_once):
             clear_touched(world)
             work += latency
         elif latency > 0.0:
