@@ -142,10 +142,15 @@ def decimals(largest: float) -> int:
 def seconds(value: float, places: int | None = None) -> str:
     """Format seconds as `12.5 s`; from an hour on, without fixed `places`, also as `(2:05:00)`."""
     text = f"{value:,.{decimals(value) if places is None else places}f} s"
-    if places is None and 3600 <= value < math.inf:
-        hours, rest = divmod(round(value), 3600)
-        text += f" ({hours:,}:{rest // 60:02d}:{rest % 60:02d})"
-    return text
+    return f"{text} ({short_time(value)})" if places is None and 3600 <= value < math.inf else text
+
+
+def short_time(value: float) -> str:
+    """Format a time for a table: `12.5 s`, from an hour on `2:05:00`."""
+    if not 3600 <= value < math.inf:
+        return seconds(value)
+    hours, rest = divmod(round(value), 3600)
+    return f"{hours:,}:{rest // 60:02d}:{rest % 60:02d}"
 
 
 def duration(value: float) -> str:

@@ -33,16 +33,18 @@ from ...daemon.report.accuracy import (
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
 from ...formats.quantities import format_size
-from ...formats.text import count, percent, seconds, times
+from ...formats.text import count, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .tables import failure, known_to, off
-from .text import Column, Screen, class_lines, hanging, numbers
+from .text import Column, Screen, class_lines, hanging, narrowest, numbers
 
 _COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
             *numbers("STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
 #: The columns that are left out if they are empty.
 _OPTIONAL = ("STARTS IN", "RJMS SAYS", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
+#: The columns that give way where the terminal is too narrow for all, the first one first.
+_GIVING_WAY = ("RJMS SAYS", "ACTUAL", "KNOWN TO")
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
@@ -136,15 +138,31 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     if jobs:
         rows = [_row(job, now) for job in jobs]
         shown = [i for i, one in enumerate(_COLUMNS) if one.heading not in _OPTIONAL or any(row[i] for row in rows)]
+        hidden = _too_wide(shown, rows, screen.cells)
+        shown = [i for i in shown if i not in hidden]
         screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])
+        if hidden:
+            names = ", ".join(_COLUMNS[i].heading for i in hidden)
+            screen.put(Text(f"{names}: in a wider terminal, or with --json", style="dim"))
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
         if more := total - len(workflow["jobs"]):
             screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
 
 
+def _too_wide(shown: Sequence[int], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
+    """Return the columns without which a table is as wide as the terminal."""
+    left, hidden = list(shown), list[int]()
+    for heading in _GIVING_WAY:
+        if narrowest([_COLUMNS[i] for i in left], [[row[i] for i in left] for row in rows]) <= cells:
+            break
+        gone = [i for i in left if _COLUMNS[i].heading == heading]
+        hidden += gone
+        left = [i for i in left if i not in gone]
+    return hidden
+
+
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     forecast, actual, within = job["forecast_run_time"], _run_time(job, now), job.get("forecast_run_within")
-    so_far = " so far" if job["finish_time"] is None else ""
     plan, nodes = job.get("plan"), job["nodes"]
     running = job["finish_time"] is None and job["start_time"] is not None
     ends = plan["finish_time"] if plan is not None else job.get("forecast_finish_time") if running else None
@@ -154,12 +172,12 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
         job["id"],
         _state(job),
         fold(nodes) if nodes else "",
-        "" if plan is None else seconds(max(0.0, plan["start_time"] - now)),
-        "" if (said := job.get("manager_start_time")) is None else seconds(max(0.0, said - now)),
-        "" if ends is None else seconds(max(0.0, ends - now)),
-        "" if forecast is None else seconds(forecast),
+        "" if plan is None else short_time(max(0.0, plan["start_time"] - now)),
+        "" if (said := job.get("manager_start_time")) is None else short_time(max(0.0, said - now)),
+        "" if ends is None else short_time(max(0.0, ends - now)),
+        "" if forecast is None else short_time(forecast),
         _known_to(within, forecast) if plan is None else _known_to(plan["finish_within"], plan["finish_time"], now),
-        "" if actual is None else seconds(actual) + so_far,
+        "" if actual is None else short_time(actual),
         _error(job, actual),
     )
 

@@ -130,6 +130,13 @@ def needed(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
     return sum(_sizes(columns, rows, 2**31)) + 2 * (len(columns) - 1)
 
 
+def narrowest(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table whose names give way as far as they may, cells."""
+    sizes = zip(columns, _sizes(columns, rows, 2**31), strict=True)
+    least = (size if one.right else min(size, max(_LEAST_NAME, width(one.heading))) for one, size in sizes)
+    return sum(least) + 2 * (len(columns) - 1)
+
+
 def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
     return [
         min(max([width(column.heading), *(width(row[i]) for row in rows)]), column.most or cells)
