@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,10 @@ from .predictors import QUANTILE, TRAITS, Estimate, History, LastTwo, Prediction
 Array = npt.NDArray[Any]
 #: Share of the jobs that intervals shall hold, the shares that count as well calibrated, and the least jobs of a group.
 LEVEL, CALIBRATED, ENOUGH_JOBS = 0.8, (0.75, 0.85), 30
+#: A user's jobs are of one batch if no more seconds pass between two submissions. Source: Zilber, Amit and Talby,
+#: "What is worth learning from parallel workloads?" (ICS 2005): sessions are 20 min apart.
+BATCH_GAP_S, LONGEST_BATCH_S = 1200.0, 86_400.0
+_USER = TRAITS.index("user")
 #: Needs are compared as if they were at least this large (s, or bytes).
 _LEAST = 1.0
 #: Predictable needs -> (column of the use, column of the request, their unit in ours); None = the run time.
@@ -82,14 +86,14 @@ def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | Non
 
 
 def _groups(job: SubmittedJob, made: Prediction) -> tuple[Hashable, ...]:
-    user = job.traits[TRAITS.index("user")]
+    user = job.traits[_USER]
     return (*([] if user is None else [("user", user)]), ("kind", made.kind), "all")
 
 
 def _learn(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None, value: float) -> None:
     if made is not None and made.low is not None and made.high is not None:
         low, high, need = (math.log(max(each, _LEAST)) for each in (made.low, made.high, value))
-        bounds.learn(_groups(job, made), low - need, need - high)
+        bounds.learn(_groups(job, made), low - need, need - high, job.batch)
 
 
 def _corrected(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None) -> Prediction | None:
@@ -174,7 +178,7 @@ def _intervals(actual: Sequence[float], jobs: Sequence[SubmittedJob], made: Sequ
         insides.append(max(one.low, _LEAST) - 1e-9 <= max(need, _LEAST) <= max(one.high, _LEAST) + 1e-9)
         widths.append(max(one.high, _LEAST) / max(one.low, _LEAST))
         reach += job.limit is not None and one.high >= job.limit
-        users[job.traits[TRAITS.index("user")]].append(insides[-1])
+        users[job.traits[_USER]].append(insides[-1])
     if not insides:
         return None
     shares = [sum(own) / len(own) for user, own in users.items() if user is not None and len(own) >= ENOUGH_JOBS]
@@ -221,9 +225,21 @@ def submitted_jobs(workload: Workload, limits: Array, walltimes: Array | None) -
         walltimes: requested times, seconds; below 0 = unknown.
     """
     columns = {**workload.more, "size": workload.size, "walltime": walltimes}
-    traits = zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True)
+    traits = list(zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True))
     asked = (None if np.isnan(limit) else limit for limit in limits.tolist())
-    return [SubmittedJob(own, limit) for own, limit in zip(traits, asked, strict=True)]
+    batches = _batches([own[_USER] for own in traits], workload.submit_time.tolist())
+    return [SubmittedJob(*each) for each in zip(traits, asked, batches, strict=True)]
+
+
+def _batches(users: Sequence[Hashable], times: Sequence[float]) -> Iterator[int]:
+    """Yield the batch of each job: one begins with a user's job that was submitted long after the one before it."""
+    latest = dict[Hashable, tuple[float, float, int]]()
+    for row, (user, now) in enumerate(zip(users, times, strict=True)):
+        began, before, batch = latest.get(user, (now, now, row))
+        if now - before > BATCH_GAP_S or now - began > LONGEST_BATCH_S:
+            began, batch = now, row
+        latest[user] = began, now, batch
+        yield batch
 
 
 def _recorded(more: Mapping[str, Array], name: str, jobs: int, *, even_alike: bool = False) -> Array:

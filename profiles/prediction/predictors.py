@@ -4,19 +4,22 @@ The baselines are the user's own estimate, and the mean of the user's last two j
 
 Rule: an unknown trait is None and never equal to another; a prediction never exceeds the job's limit, and names the
 kind and number of jobs behind it. The similar jobs are the latest of the first kind with enough ended jobs, in which
-each weighs less than the one that ended after it. Jobs of one user or program are compared by their need, others by
-the share of their limit that they needed.
+each batch weighs less than the one that ended after it. Jobs of one user or program are compared by their need, others
+by the share of their limit that they needed.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
+from random import Random
 from typing import Any
+
+from .batches import Batches
 
 #: Traits of a job at its submission, in the order of `SubmittedJob.traits`.
 TRAITS = ("user", "group", "executable", "queue", "size", "walltime")
@@ -55,10 +58,12 @@ class SubmittedJob:
     Args:
         traits: one for each of `TRAITS`; None = unknown.
         limit: the user's limit (s, or bytes), > 0; None = none.
+        batch: of jobs that the user submitted together.
     """
 
     traits: tuple[Hashable | None, ...]
     limit: float | None = None
+    batch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +137,6 @@ class Weights:
     def __init__(self, latest: int, ageing: float) -> None:
         self.latest, self.ageing = latest, ageing
         self._weights = tuple(ageing**age for age in range(1, latest + 1))
-        self._cumulative = (0.0, *accumulate(self._weights))
-
-    def enough(self, quantile: float) -> int:
-        """Return how many values support a quantile; `latest` if even they do not."""
-        cumulative = self._cumulative
-        return next((n for n in range(1, self.latest) if cumulative[n] >= quantile * (1 + cumulative[n])), self.latest)
 
     def quantiles(self, newest_first: Iterable[float], wanted: Sequence[float]) -> list[float]:
         """Return upper bounds that the next value of the series keeps with these probabilities. O(1).
@@ -158,8 +157,10 @@ class Weights:
         return [pairs[min(bisect_left(reached, quantile * (1 + reached[-1])), last)][0] for quantile in wanted]
 
 
-#: Number and ageing of the latest jobs of a kind (see docs/guides/prediction.md).
+#: Number and ageing of the latest runs of a program that say what its next command needs.
 WEIGHTS = Weights(latest=50, ageing=0.98)
+#: Weight of a batch of n similar jobs as a power of n, and relative to the next newer one (docs/guides/prediction.md).
+POWER, AGEING = 0.5, 0.8
 
 
 class History(Estimate):
@@ -169,31 +170,33 @@ class History(Estimate):
 
     Args:
         quantile: (0, 1); the higher, the fewer jobs need more than predicted.
-        weights: of the latest jobs of a kind.
+        power: weight of a batch of n similar jobs, as a power of n.
+        ageing: weight of a batch relative to the next newer one, (0, 1].
     """
 
-    def __init__(self, quantile: float = QUANTILE, weights: Weights = WEIGHTS) -> None:
+    def __init__(self, quantile: float = QUANTILE, power: float = POWER, ageing: float = AGEING) -> None:
         if not 0 < quantile < 1:
             raise ValueError(f"quantile {quantile} is not between 0 and 1")
         self._quantiles = (quantile, _LOW, _HIGH)
-        self._weights, self._enough = weights, weights.enough(quantile)
-        self._kinds = [_JobsOfKind(kind, weights.latest) for kind in KINDS]
+        self._enough = math.ceil(quantile / (1.0 - quantile) * (1.0 - 1e-9))
+        draw = Random(0)
+        self._kinds = [_JobsOfKind(kind, lambda: Batches(draw, power, ageing)) for kind in KINDS]
 
     def predict(self, job: SubmittedJob) -> Prediction | None:
         """Return the quantile over the first kind with enough jobs; a share of the limit if no job has ended yet."""
         closest = None
         for kind in self._kinds:
             latest = kind.latest(job)
-            if latest and (closest is None or len(latest) >= self._enough):
+            if latest and (closest is None or latest.jobs >= self._enough):
                 closest = kind, latest
-                if len(latest) >= self._enough:
+                if latest.jobs >= self._enough:
                     break
         if closest is None:
             return None if job.limit is None else Prediction(UNKNOWN_SHARE * job.limit, LIMIT, 0)
         kind, latest = closest
-        bounds = self._weights.quantiles(latest, self._quantiles)
+        bounds = (min(latest.quantile(each, 1.0 / latest.jobs), latest.largest) for each in self._quantiles)
         value, low, high = (at_most(bound * kind.scale(job), job.limit) for bound in bounds)
-        return Prediction(value, kind.name, len(latest), low, high)
+        return Prediction(value, kind.name, latest.jobs, low, high)
 
     def learn(self, job: SubmittedJob, value: float) -> None:
         """Add the job to all its kinds."""
@@ -204,19 +207,19 @@ class History(Estimate):
 class _JobsOfKind:
     """The latest jobs with the same values of some traits, by these values."""
 
-    def __init__(self, traits: Sequence[str], latest: int) -> None:
+    def __init__(self, traits: Sequence[str], series: Callable[[], Batches]) -> None:
         self.name = ", ".join(traits) or "any job"
-        self._latest = latest
+        self._series = series
         self._key = _selector([TRAITS.index(trait) for trait in traits])
         self._absolute = "user" in traits or "executable" in traits
-        self._jobs: dict[Hashable, deque[float]] = {}
+        self._jobs: dict[Hashable, Batches] = {}
 
     def scale(self, job: SubmittedJob) -> float:
         """Return the unit of a job's need: its limit, or 1."""
         return 1.0 if self._absolute or job.limit is None else job.limit
 
-    def latest(self, job: SubmittedJob) -> Sequence[float] | None:
-        """Return the needs of the latest jobs of this kind, newest first; None without any."""
+    def latest(self, job: SubmittedJob) -> Batches | None:
+        """Return the needs of the latest jobs of this kind; None without any."""
         return self._jobs.get(self._group_key(job))
 
     def add(self, job: SubmittedJob, value: float) -> None:
@@ -224,10 +227,9 @@ class _JobsOfKind:
         key = self._group_key(job)
         if key is None:
             return
-        jobs = self._jobs.get(key)
-        if jobs is None:
-            jobs = self._jobs[key] = deque(maxlen=self._latest)
-        jobs.appendleft(value / self.scale(job))
+        if (jobs := self._jobs.get(key)) is None:
+            jobs = self._jobs[key] = self._series()
+        jobs.add(job.batch, value / self.scale(job))
 
     def _group_key(self, job: SubmittedJob) -> Hashable | None:
         """Return the trait values; jobs compared by share of their limit are apart from those without one."""

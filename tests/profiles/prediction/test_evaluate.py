@@ -17,6 +17,7 @@ from pilotfish.profiles.prediction.predictors import (
     SubmittedJob,
 )
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.workload import Workload
 from tests.profiles.prediction.generated_users import habitual
 
 
@@ -95,6 +96,15 @@ def test_constant_columns_are_ignored():
     with_them = evaluate(traced(replace(workload, more={**workload.more, **same})), ["history"])
     assert with_them == evaluate(traced(workload), ["history"])
     assert not any("executable" in kind for kind in with_them.scores["history"].kinds)
+
+
+def test_a_batch_begins_after_a_pause_of_its_user_or_a_day():
+    times = np.array([0.0, 10.0, 600.0, 1900.0, *(5000.0 + 1000.0 * i for i in range(90))])
+    users = np.array([1, 2, 1, 1, *[3] * 90])
+    more = {"user": users, "requested_time": np.arange(94.0) + 1}
+    made = Workload("w", np.arange(94), times, np.full(94, 1.0), more["requested_time"], np.full(94, 1), more)
+    found = [job.batch for job in traced(made).jobs]
+    assert found[:4] == [0, 1, 0, 3] and sorted(set(found[4:])) == [4, 91]
 
 
 def test_unknown_waits_are_counted():

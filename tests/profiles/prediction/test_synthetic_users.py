@@ -24,11 +24,12 @@ def test_synthetic_users_depend_on_the_seed_and_match_the_scenario():
     assert np.unique(one.more["requested_time"]).size < 40  # round values
 
 
-def test_choose_takes_the_shortest_memory_among_the_near_best_eligible_constants():
+def test_choose_takes_the_constants_that_are_least_often_too_low_among_the_near_best_eligible_ones():
     worths = {
-        (0.5, 50, 1.0): [(0.2, 0.01), (0.2, -0.2)],  # too low too often in one scenario
-        (0.7, 50, 1.0): [(0.4, 0.0)] * 2,
-        (0.7, 25, 1.0): [(0.41, -0.1)] * 2,
-        (0.7, 10, 1.0): [(0.5, -0.1)] * 2,
+        (0.5, 0.0, 1.0): [(0.2, 0.06), (0.2, -0.2)],  # too low too often in one scenario
+        (0.6, 0.0, 1.0): [(0.2, 0.03), (0.2, -0.02)],  # too low too often on average
+        (0.7, 0.0, 1.0): [(0.4, 0.02), (0.4, -0.04)],
+        (0.7, 0.5, 1.0): [(0.41, -0.1)] * 2,
+        (0.7, 0.5, 0.9): [(0.5, -0.2)] * 2,
     }
-    assert choose(worths) == [(0.7, 25, 1.0), (0.7, 50, 1.0), (0.7, 10, 1.0)]
+    assert choose(worths) == [(0.7, 0.5, 1.0), (0.7, 0.0, 1.0), (0.7, 0.5, 0.9)]
