@@ -9,6 +9,7 @@ import argparse
 import importlib
 import os
 import platform
+import signal
 import time
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer instances and repeats")
     parser.add_argument("--traces", type=Path, metavar="DIR", help="directory of further WfFormat and SWF files")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that what was started ends, too
     print(f"{_processor()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     began = time.perf_counter()
     for name in options.only:
