@@ -51,9 +51,7 @@ def silent_since(path: Path) -> float | None:
     One that is damaged was never worth anything.
     """
     try:
-        with os.fdopen(
-            os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), errors="replace"
-        ) as file:
+        with os.fdopen(open_file(path), errors="replace") as file:
             written, text = os.fstat(file.fileno()).st_mtime, file.read(MOST_BYTES)
     except FileNotFoundError:
         return None

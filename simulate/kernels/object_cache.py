@@ -47,7 +47,7 @@ class Kernel:
 #: All kernels, by name.
 KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 14, 6, 1),
-    "mapping.networked": Kernel("the simulator of jobs that communicate on shared nodes", 20, 6, 1, "mapping.entry"),
+    "mapping.networked": Kernel("shared nodes on a network", 20, 6, 1, "mapping.entry"),
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),

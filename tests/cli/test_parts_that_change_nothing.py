@@ -64,7 +64,7 @@ def test_decisions_that_take_no_time(folder: Path, cell: tuple[str, World], seed
     same(once, asked, 4 if world.cluster else 1)
 
 
-@given(cell=cells(network=True, options={}), seed=SEEDS)
+@given(cell=cells(network=True, cluster=False, options={}), seed=SEEDS)
 @settings(max_examples=50, deadline=None)
 def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
     policy, world = cell

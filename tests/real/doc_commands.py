@@ -164,10 +164,11 @@ SCHEMAS = {
 
 
 def examples(document: str) -> dict[str, str]:
-    """Return name and content of the files that the YAML blocks of a document show."""
+    """Return name and content of the files that a document shows, as YAML or with the words `save this as`."""
+    saved = re.findall(r"save this as `(\S+)`:\n\n```json\n(.*?)^```$", (ROOT / document).read_text(), re.M | re.S)
     texts = [text for language, text in blocks(ROOT / document) if language == "yaml"]
     shown = {name: [text for text in texts if f"schema: {schema}" in text] for name, schema in SCHEMAS.items()}
-    return {name: found[0] for name, found in shown.items() if found}
+    return {name: found[0] for name, found in shown.items() if found} | dict(saved)
 
 
 DAG = """\
