@@ -221,9 +221,10 @@ def test_oars_scheduler_runs_whatever_is_missing(tmp_path: Path) -> None:
     shutil.copy(SHIM / "pilotfish_sched", tmp_path)
     said = tmp_path.joinpath("pilotfish_sched")
     placements = tmp_path / "placements"
-    said.write_text(said.read_text().replace("/var/lib/pilotfish/oar-placements/placements", str(placements)))
-    for program in (stock, said):
-        program.chmod(0o755)
+    program = said.read_text().replace("/var/lib/pilotfish/oar-placements/placements", str(placements))
+    said.write_text(program.replace("/etc/oar", str(tmp_path)))  # an OAR of another test may be configured there
+    for each in (stock, said):
+        each.chmod(0o755)
     alone, together = (f"{how} pilot 12 2026-01-01 00:00:00" for how in ("alone", "with"))
     assert started(tmp_path) == alone  # no file, no module
     placements.write_text("garbage")
