@@ -255,7 +255,7 @@ FILES = {
 }
 #: Commands that make the other files which the documents name, from those above.
 MADE = (
-    "pilotfish generate lublin --jobs 3000 --procs 256 --load 0.8 -o trace.swf.gz",
+    "pilotfish generate lublin --jobs 800 --procs 256 --load 0.8 -o trace.swf.gz",
     "pilotfish generate thesis --jobs 200 -o thesis.swf",
     "pilotfish calibrate --seconds 0.1 --force --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",

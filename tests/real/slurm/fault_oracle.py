@@ -23,6 +23,7 @@ REQUEUE_S = 11.0
 #: Seconds for which a pin that has not become a start may stay.
 PIN_S = ALLOWANCE_S
 NAMED = re.compile(r"^\[(\S+?)\].*\bJobId=(\d+)", re.MULTILINE)
+STARTED = re.compile(r"^\[(\S+?)\].*(?:Allocate|Started) JobId=(\d+)", re.MULTILINE)
 RESIZED = re.compile(r"^\[(\S+?)\].*setting nodes to (\S+) for JobId=(\d+)", re.MULTILINE)
 CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended")
 Span = tuple[float, float]
@@ -57,6 +58,7 @@ class Job:
         state: As Slurm showed it last; "" if it does not show the job any more, and the job had not ended.
         unsure: Slurm did not say what became of a change of its user's: its times say nothing.
         forgotten: Slurm had not written what it knew of it when it was killed.
+        started: When Slurm's log says that it was started; a job's own first line may be seconds later.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Job:
     changed: dict[str, str] = field(default_factory=dict)
     pinned_s: float = 0.0
     runs: list[Run] = field(default_factory=list)
+    started: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,8 @@ def _times(job: Job, runs: Sequence[Run], outages: Sequence[Span]) -> Iterable[t
     as_held = bool(accepted) and job.held[0] - EARLY_S <= accepted[-1] <= job.held[1] + LATE_S
     if accepted and first < accepted[-1] - 1.5 and (job.known or not as_held):
         yield "loosened", first, f"began {accepted[-1] - first:.1f} s before the begin time of its user"
-    if any(since + 0.5 < run.begin < until for since, until in job.holds for run in runs):
+    began = [max((time for time in job.started if time <= run.begin), default=run.begin) for run in runs]
+    if any(since + 0.5 < time < until for since, until in job.holds for time in began):
         yield "loosened", first, "began while its user held it"
 
 
@@ -180,6 +184,14 @@ def differences(job: Job, shown: Mapping[str, str], before: Mapping[str, str]) -
     """
     asked = job.asked.items() & before.items()
     return {name: f"{text!r} became {shown.get(name, '')!r}" for name, text in asked if shown.get(name, "") != text}
+
+
+def starts(log: str) -> dict[int, list[float]]:
+    """Return by job id when Slurm started it, from the log of slurmctld; a launch may take seconds from then on."""
+    found: dict[int, list[float]] = {}
+    for time, job in STARTED.findall(log):
+        found.setdefault(int(job), []).append(_epoch(time))
+    return found
 
 
 def resizes(log: str) -> list[tuple[float, int, str]]:

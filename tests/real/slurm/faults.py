@@ -32,7 +32,7 @@ sys.path[:0] = [str(folder) for folder in (HERE, HERE.parent, HERE.parents[1]) i
 
 import guardian
 from fault_kinds import KINDS, Steps
-from fault_oracle import CLASSES, Violation, forgotten, lateness, resizes, violations
+from fault_oracle import CLASSES, Violation, forgotten, lateness, resizes, starts, violations
 from fault_shims import BREAKS
 from fault_world import World
 from slurm_site import OPERATOR, SlurmSite
@@ -209,11 +209,12 @@ class Campaign:
         world.read_trail()
         names = {job.id: job.name for job in world.jobs.values() if job.id}
         log = world.slurmctld_log()
-        lost = forgotten(log, world.kills)
+        lost, started = forgotten(log, world.kills), starts(log)
         for job in world.jobs.values():
             if not job.id:
                 continue  # Slurm never took it
             job.forgotten = any(job.id == number and job.submitted < killed for number, killed in lost)
+            job.started = started.get(job.id, [])
             report.violations += violations(job, world.outages)
             if job.handed and not (job.unsure or job.forgotten or job.own_nodes or job.restarts):
                 report.latest_s = max(report.latest_s, lateness(job, world.outages))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 import pytest
-from fault_oracle import ALLOWANCE_S, CLASSES, PIN_S, Job, Run, away, differences, forgotten, resizes, violations
+from fault_oracle import ALLOWANCE_S, CLASSES, PIN_S, Job, Run, away, differences, forgotten, resizes, starts, violations
 
 
 def job() -> Job:
@@ -89,6 +89,12 @@ def test_what_is_slurms_is_no_violation() -> None:
     ran_twice(doubled)
     doubled.forgotten = True
     assert not kinds(doubled)
+    launched_slowly = job()
+    began_while_held(launched_slowly)
+    launched_slowly.started = [101.9]
+    assert not kinds(launched_slowly), "it had been started when its user held it"
+    launched_slowly.started = [90.0, 104.0]
+    assert kinds(launched_slowly) == {"loosened"}
 
 
 def test_only_a_daemon_that_noted_the_begin_time_can_tell_a_small_move_from_a_hold() -> None:
@@ -126,6 +132,15 @@ def test_what_a_controller_logged_and_had_not_written_is_forgotten_with_it() -> 
 
 def test_outages_that_overlap_count_once() -> None:
     assert away([(0.0, 10.0), (5.0, 20.0), (50.0, 60.0), (6.0, 7.0)], 2.0, 55.0) == 23.0
+
+
+def test_starts_are_read_from_the_log() -> None:
+    log = (
+        "[2026-11-22T22:15:15.773] sched: Allocate JobId=2 NodeList=n1 #CPUs=1 Partition=debug\n"
+        "[2026-11-22T22:15:15.920] sched/backfill: _start_job: Started JobId=3 in debug on n1\n"
+    )
+    time = datetime(2026, 11, 22, 22, 15, 15, 773000).timestamp()
+    assert starts(log) == {2: [time], 3: [pytest.approx(time + 0.147)]}
 
 
 def test_a_change_of_a_running_jobs_nodes_is_read_from_the_log() -> None:
