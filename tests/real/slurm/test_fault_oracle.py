@@ -6,7 +6,19 @@ from collections.abc import Callable
 from datetime import datetime
 
 import pytest
-from fault_oracle import ALLOWANCE_S, CLASSES, PIN_S, Job, Run, away, differences, forgotten, resizes, starts, violations
+from fault_oracle import (
+    ALLOWANCE_S,
+    CLASSES,
+    PIN_S,
+    Job,
+    Run,
+    away,
+    differences,
+    forgotten,
+    resizes,
+    starts,
+    violations,
+)
 
 
 def job() -> Job:
