@@ -10,13 +10,23 @@ Source: Dunn, Wasserman and Ramdas, "Distribution-free prediction sets for two-l
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Hashable
+from bisect import bisect, bisect_left
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from random import Random
 
 #: Values that are kept; the batch with the most of them, or the oldest, loses one for a new one.
 LATEST = 100
+
+
+class _Batch:
+    """The values of a batch that are kept, the number of its jobs, and the weight of a value."""
+
+    __slots__ = ("jobs", "values", "weight")
+
+    def __init__(self) -> None:
+        self.values, self.jobs, self.weight = list[float](), 0, 0.0
 
 
 class Batches:
@@ -28,44 +38,72 @@ class Batches:
         ageing: weight of a batch relative to the one that ended after it, (0, 1].
     """
 
-    __slots__ = ("_ageing", "_cumulative", "_draw", "_jobs", "_kept", "_ordered", "_power", "_values", "jobs")
+    __slots__ = (
+        "_ageing", "_batches", "_by_size", "_cumulative", "_draw", "_owners", "_power", "_values", "_weighted", "jobs",
+    )  # fmt: skip
 
     def __init__(self, draw: Random, power: float = 0.0, ageing: float = 1.0) -> None:
         self._draw, self._power, self._ageing = draw, power, ageing
-        self._values, self._jobs = dict[Hashable, list[float]](), dict[Hashable, int]()
-        self._kept = 0
-        self._ordered, self._cumulative = list[float](), list[float]()
+        self._weighted = power != 0.0 or ageing < 1.0  # the number of jobs, or the order of the batches, counts
+        self._batches = dict[Hashable, _Batch]()  # the one that was added to last is the last
+        self._by_size = [dict[Hashable, None]()]  # batches by the number of values that are kept
+        self._values, self._owners = list[float](), list[_Batch]()  # by value
+        self._cumulative = list[float]()
         self.jobs = 0  #: in the batches that are kept
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return len(self._values)
+        return len(self._batches)
 
     def add(self, batch: Hashable, value: float) -> int:
-        """Add the value of a job, and return the number of jobs of its batch, which is the latest now. O(batches)."""
-        values = self._values[batch] = self._values.pop(batch, [])
-        jobs = self._jobs[batch] = self._jobs.get(batch, 0) + 1
+        """Add the value of a job, and return the number of jobs of its batch, which is the latest now. O(LATEST)."""
+        own = self._batches.pop(batch, None) or _Batch()
+        self._batches[batch] = own
+        own.jobs += 1
         self.jobs += 1
-        self._ordered = []
-        if len(values) < jobs - 1:
-            if (place := self._draw.randrange(jobs)) < len(values):
-                values[place] = value
-            return jobs
-        values.append(value)
-        self._kept += 1
-        if self._kept > LATEST:
-            self._forget()
-        return jobs
+        kept = len(own.values)
+        if kept == own.jobs - 1:
+            self._insert(own, value)
+            self._resize(batch, kept, kept + 1)
+            if len(self._values) > LATEST:
+                self._forget()
+        elif (place := int(self._draw.random() * own.jobs)) < kept:
+            self._remove(own, place)
+            self._insert(own, value)
+        elif self._weighted:
+            self._cumulative = []
+        return own.jobs
+
+    def _insert(self, own: _Batch, value: float) -> None:
+        self._cumulative = []
+        own.values.append(value)
+        own.weight = 1.0 / len(own.values)
+        place = bisect(self._values, value)
+        self._values.insert(place, value)
+        self._owners.insert(place, own)
+
+    def _remove(self, own: _Batch, place: int) -> None:
+        at = self._owners.index(own, bisect_left(self._values, own.values.pop(place)))
+        del self._values[at], self._owners[at]
+        own.weight = 1.0 / max(1, len(own.values))
+
+    def _resize(self, batch: Hashable, before: int, now: int) -> None:
+        self._by_size[before].pop(batch, None)
+        if now == len(self._by_size):
+            self._by_size.append({})
+        self._by_size[now][batch] = None
 
     def _forget(self) -> None:
-        self._kept -= 1
-        most = max(self._values.values(), key=len)
-        if len(most) > 1:
-            most.pop(self._draw.randrange(len(most)))
-        else:
-            oldest = next(iter(self._values))
-            del self._values[oldest]
-            self.jobs -= self._jobs.pop(oldest)
+        while not self._by_size[-1]:
+            self._by_size.pop()
+        size = len(self._by_size) - 1
+        batch = next(iter(self._by_size[-1] if size > 1 else self._batches))
+        own = self._batches[batch]
+        self._remove(own, int(self._draw.random() * size))
+        self._resize(batch, size, size - 1)
+        if size == 1:
+            self.jobs -= self._batches.pop(batch).jobs
+            del self._by_size[0][batch]
 
     def quantile(self, wanted: float, unknown: float) -> float:
         """Return an upper bound that the next value keeps with a probability; inf if too few are known to say. O(1).
@@ -74,23 +112,22 @@ class Batches:
             wanted: the probability, (0, 1).
             unknown: weight of the next value, as a share of all others; it may have any value.
         """
-        if not self._ordered:
-            pairs = sorted(self._weighted())
-            self._ordered = [value for value, _ in pairs]
-            self._cumulative = list(accumulate([weight for _, weight in pairs]))
+        if not self._cumulative:
+            if self._weighted:
+                for own, age in zip(reversed(self._batches.values()), _ages(self._ageing), strict=False):
+                    own.weight = age * own.jobs**self._power / len(own.values)
+            self._cumulative = list(accumulate([own.weight for own in self._owners]))
         least = wanted * (1.0 + unknown) * self._cumulative[-1] * (1.0 - 1e-12)
         place = bisect_left(self._cumulative, least)
-        return self._ordered[place] if place < len(self._ordered) else math.inf
+        return self._values[place] if place < len(self._values) else math.inf
 
     @property
     def largest(self) -> float:
         """The largest value that is kept."""
-        return max(map(max, self._values.values()))
+        return self._values[-1]
 
-    def _weighted(self) -> list[tuple[float, float]]:
-        found, age = list[tuple[float, float]](), 1.0
-        for batch, values in reversed(self._values.items()):
-            weight = age * self._jobs[batch] ** self._power / len(values)
-            found += [(value, weight) for value in values]
-            age *= self._ageing
-        return found
+
+@lru_cache
+def _ages(ageing: float) -> Sequence[float]:
+    """Return the weights of batches by their age, the newest first."""
+    return [ageing**age for age in range(LATEST)]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
-from operator import itemgetter
 from random import Random
-from typing import Any
 
 from .batches import Batches
 
@@ -49,6 +49,7 @@ UNKNOWN_SHARE = 0.5
 #: The predicted quantile: above the median, because a job that outlasts its prediction does the most harm.
 QUANTILE = 0.7
 _LOW, _HIGH = 0.1, 0.9
+Traits = tuple[Hashable | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class SubmittedJob:
         batch: of jobs that the user submitted together.
     """
 
-    traits: tuple[Hashable | None, ...]
+    traits: Traits
     limit: float | None = None
     batch: int = 0
 
@@ -181,12 +182,13 @@ class History(Estimate):
         self._enough = math.ceil(quantile / (1.0 - quantile) * (1.0 - 1e-9))
         draw = Random(0)
         self._kinds = [_JobsOfKind(kind, lambda: Batches(draw, power, ageing)) for kind in KINDS]
+        self._keys = lru_cache(4096)(self._keys_of)
 
     def predict(self, job: SubmittedJob) -> Prediction | None:
         """Return the quantile over the first kind with enough jobs; a share of the limit if no job has ended yet."""
         closest = None
-        for kind in self._kinds:
-            latest = kind.latest(job)
+        for kind, key in zip(self._kinds, self._keys(job.traits, job.limit is not None), strict=True):
+            latest = kind.latest(key)
             if latest and (closest is None or latest.jobs >= self._enough):
                 closest = kind, latest
                 if latest.jobs >= self._enough:
@@ -200,8 +202,11 @@ class History(Estimate):
 
     def learn(self, job: SubmittedJob, value: float) -> None:
         """Add the job to all its kinds."""
-        for kind in self._kinds:
-            kind.add(job, value)
+        for kind, key in zip(self._kinds, self._keys(job.traits, job.limit is not None), strict=True):
+            kind.add(key, job, value)
+
+    def _keys_of(self, traits: Traits, limited: bool) -> Sequence[Hashable | None]:
+        return [kind.key(traits, limited=limited) for kind in self._kinds]
 
 
 class _JobsOfKind:
@@ -210,37 +215,31 @@ class _JobsOfKind:
     def __init__(self, traits: Sequence[str], series: Callable[[], Batches]) -> None:
         self.name = ", ".join(traits) or "any job"
         self._series = series
-        self._key = _selector([TRAITS.index(trait) for trait in traits])
+        self._places = [TRAITS.index(trait) for trait in traits]
         self._absolute = "user" in traits or "executable" in traits
-        self._jobs: dict[Hashable, Batches] = {}
+        self._jobs = dict[Hashable, Batches]()
+        self._unsorted = defaultdict[Hashable, list[tuple[int, float]]](list)  # jobs that no prediction asked for yet
 
     def scale(self, job: SubmittedJob) -> float:
         """Return the unit of a job's need: its limit, or 1."""
         return 1.0 if self._absolute or job.limit is None else job.limit
 
-    def latest(self, job: SubmittedJob) -> Batches | None:
+    def latest(self, key: Hashable | None) -> Batches | None:
         """Return the needs of the latest jobs of this kind; None without any."""
-        return self._jobs.get(self._group_key(job))
+        if unsorted := self._unsorted.pop(key, None):
+            jobs = self._jobs.get(key) or self._jobs.setdefault(key, self._series())
+            for batch, value in unsorted:
+                jobs.add(batch, value)
+        return self._jobs.get(key)
 
-    def add(self, job: SubmittedJob, value: float) -> None:
+    def add(self, key: Hashable | None, job: SubmittedJob, value: float) -> None:
         """Add a job that has ended; a job without one of the traits is ignored."""
-        key = self._group_key(job)
-        if key is None:
-            return
-        if (jobs := self._jobs.get(key)) is None:
-            jobs = self._jobs[key] = self._series()
-        jobs.add(job.batch, value / self.scale(job))
+        if key is not None:
+            self._unsorted[key].append((job.batch, value / self.scale(job)))
 
-    def _group_key(self, job: SubmittedJob) -> Hashable | None:
+    def key(self, traits: Traits, *, limited: bool) -> Hashable | None:
         """Return the trait values; jobs compared by share of their limit are apart from those without one."""
-        key = self._key(job.traits)
-        if None in key:
+        own = tuple([traits[place] for place in self._places])
+        if None in own:
             return None
-        return key if self._absolute else (job.limit is None, key)
-
-
-def _selector(places: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that picks these places of a tuple, as a tuple."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda traits: tuple(traits[place] for place in places)
+        return own if self._absolute else (limited, own)

@@ -36,9 +36,11 @@ def test_a_quantile_is_the_least_value_with_its_share_of_weight(
 @given(st.lists(st.tuples(st.integers(0, 300), st.floats(0, 9)), min_size=1, max_size=5 * LATEST))
 def test_memory_is_bounded_and_what_is_kept_was_added(values: list[tuple[int, float]]) -> None:
     series = filled(values)
-    kept = [value for own in series._values.values() for value in own]
-    assert len(kept) == min(series._kept, LATEST) <= len(values) and set(kept) <= {value for _, value in values}
-    assert series.jobs == sum(series._jobs[batch] for batch in series._values) and 1 <= len(series) <= LATEST
+    kept = sorted(value for own in series._batches.values() for value in own.values)
+    assert series._values == kept and len(kept) <= min(len(values), LATEST) and set(kept) <= {v for _, v in values}
+    assert series.jobs == sum(own.jobs for own in series._batches.values()) and 1 <= len(series) <= LATEST
+    sizes = {batch: size for size, batches in enumerate(series._by_size) for batch in batches}
+    assert sizes == {batch: len(own.values) for batch, own in series._batches.items()}
 
 
 @pytest.mark.parametrize("jobs", [LATEST, 20 * LATEST])
