@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 def accuracy(
     journal: Annotated[Path | None, option("FILE", "Read the journal.sqlite of a daemon, running or not.")] = None,
-    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv.", "--out", "-o")] = None,
+    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv, or draw them.", "--out", "-o")] = None,
     plot: picture_files.PlotFile = None,
+    user: options.OfUser = None,
     everything: options.All = False,
     as_json: options.Json = False,
     socket: options.Socket = None,
@@ -42,25 +43,32 @@ def accuracy(
     \b
     Examples:
       pilotfish accuracy
-      pilotfish accuracy --plot accuracy.svg
+      pilotfish accuracy --out accuracy.html
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
+    from ..daemon.ipc import user_name
     from ..daemon.report.accuracy import ForecastOutcome, to_csv, to_dict
+    from ..daemon.report.selection import Chosen
 
     if journal is not None and socket is not None:
         raise bad("--socket", "not with --journal, which reads a file")
     if out is not None:
-        check_output(out.with_suffix(out.suffix.lower()), (".csv",), "; --plot draws pictures")
-    picture_files.check(plot)
+        check_output(out.with_suffix(out.suffix.lower()), (".csv", *picture_files.PACKAGES))
+    drawn = {plot: "--plot"} if plot is not None else {}
+    if out is not None and out.suffix.lower() in picture_files.PACKAGES:
+        drawn[out], out = "--out", None
+    for target, option_name in drawn.items():
+        picture_files.check(target, option_name)
     jobs = _read(journal) if journal else [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
+    jobs = [job for job in jobs if Chosen(user).owned(None if job.user is None else user_name(job.user))]
     if out is not None:
         write_whole(out, to_csv(jobs))
         note(f"{len(jobs):,} jobs are in {out}")
-    if plot is not None:
+    for target in drawn:
         from .charts.forecast_figure import forecast_accuracy
 
-        picture_files.save(forecast_accuracy(jobs), plot)
+        picture_files.save(forecast_accuracy(jobs), target)
     if as_json:
         print_json("accuracy", to_dict(jobs))
     else:

@@ -107,7 +107,7 @@ def run(
         else:
             _show(outcome, flow, site, everything)
     if report is not None:
-        from .charts.run_figure import run_report
+        from .charts.forecast_figure import run_report
 
         picture_files.save(run_report(outcome, flow, site), report)
     from .output.tables import busy_hint, failures

@@ -1,4 +1,7 @@
-"""A figure of the accuracy of forecasts: errors over time, actual against forecast, and the median error by profile.
+"""Pictures of forecasts and what came true: of all jobs of a daemon, and of one run.
+
+Both have a Gantt chart of both, and a scatter of actual against forecast; that of all jobs has the errors over time and
+by profile, too.
 
 Rule: an error is a factor, on a logarithmic scale: actual over forecast, or its inverse, whichever is larger. Errors
 above the top of a panel are drawn at its top, and a note counts them.
@@ -13,21 +16,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...daemon.report.accuracy import ForecastOutcome, by, factor, known
-from ...formats.text import clean, count, fit, percent, times
-from ...simulate.model.plan import LEVEL
+from ...daemon.report.accuracy import Accuracy, ForecastOutcome, JobOutcome, RunOutcome, by, factor, known
+from ...formats.text import clean, count, fit, percent, seconds, times
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Workflow
+from ...simulate.model.plan import LEVEL, PlannedJob, PredictionInterval
+from ...simulate.model.snapshot import JobState
 from .colours import GRID, QUIET, SERIES, series_style
 from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, Strokes, bars_panel, time_axis
+from .forecast_gantt import NOTE, gantt, within
 from .scales import TimeScale, dated, time_unit
 
 #: Largest factor that is drawn, and the marks of the axis: the first that reach the largest error.
 _TOP = 100.0
 _MARKS = ((1.0, 1.1, 1.25, 1.5), (1.0, 1.25, 1.5, 2.0, 3.0, 5.0), (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, _TOP))
 #: Profiles that are shown, jobs of a running median, models, and single errors of a model.
-_MOST, _WINDOW, _MODELS, _POINTS = 9, 20, 6, 2000
+_MOST, _WINDOW, _MODELS, _POINTS = 30, 20, 6, 2000
 _LONGEST = 24
 #: Profiles of their own colour in a scatter, and jobs that are drawn with their intervals.
 _COLOURED, _INTERVALS = 6, 500
+#: Latest jobs in the Gantt chart.
+_DRAWN = 200
 #: Shorter spans are drawn as this long, seconds; marks of the axes, and how many of them fit.
 _SHORTEST_S, _STEPS, _MOST_MARKS = 1e-3, [float(f"{digit}e{power}") for power in range(-3, 9) for digit in (1, 2, 5)], 8
 
@@ -42,14 +51,61 @@ class RunTime(NamedTuple):
 
 
 def forecast_accuracy(jobs: Sequence[ForecastOutcome]) -> Figure:
-    """Return the running median of the errors of each contention model, and bars for the profiles with most jobs."""
+    """Return all jobs' errors over time and by profile, actual against forecast, and when the latest ran.
+
+    Args:
+        jobs: the oldest first.
+    """
     above = sum(factor(job.error) > _TOP for job in jobs)
     notes = [f"line: running median over {_WINDOW} jobs of actual / forecast, or its inverse where that is larger"]
     notes += [f"{count(above, 'job')} beyond {_TOP:g}x"] if above else []
     runs = [RunTime(job.profile or "", job.forecast_s, job.actual_s, job.within) for job in known(jobs)]
-    rows = [[_over_time(jobs)], [scatter(runs, 3.0)], [_profiles(jobs)]]
-    height = 6.8 + 0.24 * min(len(by("profile", jobs)), _MOST)
+    latest = [job for job in jobs if job.node][-_DRAWN:]
+    chart = _latest(latest)
+    notes += [f"{NOTE}, of the latest {count(len(latest), 'job')}"] if latest else []
+    rows = [[_over_time(jobs)], [scatter(runs, 3.0)], [chart], [_profiles(jobs)]]
+    height = 7.4 + chart.height + 0.24 * min(len(by("profile", jobs)), _MOST)
     return Figure("Forecast accuracy", rows, f"{count(len(jobs), 'completed job')}", notes, shared=False, height=height)
+
+
+def _latest(jobs: Sequence[ForecastOutcome]) -> Panel:
+    """Return the Gantt chart of jobs whose nodes are known."""
+    starts = [(job.forecast_start_time or job.time - job.actual_s, job.time - job.actual_s) for job in jobs]
+    begin = min((min(both) for both in starts), default=0.0)
+    outcomes = [_outcome(job, said - begin, ran - begin) for job, (said, ran) in zip(jobs, starts, strict=True)]
+    end = max((max(job.planned.finish_time, job.finish_time or 0.0) for job in outcomes), default=1.0)
+    scale = TimeScale(0.0, max(end, 1e-3), dated(0.0, end, begin))
+    return gantt(outcomes, sorted({name for job in outcomes for name in job.nodes}), scale)
+
+
+def _outcome(job: ForecastOutcome, said: float, ran: float) -> JobOutcome:
+    """Return a completed job; `said` and `ran`: when it was to start, and did."""
+    nodes, end = tuple(job.node.split(",")), said + job.forecast_s
+    bounds = job.within and PredictionInterval(said + job.within[0], said + job.within[1], *job.within)
+    planned = PlannedJob(job.key, nodes, said, end, job.forecast_s, 1.0, within=bounds)
+    return JobOutcome(planned, JobState.COMPLETED, nodes, ran, ran + job.actual_s, None, None, "")
+
+
+def run_report(outcome: RunOutcome, workflow: Workflow, cluster: Cluster, about: str = "") -> Figure:
+    """Return forecast and actual times of a run. O(jobs log jobs).
+
+    Args:
+        outcome: what was forecast, and what came true.
+        workflow: its jobs, for their profiles.
+        cluster: its nodes are the rows, in their order; those that were neither planned nor used get none.
+        about: a line under the title.
+    """
+    end = max([outcome.plan.makespan, outcome.makespan, *(job.planned.finish_time for job in outcome.jobs)])
+    chart = gantt(outcome.jobs, [node.name for node in cluster.nodes], TimeScale(0.0, end if end > 0 else 1.0))
+    profiles = {job.id: job.profile.name for job in workflow.jobs}
+    runs = [
+        RunTime(profiles.get(job.planned.id) or job.planned.id, job.forecast_run_time, job.run_time, within(job))
+        for job in outcome.jobs
+        if job.state is JobState.COMPLETED and job.run_time is not None
+    ]
+    title = f"{fit(clean(outcome.id), 40)}: forecast {seconds(outcome.plan.makespan)}, took {seconds(outcome.makespan)}"
+    rows = [[chart], [scatter(runs, 3.0)]]
+    return Figure(title, rows, about, [NOTE], shared=False, height=chart.height + 4.4)
 
 
 def _over_time(jobs: Sequence[ForecastOutcome]) -> Panel:
@@ -113,7 +169,14 @@ def scatter(runs: Sequence[RunTime], height: float) -> Panel:
 def _profiles(jobs: Sequence[ForecastOutcome]) -> Panel:
     groups = by("profile", jobs)[:_MOST]
     values = [math.log(min(group.median_factor, _TOP)) for group in groups]
-    words = [f"{times(group.median_factor)}, {count(group.jobs, 'job')}" for group in groups]
+    words = [_spelled(group) for group in groups]
     names = [fit(clean(group.name), _LONGEST) for group in groups]
     bars = Bars(names, [SERIES[0]] * len(names), values, words)
     return bars_panel(bars, "median error by profile", 0.24, "" if groups else "no job has completed")
+
+
+def _spelled(group: Accuracy) -> str:
+    words = f"{times(group.median_factor)}, {count(group.jobs, 'job')}"
+    if group.inside is not None and group.width is not None:
+        words += f", {percent(group.inside)} inside intervals {times(group.width)} wide"
+    return words

@@ -199,6 +199,7 @@ class ForecastOutcome:
             planned.
         user: uid of its owner.
         node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
+        forecast_start_time: when it was to start, epoch seconds.
     """
 
     key: str
@@ -218,6 +219,7 @@ class ForecastOutcome:
     user: int | None = None
     node: str = ""
     node_speed: float = 1.0
+    forecast_start_time: float | None = None
 
     @property
     def command(self) -> str | None:

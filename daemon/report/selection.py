@@ -25,8 +25,8 @@ class Chosen:
     workflow: str | None = None
 
     def owned(self, owner: str | None) -> bool:
-        """Return whether an owner is chosen; None = not known."""
-        return self.user is None or owner == self.user
+        """Return whether an owner, `ada (uid 1000)`, is chosen, by name or as it is shown; None = not known."""
+        return self.user is None or (owner is not None and self.user in (owner, owner.partition(" (uid ")[0]))
 
     def named(self, workflow: str) -> bool:
         """Return whether the workflow of an id is chosen."""

@@ -55,6 +55,7 @@ _OLD_HANDED_OVER = (
 #: With the record of each job's last choice.
 _FORECASTS = (
     "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
+    " forecast_start,"
     " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
     " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
     " ORDER BY finish_time DESC LIMIT ?"

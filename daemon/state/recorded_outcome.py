@@ -9,7 +9,7 @@ from ..report.accuracy import ForecastOutcome
 
 
 def recorded_outcome(
-    key: str, time: float, said: float, ran: float, since: float | None, data: str | None
+    key: str, time: float, said: float, ran: float, since: float | None, said_start: float, data: str | None
 ) -> ForecastOutcome:
     """Return a job's forecast and run time as the journal has them. Raises ValueError if a record cannot be read.
 
@@ -19,6 +19,7 @@ def recorded_outcome(
         said: forecast run time, seconds.
         ran: actual run time, seconds.
         since: when it was handed over, epoch seconds; None = it was not.
+        said_start: forecast start, epoch seconds.
         data: JSON of the job log on the choice of its nodes; None = not recorded.
     """
     choice = json.loads(data or "{}")
@@ -33,5 +34,5 @@ def recorded_outcome(
         raise ValueError(f"the forecast of {key} cannot be read")
     times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
     times = times if all(isinstance(each, float) for each in times) else [None] * 3
-    rest: list[Any] = [*named, *within, *times, choice.get("user"), node, speed]
+    rest: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
     return ForecastOutcome(key, time, said, ran, *rest)

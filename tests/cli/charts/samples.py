@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_figure, replay_figures, run_figure
+from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_figure, replay_figures
 from pilotfish.cli.charts.figure import Figure
 from pilotfish.cli.charts.plan_gantt import plan_gantt
 from pilotfish.cli.charts.replay_figures import View, view
@@ -128,7 +128,7 @@ def pictures(count: int = 40) -> dict[str, Figure]:
         "queue": replay_figures.queue(both),
         "energy": replay_figures.energy(both, ["a", "b"]),
         "compare": compare_figure.compare(both),
-        "run": run_figure.run_report(ran(random_plan(count, 4)), *random_plan(count, 4)[1:]),
+        "run": forecast_figure.run_report(ran(random_plan(count, 4)), *random_plan(count, 4)[1:]),
         "accuracy": forecast_figure.forecast_accuracy(forecasts(count)),
         "calibration": calibration_figure.calibration(FULL),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from pilotfish.cli.charts.figure import Bars, Figure, Line, Points, Strokes
+from pilotfish.cli.charts.figure import Bars, Boxes, Figure, Line, Points, Strokes
 from pilotfish.cli.charts.forecast_figure import forecast_accuracy
 from pilotfish.daemon.report.accuracy import ForecastOutcome, factor
 from tests.cli.charts.samples import forecasts
@@ -32,7 +32,7 @@ def test_the_picture_has_every_profile_and_counts_errors_above_its_top():
 
 def test_errors_are_factors_over_dates_with_their_running_median():
     jobs = forecasts(200)
-    above, middle, below = forecast_accuracy(jobs).panels()
+    above, middle, _, below = forecast_accuracy(jobs).panels()
     points, lines, (bars,) = above.of(Points), above.of(Line), below.of(Bars)
     assert sum(len(each.x) for each in points) == 200 and len(lines) == len(points) == 2
     assert (
@@ -47,10 +47,22 @@ def test_errors_are_factors_over_dates_with_their_running_median():
     assert len(bars.names) == 5 and all("jobs" in words for words in bars.words)
 
 
+def test_each_job_is_on_its_nodes_as_forecast_and_as_it_ran():
+    late = ForecastOutcome("late", 160.0, 30.0, 60.0, "p", shortest_s=20.0, longest_s=40.0, node="a,b",
+                           forecast_start_time=95.0)  # fmt: skip
+    jobs = [ForecastOutcome("elsewhere", 90.0, 5.0, 5.0, "p"), late]
+    *_, gantt, _ = forecast_accuracy(jobs).panels()
+    (boxes,) = gantt.of(Boxes)
+    assert [row.name for row in gantt.rows] == ["a", "b"] and set(boxes.names) == {"late"}
+    spans = sorted(zip(boxes.left, boxes.right, boxes.fill, strict=True))
+    assert spans == [(0.0, 30.0, 0)] * 2 + [(5.0, 65.0, 2)] * 2, "forecast, and longer than its interval"
+
+
 def test_no_job_is_an_empty_picture():
     figure = forecast_accuracy([])
     assert [panel.empty for panel in figure.panels()] == [
         *["no completed job had a forecast"] * 2,
+        "no job",
         "no job has completed",
     ]
     assert picture(figure).startswith(b"<?xml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.status import show_accuracy, show_job_log
+from pilotfish.daemon.ipc import user_name
 from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     NOT_RECORDED,
@@ -278,6 +280,23 @@ def test_a_job_that_ended_before_it_began_has_no_error(bench, kit):
     assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 1
 
 
+def test_out_draws_what_it_would_list(ran, capsys, tmp_path):
+    page, table = tmp_path / "a.html", tmp_path / "a.csv"
+    assert main(["accuracy", "--journal", str(ran.path), "--out", str(page), "--plot", str(tmp_path / "a.svg")]) == 0
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>") and "the latest 7 jobs" in text and (tmp_path / "a.svg").exists()
+    assert not table.exists() and str(page) in " ".join(capsys.readouterr().err.split())
+
+
+def test_only_the_jobs_of_one_user(bench, kit, capsys):
+    bench.submit(replace(kit.job("mine"), owner=os.getuid()), replace(kit.job("theirs"), owner=os.getuid() + 12345))
+    bench.run(30)
+    mine = user_name(os.getuid())
+    for name, jobs in (mine, 1), (mine.partition(" (")[0], 1), ("nobody-else", 0):
+        assert main(["accuracy", "--journal", str(bench.path), "--user", name, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["jobs"]) == jobs
+
+
 def test_the_daemon_gives_the_same_answer(ran, kit):
     answer = json.loads(json.dumps(kit.requests(ran)("accuracy")))
     assert [ForecastOutcome(*one) for one in answer["jobs"]] == ran.journal.forecasts(100)
@@ -293,7 +312,7 @@ def test_a_journal_without_forecasts_is_reported(bench, capsys, tmp_path):
     ("argv", "code", "said"),
     [
         (["--plot", "x.gif"], 64, "no known ending"),
-        (["--out", "x.svg"], 64, "no known ending (allowed: .csv; --plot draws pictures)"),
+        (["--out", "x.txt"], 64, "no known ending (allowed: .csv, .svg, .png, .pdf, .html)"),
         (["--journal", "x", "--socket", "y"], 64, "not with --journal"),
         (["--journal", "/no/such"], 1, "no such file"),
         (["--plot", "/no/such/a.svg"], 1, "no such folder"),

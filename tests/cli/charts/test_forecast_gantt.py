@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pilotfish.cli.charts.figure import Area, Boxes, Line, Points, Strokes
-from pilotfish.cli.charts.run_figure import run_report
+from pilotfish.cli.charts.forecast_figure import run_report
 from pilotfish.daemon.report.accuracy import RunOutcome
 from pilotfish.simulate.model.snapshot import JobState
 from tests.cli.charts.samples import planned, ran, random_plan
