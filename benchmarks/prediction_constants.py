@@ -1,9 +1,9 @@
 """Choose the constants of prediction on synthetic users: `python -m benchmarks.prediction_constants`, some minutes.
 
-Rule: a combination is eligible if it predicts too little no more often than the last-two predictor, on average over the
-scenarios and up to MOST_MORE in each. Of those within CLOSE of the least error, the one that predicts too little least
-often is chosen. Real traces are used only to judge
-the result (docs/guides/prediction.md).
+Rule: a combination is admissible if it predicts too little no more often than the last-two predictor, on average over
+the scenarios and up to MOST_MORE in each; until batches counted, MOST_MORE was 0. Of those within CLOSE of the least
+error, the one that predicts too little least often is chosen. Real traces are used only to judge the result
+(docs/guides/prediction.md).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ BestRuns = tuple[float, float]
 
 
 def choose(worths: Mapping[Constants, list[BestRuns]]) -> list[Constants]:
-    """Return the eligible constants: the chosen ones first, then by error.
+    """Return the admissible constants: the chosen ones first, then by error.
 
     Args:
         worths: for each combination and scenario: (error / last-two's error, share too low - last-two's share).
     """
     more = {one: [share for _, share in found] for one, found in worths.items()}
-    eligible = [one for one, shares in more.items() if fmean(shares) <= 0 and max(shares) <= MOST_MORE]
-    errors = {one: _error(worths[one]) for one in eligible}
+    admissible = [one for one, shares in more.items() if fmean(shares) <= 0 and max(shares) <= MOST_MORE]
+    errors = {one: _error(worths[one]) for one in admissible}
     ranked = sorted(errors, key=errors.__getitem__)
     close = [one for one in ranked if errors[one] <= CLOSE * errors[ranked[0]]]
     first = min(close, key=lambda one: fmean(more[one]))

@@ -1,11 +1,12 @@
 """Adaptive conformal bounds: intervals that are corrected by what came true, for each group of jobs.
 
-Rule: a bound is a quantile of the latest scores of a group, which moves after each score, so that the promised share of
-the scores lies within; a score says how far beyond a prediction the truth was, as a logarithm. Each batch of jobs
-counts once, and the next one may be unlike all others. So the first group of a job whose batches support the quantile
-answers.
-Source: Gibbs and Candes, "Adaptive conformal inference under distribution shift" (NeurIPS 2021); the finite-sample
-quantile is that of Vovk, Gammerman and Shafer, "Algorithmic learning in a random world" (2005).
+Rule: a bound is a quantile of the latest scores of a group; a score says how far beyond a prediction the truth was, as
+a logarithm. The quantile moves after each score, so that the promised share of the scores lies within, and is higher
+or lower by the share of the group's scores that were beyond its bounds so far. Each batch of jobs counts once, and the
+next one may be unlike all others. So the first group of a job whose batches support the quantile answers.
+Source: Gibbs and Candes, "Adaptive conformal inference under distribution shift" (NeurIPS 2021); the sum of past misses
+decides as in Angelopoulos, Candes and Tibshirani, "Conformal PID control for time series prediction" (NeurIPS 2023);
+the finite-sample quantile is that of Vovk, Gammerman and Shafer, "Algorithmic learning in a random world" (2005).
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ ENOUGH = 10
 MOST_GROUPS = 2000
 #: How much the first miss of a batch moves the quantile, and the bounds within which it stays.
 _STEP, _LEAST, _MOST = 0.02, 0.5, 0.995
+#: How much the share of misses beyond the promised one raises the quantile; weight of the misses of a batch relative to
+#: the next newer one; and number of batches without such misses that are assumed before the first, because chance
+#: decides in few.
+_GAIN, _FADING, _ASSUMED = 1.5, 0.99, 20
 
 
 class _Side:
@@ -30,6 +35,7 @@ class _Side:
     def __init__(self, share: float, draw: Random) -> None:
         self._share = share  # of the scores that may lie beyond it
         self._quantile = 1.0 - share
+        self._seen = self._excess = 0.0  # batches, and their misses beyond the promised share
         self._bound = math.inf  # that was last asked for; inf: the group supports none
         self.scores = Batches(draw)
 
@@ -37,9 +43,14 @@ class _Side:
         jobs = self.scores.add(batch, score)
         missed = (float(score > self._bound) - self._share) / jobs
         self._quantile = min(_MOST, max(_LEAST, self._quantile + _STEP * missed))
+        if self._bound < math.inf:
+            fading = _FADING ** (1.0 / jobs)
+            self._seen = fading * self._seen + 1.0 / jobs
+            self._excess = fading * self._excess + missed
 
     def bound(self) -> float:
-        self._bound = self.scores.quantile(self._quantile, 1.0 / len(self.scores))
+        wanted = min(_MOST, max(_LEAST, self._quantile + _GAIN * self._excess / (self._seen + _ASSUMED)))
+        self._bound = self.scores.quantile(wanted, 1.0 / len(self.scores))
         return self._bound
 
 
