@@ -26,7 +26,7 @@ from .estimate import Statistics, estimate, have_same_inputs, statistics
 from .identity import owner_apart, program, signature
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
-from .prediction import similar_commands
+from .prediction import similar_commands, similar_jobs
 from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
 from .store_db import StoreFile, has_table
 
@@ -44,6 +44,11 @@ MOST_RUNS, MOST_FAILED = 100, 20
 #: Most commands, checked every so many runs.
 MOST_COMMANDS, CHECK_EVERY = 5000, 100
 _COMMANDS = "(name >= 'cmd: ' AND name < 'cmd:!' OR name >= 'job: ' AND name < 'job:!')"
+#: Later runs of jobs of a resource manager, the newest first; `+` keeps SQLite from an index that does not help.
+_JOBS_SINCE = f"""
+SELECT id, name, document FROM run WHERE id > ? AND +name >= 'job: ' AND +name < 'job:!' ORDER BY id DESC
+LIMIT {similar_jobs.MOST}
+"""
 _OLDEST = f"SELECT name FROM run WHERE {_COMMANDS} GROUP BY name ORDER BY MAX(id) DESC LIMIT -1 OFFSET ?"
 
 
@@ -71,6 +76,7 @@ class ProfileStore:
         self.path = Path(path)
         self._file = StoreFile(self.path, patience_s, self._clear_cache, skip)
         self._clear_cache()
+        self._similar = similar_jobs.SimilarJobs()
 
     def _clear_cache(self) -> None:
         self._profiles: dict[str, Profile | None] = {}
@@ -240,6 +246,16 @@ class ProfileStore:
             return grown
         profiles = [profile for other in others if (profile := self.get(other))]
         return known or similar_commands.predicted(name, profiles, job.walltime, job.memory)
+
+    def similar(self, job: Job) -> Profile | None:
+        """Return the profile of a resource manager's job, predicted from ended ones of its user; else None."""
+        name = signature(job)
+        with self._file.reading() as connection:
+            if name is None or not job.traits or connection is None:
+                return None
+            for number, other, document in connection.execute(_JOBS_SINCE, (self._similar.latest,)).fetchall()[::-1]:
+                self._similar.learn(number, self._run(other, document))
+        return self._similar.predicted(job, name)
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
         """Add runs, each under its name as `record` does, all or none. Each name's profile is made once."""

@@ -119,7 +119,10 @@ def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
     """
     limit = float(job.forms[0].walltime) if job.forms else 3600.0
     known = f"{job.name} of {job.project}/{job.user}" if job.name else ""
-    return Job(str(job.first), _assumed(cores, limit), nodes=nodes, walltime=limit, known_as=known, owner=owner)
+    more = {"user": job.user, "group": job.project, "executable": job.name, "queue": job.queue}
+    traits = tuple((name, value) for name, value in more.items() if value)
+    profile = _assumed(cores, limit)
+    return Job(str(job.first), profile, nodes=nodes, walltime=limit, known_as=known, traits=traits, owner=owner)
 
 
 @lru_cache(4096)

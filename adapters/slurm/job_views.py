@@ -47,7 +47,9 @@ def job_of(job: SlurmJob, cores: int = 0) -> Job:
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
     kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
     asked = Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit)
-    return replace(asked, known_as=kind, owner=job.uid)
+    known = {"user": str(job.uid), "group": job.account, "executable": job.name, "queue": job.partition}
+    traits = tuple((name, value) for name, value in known.items() if value)
+    return replace(asked, known_as=kind, traits=traits, owner=job.uid)
 
 
 @lru_cache(4096)

@@ -109,7 +109,7 @@ class LearnedProfiles(GivenProfiles):
 
     def _known(self, job: Job) -> Profile | None:
         named = (self._store(self._apart(job)) or self._store(job.profile.name)) if job.profile.name else None
-        return named or if_alike(job, self._store.for_job(job))
+        return named or if_alike(job, self._store.for_job(job)) or self._store.similar(job)
 
     def _apart(self, job: Job) -> str:
         """Return the name under which a job's user learns its profile: that of the profile, if the store is theirs."""

@@ -8,6 +8,7 @@ long is repeated in smaller parts.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...adapters.base import Adapter, AdapterError
 from ...formats.text import count
+from ...profiles.prediction.similar_jobs import traits_of
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState, Snapshot
@@ -79,7 +81,9 @@ class UsageReader(Observer):
             name = self._profiles.stored_as(entry.job) or self._profiles.stored_as(shown.get(entry.key, entry.job))
             if name and entry.finish_time is not None:
                 since, due = self._queue.submissions[entry.workflow].submit_time, entry.finish_time + self._delay_s
-                self._unsaved.pending.append(PendingUsage(entry.key, name, since, entry.finish_time, due))
+                traits = traits_of(shown.get(entry.key, entry.job), entry.since or since)
+                kept = json.dumps(traits) if traits else ""
+                self._unsaved.pending.append(PendingUsage(entry.key, name, since, entry.finish_time, due, traits=kept))
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Ask for the usage of the jobs that are due, if the last request is long enough ago."""
@@ -110,7 +114,7 @@ class UsageReader(Observer):
                 self._count("not kept")
             elif record is not None:
                 if pending.key not in self._learned and (run := self._measurement(record, cluster)):
-                    runs.append((pending, run))
+                    runs.append((pending, replace(run, traits=json.loads(pending.traits or "{}"))))
             elif now - pending.ended < GIVE_UP_S:
                 later.append(self._again(pending, now))
             else:

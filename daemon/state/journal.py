@@ -42,7 +42,9 @@ _JOB_COLUMNS = (
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 24)})"
 
-_SAVE_PENDING = "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries) VALUES (?, ?, ?, ?, ?, ?)"
+_SAVE_PENDING = (
+    "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries, traits) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 #: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
 _STARTS = ("place", "submit", "submitahead", "start")
 #: What a job takes in the file next to its definition, about.
@@ -77,6 +79,7 @@ class PendingUsage:
         ended: when it ended, epoch seconds.
         due: when to ask for it next, epoch seconds.
         tries: how often accounting did not have it.
+        traits: what is kept with the run, JSON; "" = nothing.
     """
 
     key: str
@@ -85,6 +88,7 @@ class PendingUsage:
     ended: float
     due: float
     tries: int = 0
+    traits: str = ""
 
 
 @dataclass(slots=True)
@@ -352,7 +356,8 @@ class Journal:
             now: epoch seconds.
             most: jobs to return.
         """
-        query = "SELECT key, name, since, ended, due, tries FROM accounting WHERE due <= ? ORDER BY due, key LIMIT ?"
+        columns = ", ".join(field.name for field in fields(PendingUsage))
+        query = f"SELECT {columns} FROM accounting WHERE due <= ? ORDER BY due, key LIMIT ?"
         return [PendingUsage(*row) for row in self._read(query, (now, most))]
 
     def settle_usage(self, done: Iterable[str], later: Iterable[PendingUsage]) -> None:

@@ -54,10 +54,11 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 6
+VERSION = 7
 _ACCOUNTING = """CREATE TABLE IF NOT EXISTS accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
+_TRAITS = "ALTER TABLE accounting ADD COLUMN traits TEXT NOT NULL DEFAULT ''"
 #: Who changed something over the socket.
 _REQUESTS = """CREATE TABLE IF NOT EXISTS requests (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
@@ -87,6 +88,7 @@ CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
     source TEXT NOT NULL DEFAULT '');
 {_ACCOUNTING};
+{_TRAITS};
 {_REQUESTS};
 {_OWNED};
 {_NEWEST};
@@ -109,6 +111,7 @@ _ADDED = {
         _NEWEST,
     ),
     5: ("ALTER TABLE jobs ADD COLUMN plain_end REAL",),
+    6: (_TRAITS,),
 }
 
 

@@ -64,7 +64,7 @@ class SubmittedJob:
 
     traits: Traits
     limit: float | None = None
-    batch: int = 0
+    batch: Hashable = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,9 @@ class _JobsOfKind:
         self._places = [TRAITS.index(trait) for trait in traits]
         self._absolute = "user" in traits or "executable" in traits
         self._jobs = dict[Hashable, Batches]()
-        self._unsorted = defaultdict[Hashable, list[tuple[int, float]]](list)  # jobs that no prediction asked for yet
+        self._unsorted = defaultdict[Hashable, list[tuple[Hashable, float]]](
+            list
+        )  # jobs that no prediction asked for yet
 
     def scale(self, job: SubmittedJob) -> float:
         """Return the unit of a job's need: its limit, or 1."""

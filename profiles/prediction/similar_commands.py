@@ -85,21 +85,40 @@ def grown_profile(
     value, limit = found.value, math.inf if walltime is None else walltime
     value = min(value, limit)
     low, high = min(found.low, value) / value, min(found.high, max(limit, value)) / value
+    note = _explained(len(used), len({names[id(run)] for run in used}), found.exponents)
+    longer = lasting(model, value, (low * value, high * value), len(used), note)
+    return replace(
+        longer,
+        memory=min(model.memory, memory) if memory > 0 else model.memory,
+        provenance=replace(longer.provenance, inputs=tuple(inputs.items())),
+    )
+
+
+def lasting(model: Profile, value: float, bounds: tuple[float, float], runs: int, note: str) -> Profile:
+    """Return a profile with more or less work, as predicted.
+
+    Args:
+        model: what is needed in each second.
+        value: isolated run time, seconds.
+        bounds: its 10 % and 90 % quantile.
+        runs: behind the prediction.
+        note: what it rests on, in words.
+    """
+    value = max(value, _LEAST_S)
+    low, high = min(bounds[0], value) / value, max(bounds[1], value) / value
     times = value / model.isolated_time
     return replace(
         model,
         groups=tuple(replace(group, service_demand=group.demand * times) for group in model.groups),
-        memory=min(model.memory, memory) if memory > 0 else model.memory,
         instructions=model.instructions and model.instructions * times,
         io_bytes=model.io_bytes and model.io_bytes * times,
         provenance=replace(
             model.provenance,
             source="predicted",
-            runs=len(used),
-            note=_explained(len(used), len({names[id(run)] for run in used}), found.exponents),
+            runs=runs,
+            note=note,
             interval=(low**_TO_INTERVAL, high**_TO_INTERVAL),
             spread=0.0,  # the interval has it
-            inputs=tuple(inputs.items()),
         ),
     )
 

@@ -177,6 +177,8 @@ class Job:
             `capacity`).
         known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
             unknown.
+        traits: more that says which jobs are alike there: `user`, `group` (its account or project), `executable` (its
+            name) and `queue` (its partition), as far as they are known.
         owner: uid of its user in the resource manager; None = whoever runs us.
         inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
         base_environment: variables that it has before `environment` is added; None = those that its starter has.
@@ -195,6 +197,7 @@ class Job:
     allowed: frozenset[str] | None = None
     apart: str = ""
     known_as: str = ""
+    traits: tuple[tuple[str, str], ...] = ()
     owner: int | None = None
     inputs: tuple[tuple[str, float], ...] = ()
     base_environment: tuple[tuple[str, str], ...] | None = None

@@ -13,6 +13,7 @@ from pilotfish.daemon.learning.job_profiles import widened
 from pilotfish.daemon.learning.profile_learning import AGAIN_S, MOST_HELD, MOST_PREDICTED, LearnedProfiles
 from pilotfish.profiles.imports.imported import accounted_run
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.prediction.similar_jobs import traits_of
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.accounting_record import AccountingRecord
 from pilotfish.simulate.model.capacity import never_fits
@@ -180,3 +181,19 @@ def test_a_submission_of_many_unknown_commands_is_predicted_in_part(tmp_path):
     sources = Counter(job.profile.provenance.source for job in found.jobs)
     assert sources == {"predicted": MOST_PREDICTED, "measured": 1, "default": 11}
     assert found.jobs[-1].profile.provenance.source == "measured", "what was measured is known however many there are"
+
+
+def test_a_job_of_a_new_name_is_predicted_from_others_of_its_user(tmp_path):
+    profiles = LearnedProfiles(tmp_path / "profiles.sqlite")
+    traits = (("user", "5"), ("executable", "align"), ("queue", "batch"))
+    for run_s in 100.0, 300.0, 500.0:
+        job = asked(walltime=3600.0, traits=traits)
+        run = accounted_run(AccountingRecord("align", True, "", run_s, cores=4, cpu_s=3 * run_s), "accounting")
+        assert profiles.store_runs([(profiles.stored_as(job), replace(run, traits=traits_of(job)))])
+    new = asked(walltime=3600.0, traits=(("user", "5"), ("executable", "sort")))
+    new = replace(new, known_as="sort of lab/5")
+    found = profiles.with_profile(new).profile
+    assert found.provenance.source == "predicted" and 300.0 <= found.isolated_time <= 500.0 and found.threads == 4
+    assert profiles.stored_as(replace(new, profile=found)) == profiles.stored_as(new), "its run teaches its own name"
+    other = replace(new, traits=(("user", "6"),), known_as="sort of lab/6")
+    assert profiles.with_profile(other) == other

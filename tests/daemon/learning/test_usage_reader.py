@@ -47,9 +47,9 @@ class Accounting:
             )
         ]  # fmt: skip
 
-    def end(self, *names: str, cpu_s: float | None = 8.0) -> list[str]:
+    def end(self, *names: str, cpu_s: float | None = 8.0, traits: tuple[tuple[str, str], ...] = ()) -> list[str]:
         """Let jobs run to their ends, with records in the accounting; return their keys."""
-        jobs = [Job(name, DEFAULT_PROFILE, command=(name, "x")) for name in names]
+        jobs = [Job(name, DEFAULT_PROFILE, command=(name, "x"), traits=traits) for name in names]
         self.bench.manager.takes |= dict.fromkeys(names, 3.0)
         flow = self.bench.submit(*jobs)
         keys = [f"{flow}/{name}" for name in names]
@@ -87,6 +87,15 @@ def test_usage_is_learned_some_time_after_a_jobs_end(accounting) -> None:
     assert (profile.groups[0].count, profile.groups[0].demand, profile.groups[0].utilisation) == (1, 8.0, 0.8)
     assert profile.measured_on == "small" and profile.provenance.note.startswith("measured by memory accounting")
     assert accounting.waiting() == 0 and accounting.bench.value("accounting_jobs_total", outcome="learned") == 1.0
+
+
+def test_what_identifies_a_job_is_kept_with_its_run(accounting) -> None:
+    accounting.end("a", traits=(("user", "5"), ("queue", "batch")))
+    accounting.end("b")
+    accounting.bench.run(200)
+    (kept,), (other,) = (accounting.store.history(f"cmd: {name} x") for name in "ab")
+    assert kept.traits.pop("submit_time") > 0.0 and other.traits == {}
+    assert kept.traits == {"user": "5", "queue": "batch", "size": 1, "walltime": None}
 
 
 def test_requests_are_rare_and_for_many_jobs(accounting) -> None:

@@ -180,6 +180,7 @@ def test_lookups_of_a_journal_that_calls_their_table_books_are_kept(filled, vers
     journal.save([], unsaved=Unsaved(pending=[pending]))
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("ALTER TABLE accounting DROP COLUMN traits")
         database.execute("ALTER TABLE accounting RENAME TO books")
         if version == 4:
             database.execute("DROP TABLE requests")

@@ -1,0 +1,88 @@
+"""The profile of a job that a user submitted to the resource manager, from jobs that ended before.
+
+Rule: the run time is predicted as `predict evaluate` does it, from at least ENOUGH jobs of the same user. What else it
+needs is that of the user's latest job of its name and size. Without one, it is taken to be busy on all its cores, and
+what it does with them is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...formats.text import count
+from ...simulate.model.job import Job, Profile
+from ..estimate import estimate
+from ..measurement import Measurement
+from .predictors import TRAITS, History, SubmittedJob
+from .similar_commands import lasting
+
+#: Least number of jobs behind a prediction.
+ENOUGH = 3
+#: Runs that are read at first; after as many again, they are read anew, so that memory is bounded.
+MOST = 2000
+#: Jobs that a user submits within so many seconds are one batch.
+_BATCH_S = 1200.0
+#: Traits of jobs that need the same, but for their run time.
+_ALIKE = ("user", "executable", "size")
+
+
+def traits_of(job: Job, submit_time: float | None = None) -> dict[str, Any]:
+    """Return what is kept with the run of a job; empty if the resource manager says nothing that identifies its kind.
+
+    Args:
+        job: as it was submitted.
+        submit_time: epoch seconds; None = now.
+    """
+    if not job.traits:
+        return {}
+    size = job.nodes * job.profile.threads
+    return {**dict(job.traits), "size": size, "walltime": job.walltime, "submit_time": submit_time}
+
+
+class SimilarJobs:
+    """Predicts profiles from the runs that it was given."""
+
+    def __init__(self) -> None:
+        self.latest = 0  #: number of the last run in the store; 0: all are to be read
+        self._clear()
+
+    def _clear(self) -> None:
+        self._history, self._models, self._runs = History(), dict[Hashable, Measurement](), 0
+
+    def learn(self, number: int, run: Measurement) -> None:
+        """Learn a run; the older first. `number`: in the store."""
+        self.latest, self._runs = number, self._runs + 1
+        if run.traits and not run.exit_code:
+            self._history.learn(_submitted(run.traits), run.wall_s)
+            self._models[_key(run.traits)] = run
+        if self._runs >= 2 * MOST:
+            self._clear()
+            self.latest = 0
+
+    def predicted(self, job: Job, name: str) -> Profile | None:
+        """Return the profile of a job; None if too few jobs are like it.
+
+        Args:
+            job: as it was submitted.
+            name: of the profile.
+        """
+        traits = traits_of(job)
+        found = self._history.predict(_submitted(traits)) if traits else None
+        if found is None or found.jobs < ENOUGH or not found.kind.startswith("user"):
+            return None
+        run = self._models.get(_key(traits))
+        model = (estimate(name, [run]) if run else None) or replace(job.profile, name=name)
+        note = f"from {count(found.jobs, 'job')} with the same {found.kind.replace('executable', 'name')}"
+        return lasting(model, found.value, (found.low or found.value, found.high or found.value), found.jobs, note)
+
+
+def _submitted(traits: Mapping[str, Any]) -> SubmittedJob:
+    when = traits.get("submit_time")
+    batch = None if when is None else (traits.get("user"), when // _BATCH_S)
+    return SubmittedJob(tuple(traits.get(trait) for trait in TRAITS), traits.get("walltime"), batch)
+
+
+def _key(traits: Mapping[str, Any]) -> Hashable:
+    return tuple(traits.get(trait) for trait in _ALIKE)
