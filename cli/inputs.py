@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from .usage_errors import bad, value_of
 if TYPE_CHECKING:
     from ..daemon.config import DaemonConfig
     from ..daemon.state.queue import Submission
+    from ..profiles.classes import Classification
     from ..profiles.store import ProfileStore
     from ..simulate.model.snapshot import Snapshot
 
@@ -34,6 +35,13 @@ def read_cluster(path: Path) -> Cluster:
     found = read_cluster(path)
     warn(*cluster_doubts(found))
     return found
+
+
+def classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
+    """Return a function that classifies profiles: on a cluster file's nodes, else on those where each was measured."""
+    from ..profiles.classes import classify_on, classify_there
+
+    return classify_there if cluster is None else partial(classify_on, cluster=read_cluster(cluster))
 
 
 def read_machine(path: Path | None) -> Cluster | None:

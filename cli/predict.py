@@ -27,6 +27,7 @@ app = CommandGroup(
     Examples:
       pilotfish predict evaluate trace.swf.gz
       pilotfish predict command -- ./align.sh -n 8 reads.fastq
+      pilotfish predict classes
     """
 )
 
@@ -91,6 +92,35 @@ def evaluate(
     from .output.text import Screen
 
     show_evaluation(Screen(), path.name, need, found)
+
+
+@app.command()
+def classes(
+    cluster: options.ClusterFile = None,
+    store: options.Store = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare guesses of class and power with first runs.
+
+    Each command of the store is guessed from the runs of other commands before it. F1 is the mean over the classes. A
+    cluster file gives the nodes on which the commands ran.
+
+    \b
+    Examples:
+      pilotfish predict classes
+    """
+    from dataclasses import asdict
+
+    from ..profiles.prediction.first_runs import first_runs
+    from .inputs import classifier
+
+    found = first_runs(Profiles(store).store.runs(), classifier(cluster))
+    if as_json:
+        print_json("first-runs", asdict(found))
+        return
+    from .output.profiles import show_first_runs
+
+    show_first_runs(found)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +19,7 @@ from ..profiles.identity import words_checksum
 from ..simulate.errors import ConfigError, did_you_mean
 from . import options, streams
 from .corun import corun, pairs
-from .inputs import Profiles, allowed_cpus, checked_name, input_sizes, profile_name, read_cluster
+from .inputs import Profiles, allowed_cpus, checked_name, classifier, input_sizes, profile_name
 from .lazy import CommandGroup
 from .options import argument, flag, option
 from .output.documents import print_json
@@ -29,7 +27,6 @@ from .streams import note, show_document
 from .usage_errors import bad, not_among, value_of
 
 if TYPE_CHECKING:
-    from ..profiles.classes import Classification
     from ..profiles.store import ProfileStore
     from ..simulate.model.job import Profile
 
@@ -127,7 +124,7 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
       pilotfish profile list --json | jq '.profiles | keys'
     """
     keep = Profiles(store).store
-    classify = _classifier(cluster)
+    classify = classifier(cluster)
     known = {name: (profile, classify(profile)) for name in keep.names() if (profile := keep.get(name))}
     if as_json:
         from ..profiles.classes import class_fields
@@ -165,7 +162,7 @@ def show(
     profile, scores = keep.get(name), keep.scores(name)
     if profile is None and not scores:
         raise ConfigError(str(keep.path), "", f"no profile is named {name!r}{did_you_mean(name, keep.names())}")
-    classed = _classifier(cluster)(profile) if profile else None
+    classed = classifier(cluster)(profile) if profile else None
     if as_json:
         from ..profiles.classes import class_fields
 
@@ -292,12 +289,6 @@ def _imported(origin: str, file: Path, name: str | None, node_type: str | None, 
             raise bad("--date", f"{date!r} (allowed: YYYY-MM-DD)") from None
     chosen = file.name.partition(".")[0] if name is None else checked_name(name)
     return imports.read(origin, file, chosen, node_type=node_type, date=date or "")
-
-
-def _classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
-    from ..profiles.classes import classify_on, classify_there
-
-    return classify_there if cluster is None else partial(classify_on, cluster=read_cluster(cluster))
 
 
 def _entry(profile: Profile | None) -> Any:

@@ -46,9 +46,10 @@ class Classification:
 
     kind: JobClass | None
     why: str
+    guessed: bool = False  #: its profile is predicted
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.why}"
+        return f"{self.name}{'?' * self.guessed}: {self.why}"
 
     @property
     def name(self) -> str:
@@ -71,7 +72,13 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
     """
     if profile.provenance.source == "default":
         return Classification(None, "nothing is known of it")
-    found = _parts(profile, node, origin)
+    found = _whole(_parts(profile, node, origin))
+    if found.kind is None or profile.provenance.source != "predicted":
+        return found
+    return Classification(found.kind, f"a guess from similar runs: {found.why}", guessed=True)
+
+
+def _whole(found: list[Classification]) -> Classification:
     kinds = list(dict.fromkeys(part.kind for part in found))
     if len(kinds) == 1 or None in kinds:
         return found[0] if len(kinds) == 1 else next(part for part in found if part.kind is None)

@@ -209,6 +209,12 @@ class ProfileStore:
         with self._file.reading() as connection:
             return self._runs(connection, name) if connection else []
 
+    def runs(self) -> list[tuple[str, Measurement]]:
+        """Return all runs with their names, oldest first."""
+        with self._file.reading() as connection:
+            rows = connection.execute("SELECT name, document FROM run ORDER BY id") if connection else ()
+            return [(name, self._run(name, document)) for name, document in rows]
+
     def statistics(self, name: str) -> Statistics | None:
         """Return how the runs of a name vary, None if none succeeded."""
         return statistics(self.history(name))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...profiles.estimate import Statistics
     from ...profiles.interference.scores import Scores
     from ...profiles.measurement import Measurement
+    from ...profiles.prediction.first_runs import FirstRuns
     from ...simulate.model.job import Profile
 
 
@@ -91,7 +92,7 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
         "storage": _size(profile.io_bytes),
         "instructions": f"{profile.instructions:.4g}" if profile.instructions else "",
         "IPC": f"{profile.ipc:g}" if profile.ipc else "",
-        "power": f"{profile.power_watts:.1f} W" if profile.power_watts else "",
+        "power": f"{profile.power_watts:.1f} W{'?' * (about.source == 'predicted')}" if profile.power_watts else "",
         "measured on": profile.measured_on,
         "source": " ".join(filter(None, (about.source, about.date, about.node_type and f"on {about.node_type}"))),
         "note": about.note,
@@ -105,6 +106,14 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     for key, value in facts.items():
         if value:
             show(*hanging("", f"{key}: {value}", cells, 2))
+
+
+def show_first_runs(found: FirstRuns) -> None:
+    """Print how well class and power were guessed before first runs."""
+    known = f"{count(found.classes, 'command')} of {found.commands:,} with a known class"
+    f1 = "" if found.f1 is None else f"; {found.guessed:,} guessed; F1 {found.f1:.2f}"
+    power = "" if found.power_error is None else f"; median error {percent(found.power_error)}"
+    show(f"class: {known}{f1}", f"power: {count(found.powers, 'command')} measured and guessed{power}")
 
 
 def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mapping[str, int]) -> None:
@@ -127,7 +136,7 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
         )
         rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
         owner = [owner_name(own[name]) if name in own else ""] if others else []
-        rows.append([name, demand, utilisation, rate, memory, classed.name, origin, *owner])
+        rows.append([name, demand, utilisation, rate, memory, f"{classed.name}{'?' * classed.guessed}", origin, *owner])
     heads = [Column("PROFILE"), *numbers("DEMAND", "USED", "BANDWIDTH", "MEMORY"), Column("CLASS"), Column("FROM")]
     Screen().named_table([*heads, Column("OWNER")][: len(heads) + others], rows)
 

@@ -1,13 +1,13 @@
 """The profile of a job that a user submitted to the resource manager, from jobs that ended before.
 
 Rule: the run time is predicted as `predict evaluate` does it, from at least ENOUGH jobs of the same user. What else it
-needs is that of the user's latest job of its name and size. Without one, it is taken to be busy on all its cores, and
-what it does with them is unknown.
+needs is that of the user's latest job of its name: of its size, or else each thread as there, and the power unknown.
+Without one, it is taken to be busy on all its cores, and what it does with them is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +20,12 @@ from .similar_commands import lasting
 
 #: Least number of jobs behind a prediction.
 ENOUGH = 3
-#: Runs that are read at first; after as many again, they are read anew, so that memory is bounded.
+#: Runs that are read at first; after as many again, all is read again, so that memory is bounded.
 MOST = 2000
 #: Jobs that a user submits within so many seconds are one batch.
 _BATCH_S = 1200.0
-#: Traits of jobs that need the same, but for their run time.
-_ALIKE = ("user", "executable", "size")
+#: Traits of jobs that need the same, but for their run time; and of those whose threads do.
+_ALIKE, _SAME_NAME = ("user", "executable", "size"), ("user", "executable")
 
 
 def traits_of(job: Job, submit_time: float | None = None) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class SimilarJobs:
         self.latest, self._runs = number, self._runs + 1
         if run.traits and not run.exit_code:
             self._history.learn(_submitted(run.traits), run.wall_s)
-            self._models[_key(run.traits)] = run
+            self._models |= {_key(run.traits, _ALIKE): run, _key(run.traits, _SAME_NAME): run}
         if self._runs >= 2 * MOST:
             self._clear()
             self.latest = 0
@@ -72,8 +72,13 @@ class SimilarJobs:
         found = self._history.predict(_submitted(traits)) if traits else None
         if found is None or found.jobs < ENOUGH or not found.kind.startswith("user"):
             return None
-        run = self._models.get(_key(traits))
-        model = (estimate(name, [run]) if run else None) or replace(job.profile, name=name)
+        model = replace(job.profile, name=name)
+        if run := self._models.get(_key(traits, _ALIKE)):
+            model = estimate(name, [run]) or model
+        elif run := self._models.get(_key(traits, _SAME_NAME)):
+            known = estimate(name, [run]) or model
+            threads = tuple(replace(group, count=job.profile.threads) for group in known.groups[:1])
+            model = replace(known, groups=threads, power_watts=None, instructions=None)
         note = f"from {count(found.jobs, 'job')} with the same {found.kind.replace('executable', 'name')}"
         return lasting(model, found.value, (found.low or found.value, found.high or found.value), found.jobs, note)
 
@@ -84,5 +89,5 @@ def _submitted(traits: Mapping[str, Any]) -> SubmittedJob:
     return SubmittedJob(tuple(traits.get(trait) for trait in TRAITS), traits.get("walltime"), batch)
 
 
-def _key(traits: Mapping[str, Any]) -> Hashable:
-    return tuple(traits.get(trait) for trait in _ALIKE)
+def _key(traits: Mapping[str, Any], alike: Sequence[str]) -> Hashable:
+    return tuple(traits.get(trait) for trait in alike)

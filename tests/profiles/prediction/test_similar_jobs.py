@@ -79,15 +79,17 @@ def test_a_job_of_the_same_name_and_size_has_the_same_class_and_power(store):
     keep(store, asked(), 100.0, 300.0, 900.0, bandwidth=20e9, ipc=1.5, power_watts=180.0)
     found = store.similar(asked(queue="other", walltime=7200.0))
     assert classify(found, node).kind is JobClass.BANDWIDTH and found.power_watts == 180.0
-    for other in asked("sort"), asked(cores=2):
-        found = store.similar(other)
-        assert found is not None and classify(found, node).kind is None and found.power_watts is None
+    smaller, other = store.similar(asked(cores=2)), store.similar(asked("sort"))
+    assert classify(smaller, node).kind is JobClass.BANDWIDTH and smaller.power_watts is None and smaller.threads == 2
+    assert classify(other, node).kind is None and other.power_watts is None
+    guess = classify(found, node)
+    assert guess.guessed and str(guess).startswith("bandwidth-bound?: a guess") and not classify(other, node).guessed
 
 
 def test_memory_is_bounded():
     jobs = SimilarJobs()
     for number in range(1, 2 * MOST):
         jobs.learn(number, run(asked(f"j{number}"), 10.0))
-    assert jobs.latest == 2 * MOST - 1 and len(jobs._models) == 2 * MOST - 1
+    assert jobs.latest == 2 * MOST - 1 and len(jobs._models) == 2 * (2 * MOST - 1)
     jobs.learn(2 * MOST, run(asked(), 10.0))
     assert jobs.latest == 0 and not jobs._models, "the latest are read again"
