@@ -157,7 +157,8 @@ def simulate(
     if predictor and predictor.unasked:
         what = "no requested time; its run time is its walltime, which bounds its prediction"
         note(f"{count(predictor.unasked, 'job')} with {what}")
-    replayed, did = _replay(request, found, predictor)
+    log_power = out is not None and found.machine.powers is not None
+    replayed, did = _replay(request, found, predictor, log_power=log_power)
     power = _power(request, found, replayed, 0.0 if origin == "zero" else math.inf)
     _report(request, found, replayed, did, power, predictor, out, jobs_order, as_json=as_json)
 
@@ -168,7 +169,7 @@ def _replays(policy: str) -> bool:
 
 
 def _replay(
-    request: ReplayRequest, found: ReplayInput, predictor: OnlineRunTimes | None
+    request: ReplayRequest, found: ReplayInput, predictor: OnlineRunTimes | None, *, log_power: bool
 ) -> tuple[Replayed, DaemonReplay | None]:
     """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
     jobs, machine, policy = found.jobs, found.machine, request.policy.policy
@@ -182,12 +183,12 @@ def _replay(
         if isinstance(policy, ComponentPolicy):
             return replay_component(
                 policy, request.workloads, found, contention=request.contention, natural=request.natural,
-                progress=progress.at, clock=time.perf_counter,
+                log_power=log_power, progress=progress.at, clock=time.perf_counter,
             ), None  # fmt: skip
         return replay_under(
             policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
-            contention=request.contention, run_times=predictor or request.runtimes, progress=progress.at,
-            clock=time.perf_counter,
+            contention=request.contention, run_times=predictor or request.runtimes, log_power=log_power,
+            progress=progress.at, clock=time.perf_counter,
         ), None  # fmt: skip
 
 

@@ -7,11 +7,10 @@ Source: Batsim's documentation, "Profile types overview".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -177,24 +176,6 @@ def moved_by(phase: Phase) -> float:
     return phase.moved if isinstance(phase, Even | Matrix) else 0.0
 
 
-class Spent(NamedTuple):
-    """What work took of each of its resources: a number for all of them, or an array.
-
-    Args:
-        seconds: how long the work took.
-        busy: flops done, in seconds at full speed.
-        active: seconds in which flops were done, at any speed.
-    """
-
-    seconds: float
-    busy: Any = 0.0
-    active: Any = 0.0
-
-    def plus(self, other: Spent, times: float = 1.0) -> Spent:
-        """Return the sum with some times another."""
-        return Spent(*(mine + times * part for mine, part in zip(self, other, strict=True)))
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """A part that sends nothing, on `size` resources of one speed, flop/s."""
@@ -203,44 +184,65 @@ class Work:
     size: int
     speed: float
 
-    def within(self, seconds: float) -> Spent:
-        """Return what the first seconds take, at most those of the whole part. O(distinct parts x depth x size)."""
-        known, at, total = dict[int, Spent](), self.part, Spent(0.0)
-        fold_part(at, lambda phase: _kept(known, phase, self._alone(phase)), partial(_all_of, known))
-        while True:
-            whole, left = known[id(at)], seconds - total.seconds
-            if left >= whole.seconds:
-                return total.plus(whole)
-            if not isinstance(at, Steps):
-                return total.plus(whole, left / whole.seconds)
-            total = total.plus(whole, math.floor(at.repeat * (left / whole.seconds)) / at.repeat)
-            for part in at.parts:
-                at = part
-                if seconds - total.seconds < known[id(at)].seconds:
-                    break
-                total = total.plus(known[id(at)])
+    def joules(self, seconds: Array, lift: Array, slope: Array) -> Array:
+        """Return the joules above idle until each time. O(distinct parts x size + times x depth).
 
-    def _alone(self, phase: Phase) -> Spent:
+        Args:
+            seconds: times since the work began, 0 or more; after the end of the part, nothing more is drawn.
+            lift: watts above idle of each resource that computes at a load of almost 0 [size].
+            slope: further watts of each at full load [size].
+        """
+        known = dict[int, tuple[float, float]]()  # of each part: how long it takes, and its joules
+        fold_part(
+            self.part, lambda phase: _note(known, phase, self._alone(phase, lift, slope)), partial(_add_up, known)
+        )
+        found, left = np.zeros(len(seconds)), [(self.part, np.arange(len(seconds)), np.asarray(seconds, np.float64))]
+        while left:
+            at, rows, times = left.pop()
+            lasts, joules = known[id(at)]
+            found[rows[times >= lasts]] += joules
+            rows, times = rows[times < lasts], times[times < lasts]
+            if not isinstance(at, Steps):
+                found[rows] += joules * (times / lasts)
+            elif len(rows):
+                rounds = np.floor(at.repeat * (times / lasts)) / at.repeat
+                found[rows] += joules * rounds
+                left += _parts_at(known, at, rows, np.maximum(times - lasts * rounds, 0.0), found)
+        return found
+
+    def _alone(self, phase: Phase, lift: Array, slope: Array) -> tuple[float, float]:
         if isinstance(phase, Wait):
-            return Spent(phase.seconds)
+            return phase.seconds, 0.0
         seconds = flops_of(phase) / self.speed
         if not isinstance(phase, Matrix):
-            return Spent(seconds, seconds, seconds)
+            return seconds, seconds * float((lift + slope).sum())
         flops = np.zeros(self.size)
         flops[: len(phase.flops)] = phase.flops
-        return Spent(seconds, flops / self.speed, np.where(flops > 0, seconds, 0.0))
+        return seconds, float(seconds * lift[flops > 0].sum() + (slope * flops).sum() / self.speed)
 
 
-def _kept(known: dict[int, Spent], part: Part, spent: Spent) -> Spent:
-    known[id(part)] = spent
-    return spent
+def _note(known: dict[int, tuple[float, float]], part: Part, found: tuple[float, float]) -> tuple[float, float]:
+    known[id(part)] = found
+    return found
 
 
-def _all_of(known: dict[int, Spent], steps: Steps, inner: list[Spent]) -> Spent:
-    once = Spent(0.0)
-    for each in inner:
-        once = once.plus(each)
-    return _kept(known, steps, Spent(0.0).plus(once, steps.repeat))
+def _add_up(
+    known: dict[int, tuple[float, float]], steps: Steps, inner: list[tuple[float, float]]
+) -> tuple[float, float]:
+    seconds, joules = sum(each[0] for each in inner), sum(each[1] for each in inner)
+    return _note(known, steps, (steps.repeat * seconds, steps.repeat * joules))
+
+
+def _parts_at(
+    known: dict[int, tuple[float, float]], steps: Steps, rows: Array, times: Array, found: Array
+) -> list[tuple[Part, Array, Array]]:
+    """Return the part of a round that each time is in, and add the joules of those before it to `found`."""
+    ends = np.cumsum([known[id(part)] for part in steps.parts], axis=0)
+    before = np.concatenate([np.zeros((1, 2)), ends])
+    which = np.minimum(np.searchsorted(ends[:, 0], times, "right"), len(ends) - 1)
+    found[rows] += before[which, 1]
+    times = np.maximum(times - before[which, 0], 0.0)
+    return [(steps.parts[k], rows[which == k], times[which == k]) for k in np.unique(which).tolist()]
 
 
 def is_steady(part: Part, size: int) -> bool:

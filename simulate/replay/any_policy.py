@@ -36,6 +36,7 @@ def replay_under(
     decision_time: float | None = 0.0,
     contention: bool = False,
     run_times: str | RunTimePredictor = WALLTIME,
+    log_power: bool = False,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -50,6 +51,7 @@ def replay_under(
         decision_time: see `replay`.
         contention: jobs on one node slow each other down, also under a queue policy.
         run_times: what the policy knows, see `replay`.
+        log_power: see `replay`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -64,6 +66,7 @@ def replay_under(
         )
     on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
+    show["log_power"] = log_power
     if on_nodes:
         assert cluster is not None
         show["network"] = network_of_nodes(jobs, cluster, machine.network)

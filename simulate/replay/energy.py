@@ -1,22 +1,26 @@
 """States, power and energy of the machine over a replay.
 
-Rule: sums are exact between changes, from the first submission to the last end, over all resources. Resources with the
-same power are one kind. Jobs that do not compute draw idle power. A job whose load varies has its mean power all the
-time, so its energy is exact and the machine's power over time is not.
+Rule: energy is exact at every change, from the first submission to the last end, over all resources, and power is the
+mean between two changes. Resources with the same power are one kind. Jobs that do not compute draw idle power. A job on
+a network whose power was not logged has its mean power all the time.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ..arrays import Array
+from ..kernels.queue.network.tables import POWER
 from ..kernels.queue.power.tables import TO_IDLE
 from ..model.machine import MixedPowers, Powers, runs_of
 from ..queue_policies.policy_specs import Saving
 from ..queue_policies.power_policies import EnergyBudget
+from .power_log import joules_at
 from .replay_result import Replayed, pieces_by_job
 
 
@@ -28,7 +32,7 @@ class _Draw:
         machine: of the whole idle machine.
         extra: of a resource that computes, above idle [kinds].
         computing: resources that draw `extra` [jobs, kinds]; 0 for jobs that do not compute, or whose load varies.
-        varying: mean above idle of the jobs whose load varies; 0 for others [jobs].
+        varying: joules above idle of the jobs whose load varies; nan for others [jobs].
         idle: of the idle resources of each job [jobs].
     """
 
@@ -45,23 +49,23 @@ def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> _Draw:
     idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
     jobs = replayed.workload
     computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
-    joules = _varying_joules(replayed, powers)
+    varying = np.full(len(jobs), np.nan) if replayed.above_idle is None else replayed.above_idle.copy()
     lasted = replayed.finish_time - replayed.start_time
-    varying = np.divide(joules, lasted, where=(lasted > 0) & (joules > 0), out=np.zeros(len(jobs)))
-    computing = np.where((computes & np.isnan(joules))[:, None], counts, 0)
+    for row, joules in _works(replayed, powers):
+        varying[row] = joules(lasted[row : row + 1])[0]
+    computing = np.where((computes & np.isnan(varying))[:, None], counts, 0)
     return _Draw(float(each @ idle), full - idle, computing, varying, counts @ idle)
 
 
-def _varying_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
-    """Return the joules above idle of the jobs whose load varies; nan for others. O(jobs + their resources)."""
-    jobs = replayed.workload
-    joules = np.full(len(jobs), np.nan)
+def _works(replayed: Replayed, powers: Powers | MixedPowers) -> Iterator[tuple[int, Callable[[Array], Array]]]:
+    """Yield the jobs whose load varies by their own work, and the function from seconds since the start to joules."""
+    works = replayed.workload.more.get("work", np.zeros(0, object))
+    varies = works.astype(bool) & ~replayed.rejected[: len(works)]
     if replayed.above_idle is not None:
-        joules = replayed.above_idle.copy()
-    works = jobs.more.get("work", np.zeros(0, object))
-    rows = np.flatnonzero(works.astype(bool) & np.isnan(joules) & ~replayed.rejected).tolist() if len(works) else []
+        varies &= np.isnan(replayed.above_idle[: len(works)])
+    rows = np.flatnonzero(varies).tolist()
     if not rows:
-        return joules
+        return
     each = runs_of(powers, replayed.machine)
     many, kinds = [count for count, _ in each], [kind for _, kind in each]
     lift = np.repeat([kind.least - kind.idle for kind in kinds], many)
@@ -69,9 +73,26 @@ def _varying_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
     for row in rows:
         first, count = replayed.piece0[row], replayed.piece_count[row]
         on = np.concatenate([np.arange(a, b + 1) for a, b in replayed.pieces[first : first + count].tolist()])
-        spent = works[row].within(replayed.finish_time[row] - replayed.start_time[row])
-        joules[row] = (lift[on] * spent.active + slope[on] * spent.busy).sum()
-    return joules
+        yield row, partial(works[row].joules, lift=lift[on], slope=slope[on])
+
+
+def _varying_until(replayed: Replayed, powers: Powers | MixedPowers, times: Array) -> Array:
+    """Return the joules above idle, until each of the ascending times, of all jobs whose load varies."""
+    start, finish = replayed.start_time, replayed.finish_time
+    found, log = np.zeros(len(times)), replayed.power_log
+    for row, joules in _works(replayed, powers):
+        first, after = np.searchsorted(times, (start[row], finish[row]))
+        grown = joules(np.append(times[first:after], finish[row]) - start[row])
+        found[first : after + 1] += np.diff(grown, prepend=0.0)
+    found = np.cumsum(found)
+    if replayed.above_idle is None:
+        return found
+    if log is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = replayed.above_idle / (finish - start)
+        ran = np.isfinite(mean)
+        log = np.rec.fromarrays([start[ran], finish[ran], mean[ran]], POWER)
+    return found + joules_at(log, times)
 
 
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
@@ -97,7 +118,7 @@ class Track:
 
     time: Array  # seconds, strictly ascending; the last is the end
     counts: Array  # [rows, STATES], number of resources
-    watts: Array  # power of all resources
+    watts: Array  # mean power of all resources
     least_watts: Array  # their power if no job computed
     joules: Array  # energy consumed from the beginning to this time
 
@@ -122,22 +143,22 @@ def track(replayed: Replayed, powers: Powers | MixedPowers, begin: float = math.
     parts = _changes(replayed, draw, min(first, begin))
     times = np.concatenate([time for time, _ in parts])
     moments, where = np.unique(np.clip(times, min(first, begin), end), return_inverse=True)
-    sums, at = np.zeros((len(STATES) + len(draw.extra) + 1, len(moments))), 0
+    sums, at = np.zeros((len(STATES) + len(draw.extra), len(moments))), 0
     for time, columns in parts:
         for column, change in columns.items():
             sums[column] += np.bincount(where[at : at + len(time)], change, len(moments))
         at += len(time)
-    counts = np.rint(np.cumsum(sums[:-1], axis=1)).astype(np.int64).T
+    counts = np.rint(np.cumsum(sums, axis=1)).astype(np.int64).T
     counts, busy = counts[:, : len(STATES)], counts[:, len(STATES) :]
     counts[:, 3] = replayed.machine - counts[:, [0, 1, 2, 4]].sum(axis=1)
     least = np.full(len(moments), draw.machine)
     if isinstance(powers, Powers):
         least = counts @ np.array((powers.off or 0.0, powers.on_w, powers.off_w, powers.idle, powers.idle))
     watts = least + busy @ draw.extra
-    if sums[-1].any():
-        watts += np.cumsum(sums[-1])
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
-    return Track(moments, counts, watts, least, joules)
+    varying = _varying_until(replayed, powers, moments)
+    mean = np.diff(varying) / np.diff(moments)
+    return Track(moments, counts, watts + np.append(mean, 0.0), least, joules + varying)
 
 
 def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
@@ -151,8 +172,8 @@ def consumed(replayed: Replayed, powers: Powers | MixedPowers) -> float:
     draw, ran = _power_draw(replayed, powers), ~replayed.rejected
     lasted = (replayed.finish_time - replayed.start_time)[ran]
     switched = _switched(replayed, powers, end) if isinstance(powers, Powers) else 0.0
-    above = draw.computing @ draw.extra + draw.varying
-    return draw.machine * (end - begin) + float((above[ran] * lasted).sum()) + switched
+    computing = float(((draw.computing @ draw.extra)[ran] * lasted).sum())
+    return draw.machine * (end - begin) + computing + float(np.nansum(draw.varying[ran])) + switched
 
 
 def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
@@ -177,8 +198,8 @@ def jobs_joules(replayed: Replayed, powers: Powers | MixedPowers) -> Array:
         powers: power of the resources.
     """
     draw = _power_draw(replayed, powers)
-    watts = draw.idle + draw.computing @ draw.extra + draw.varying
-    return np.asarray((replayed.finish_time - replayed.start_time) * watts)
+    watts = draw.idle + draw.computing @ draw.extra
+    return np.asarray((replayed.finish_time - replayed.start_time) * watts + np.nan_to_num(draw.varying))
 
 
 def span(replayed: Replayed) -> tuple[float, float]:
@@ -195,7 +216,7 @@ def switches(replayed: Replayed) -> int:
 
 
 def _changes(replayed: Replayed, draw: _Draw, begin: float) -> list[tuple[Array, dict[int, Array]]]:
-    """Return times, and the change in the number of resources in some of STATES, of each kind, and in varying watts."""
+    """Return times, and the change in the number of resources in some of STATES, and of each kind that computes."""
     ran = ~replayed.rejected
     taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
     size, booted, draws = replayed.sizes[ran], replayed.booted[ran], draw.computing[ran].T
@@ -203,7 +224,7 @@ def _changes(replayed: Replayed, draw: _Draw, begin: float) -> list[tuple[Array,
     begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
     off, turning_on, turning_off, computing = (STATES.index(name) for name in
                                                ("sleeping", "switching_on", "switching_off", "computing"))  # fmt: skip
-    drawn = dict(enumerate([*draws, draw.varying[ran]], len(STATES)))
+    drawn = dict(enumerate(draws, len(STATES)))
     found = [
         (np.array([begin]), {}),
         (start, {computing: size, **drawn}),

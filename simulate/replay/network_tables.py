@@ -19,6 +19,7 @@ from ..model.network import Link, Network, NetworkRoute, Place, unlimited
 from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.policy_specs import Contending
+from .power_log import log_rows
 
 #: Least bandwidth, bytes/s: below it, a message might never arrive.
 SLOWEST = 1e-6
@@ -26,7 +27,7 @@ SLOWEST = 1e-6
 
 def network_tables(
     workload: Workload, network: Network, powers: Powers | MixedPowers | None, rows: int | None = None,
-    slots: int | None = None,
+    slots: int | None = None, *, log_power: bool = False,
 ) -> dict[str, Array]:  # fmt: skip
     """Return the network tables that a kernel needs in addition to those of its policy. O(jobs + places^2 x route).
 
@@ -36,6 +37,7 @@ def network_tables(
         powers: power of the resources; None if not known.
         rows: rows of the table of jobs, if more than there are jobs.
         slots: most ranks that all hosts run at once, if jobs share them; None: a host runs one job at a time.
+        log_power: the power of each job over time is logged.
     """
     programs, links, size = workload.programs or ProgramBuilder().programs(), network.links, len(workload)
     ways = [*network.ways, *(network.own or [NetworkRoute()] * len(network.places))]
@@ -77,6 +79,7 @@ def network_tables(
         **{name: np.zeros(len(table), np.int64) for name in ("touched", "dirty", "sought")},
         "rule": np.array([tables.INCREMENTS if network.increments else tables.MAX_MIN]),
         "met": np.zeros(min(rows, most) + 1, np.int64),
+        "power_log": log_rows(min(rows, most), kept=log_power),
     }
 
 

@@ -24,6 +24,7 @@ from ..model.programs import Part, ProgramBuilder, renumber_ends, renumber_stora
 from ..model.workload import Workload
 from ..queue_policies.interface import Job, QueuePolicy, Running
 from .network_tables import network_tables
+from .power_log import PowerLog
 from .replay_result import Replayed
 from .rigid_jobs import RigidJobs
 
@@ -39,12 +40,15 @@ class NetworkedJobs(RigidJobs):
         machine: its resources.
         policy: the policy.
         network: makes the network.
+        log_power: see `replay.replay`.
     """
 
     def __init__(
-        self, workload: Workload, machine: Machine, policy: QueuePolicy, network: Callable[[], Network]
-    ) -> None:
+        self, workload: Workload, machine: Machine, policy: QueuePolicy, network: Callable[[], Network], *,
+        log_power: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(workload, machine, policy)
+        self._log_power, self._log = log_power, PowerLog(kept=log_power)
         self._make, self._powers, self._here, self._filled = network, machine.powers, dict[int, Running](), 0
         self._used: dict[str, int] = {}  # rows in use of the tables that grow
 
@@ -61,7 +65,7 @@ class NetworkedJobs(RigidJobs):
         """The tables of the kernel."""
         jobs, machine = self.workload, self.processors
         rows = max(self.count, machine) if self.open_ended else self.count
-        found = network_tables(jobs, self._network, self._powers, rows)
+        found = network_tables(jobs, self._network, self._powers, rows, log_power=self._log_power)
         self._used = {name: len(found[name]) for name in ("programs", "program_phases", "amounts")}
         most = min(rows, machine) + 1
         own = {"heap_time": np.zeros(most), "heap_job": np.zeros(most, np.int64), "jobs": np.zeros(rows, tables.JOB)}
@@ -80,6 +84,8 @@ class NetworkedJobs(RigidJobs):
     def _next_end(self, before: float) -> float:
         """Return the time of the next end of the jobs on the network; inf if it is after `before`."""
         self._kernel(self.world.address, NEXT_END, 0, before)
+        while self._log.empty_full(self.world):
+            self._kernel(self.world.address, NEXT_END, 0, before)
         return float(self.world.lags["answer"])
 
     def end_jobs(self, now: float) -> None:
@@ -105,7 +111,7 @@ class NetworkedJobs(RigidJobs):
     def begin(self, running: Running) -> None:
         """Let a job run on its resources; one without a program does not use the network."""
         number, work = running.job.number, self.works.get(running.job.number)
-        if work is None and (number >= self.count or not self._has_program(number)):
+        if not self.is_on_network(number):
             super().begin(running)
             return
         self.note_start(running)
@@ -117,8 +123,12 @@ class NetworkedJobs(RigidJobs):
         row["finish"], row["piece0"], row["pieces"] = self.finish[number], *self._lay_down(running)
         self._kernel(self.world.address, BEGIN, number, 0.0)
 
-    def _has_program(self, number: int) -> bool:
-        return self.workload.programs is not None and self.workload.more["program"][number] >= 0
+    def is_on_network(self, number: int) -> bool:
+        """Return whether a job has a program, of the workload or from its start."""
+        if self.works.get(number) is not None:
+            return True
+        given = self.workload.programs is not None and number < self.count
+        return given and bool(self.workload.more["program"][number] >= 0)
 
     def _add_program(self, running: Running, work: Part) -> None:
         """Give a job a program of its own. Raises PolicyError: it is too long."""
@@ -197,7 +207,8 @@ class NetworkedJobs(RigidJobs):
             many = min(len(joules), len(self.world.courses))
             courses = self.world.courses[:many]
             joules[:many] = np.where(courses["program"] >= 0, courses["joules"], np.nan)
-        return replace(done, above_idle=joules)
+            self._log.empty(self.world)
+        return replace(done, above_idle=joules, power_log=self._log.rows())
 
     def overran(self) -> Array:
         """Return which jobs were killed at their walltimes, bool [jobs], if they ran."""

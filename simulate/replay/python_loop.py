@@ -65,7 +65,7 @@ class Loop(Protocol):
 
 def replay_with_python_policy(
     workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
-    predictions: Predictions | None, network: Callable[[], Network] | None,
+    predictions: Predictions | None, network: Callable[[], Network] | None, log_power: bool = False,
     clock: Callable[[], float], progress: Callable[[float], None],
 ) -> Replayed:  # fmt: skip
     """Replay a workload under a Python policy. O(jobs x log running), plus the time of the policy.
@@ -78,6 +78,7 @@ def replay_with_python_policy(
         predictions: of the run times; None: the policy sees walltimes.
         network: makes the network between the resources; None if run times do not depend on it. Excludes
             `predictions`.
+        log_power: see `replay`.
         clock: returns seconds.
         progress: called now and then with the simulated time.
 
@@ -90,7 +91,8 @@ def replay_with_python_policy(
     loop: RigidJobs
     powered = is_powered(policy)
     if network is not None:
-        loop = (PoweredNetworkedJobs if powered else NetworkedJobs)(workload, machine, policy, network)
+        kind = PoweredNetworkedJobs if powered else NetworkedJobs
+        loop = kind(workload, machine, policy, network, log_power=log_power)
     elif predictions is not None:
         loop = (PoweredPredictedJobs if powered else PredictedJobs)(workload, machine, policy, predictions)
     else:

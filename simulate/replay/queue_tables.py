@@ -46,10 +46,13 @@ class Setting:
     powers: Powers | MixedPowers | None = None  # of the resources; None if not known
     decision_time: float = 0.0  # simulated seconds that each decision takes, 0 or more
     predicted: bool = False  # run times are predicted at the submissions; only for EASY and strict order
+    log_power: bool = False  # see `network_tables`
 
     def network_tables(self, rows: int | None = None) -> dict[str, Array]:
         """Return the tables of the network, if any; `rows` as in the function of this name."""
-        return {} if self.network is None else network_tables(self.workload, self.network, self.powers, rows)
+        if self.network is None:
+            return {}
+        return network_tables(self.workload, self.network, self.powers, rows, log_power=self.log_power)
 
 
 def easy(setting: Setting, policy: Easy | Strict) -> QueueTables:

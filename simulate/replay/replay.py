@@ -34,6 +34,7 @@ from .contended import check_power_known, processors_of
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
 from .network_tables import checked_network, network_for, network_of_nodes
+from .power_log import PowerLog
 from .powered_jobs import is_powered
 from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
@@ -56,6 +57,7 @@ def replay(
     network: Callable[[], Network] | None = None,
     decision_time: float | None = 0.0,
     run_times: str | RunTimePredictor = "walltime",
+    log_power: bool = False,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -75,6 +77,7 @@ def replay(
         decision_time: simulated seconds that each decision takes, see `python_loop`. None, for Python policies only: as
             long as the call took by `clock`.
         run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. See also `is_asked`.
+        log_power: keep the power over time of jobs with programs, for `energy.track`; without, they draw their mean.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -88,7 +91,7 @@ def replay(
     if run_times == ACTUAL:
         done = replay(
             with_actual_walltimes(workload), machine, policy, seed=seed, groups=groups, powers=powers, network=network,
-            decision_time=decision_time, progress=progress, clock=clock,
+            decision_time=decision_time, log_power=log_power, progress=progress, clock=clock,
         )  # fmt: skip
         return replace(done, workload=workload)
     net = network_for(workload, machine, policy, network)
@@ -105,7 +108,7 @@ def replay(
             at_need = partial(checked_network, workload, machine, network)
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, predictions=predictions, network=at_need,
-            clock=clock, progress=progress,
+            log_power=log_power, clock=clock, progress=progress,
         )  # fmt: skip
     if not takes_time(policy, decision_time):
         what = "as measured" if decision_time is None else f"{decision_time:g}"
@@ -113,14 +116,15 @@ def replay(
     decision_s = decision_time or 0.0
     rich = decision_s > 0.0 or workload.dependencies is not None or predictions is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
-    setting = Setting(workload, machine, seed, net, groups, powers, decision_s, predictions is not None)
-    world = _tables(setting, policy)
+    setting = Setting(workload, machine, seed, net, groups, powers, decision_s, predictions is not None, log_power)
+    world, log = _tables(setting, policy), PowerLog(kept=log_power and net is not None)
     began = slice_began = clock()
     size = slices.FIRST
     while (answer := kernel(world.address, size)) != tables.DONE:
         if answer == tables.GROW:
             world = queue_tables.grow(world)
         else:
+            log.empty(world)
             if predictions is not None:
                 predictions.feed(world)
             size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
@@ -144,9 +148,11 @@ def replay(
         courses = world.courses[: len(workload)]
         overran |= (courses["killed"] == 1) & ~rejected
         above_idle = np.where(courses["program"] >= 0, courses["joules"], math.nan)
+    log.empty(world)
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        simulation_time=spent, instants=int(count["instants"]), above_idle=above_idle, **switches,
+        simulation_time=spent, instants=int(count["instants"]), above_idle=above_idle,
+        power_log=log.rows(), **switches,
     )  # fmt: skip
 
 

@@ -39,6 +39,8 @@ class Replayed:
         killed: the policy killed the job; None: it killed no job.
         above_idle: joules of each job with a program above those of its idle resources, where power is known, nan for
             other jobs; None: no job has a program.
+        power_log: power of the jobs with programs above that of their idle resources over time, rows of
+            `kernels.queue.network.tables.POWER`; None: it was not logged.
         held: number of resources of each job; None: as many as it requests.
     """
 
@@ -61,6 +63,7 @@ class Replayed:
     killed: Array | None = field(default=None, kw_only=True)
     switched: Array = field(default_factory=lambda: np.empty(0, SWITCH), kw_only=True)
     above_idle: Array | None = field(default=None, kw_only=True)
+    power_log: Array | None = field(default=None, kw_only=True)
     held: Array | None = field(default=None, kw_only=True)
 
     @property

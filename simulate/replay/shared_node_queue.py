@@ -28,6 +28,7 @@ from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from .power_log import PowerLog
 from .power_tables import refuse_saving
 from .powered_jobs import Powered, PoweredNodes, is_powered
 from .predicted_jobs import Predicted
@@ -45,6 +46,7 @@ def replay_queue_on_nodes(
     seed: int = 0,
     decision_time: float | None = 0.0,
     network: Network | None = None,
+    log_power: bool = False,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -58,6 +60,7 @@ def replay_queue_on_nodes(
         seed: of a random order.
         decision_time: see `python_loop.replay_with_python_policy`.
         network: between the nodes, for jobs whose run times depend on it.
+        log_power: see `replay.replay`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -74,11 +77,12 @@ def replay_queue_on_nodes(
         name, asked = text_of(policy), uncompiled(policy, seed)
     began, powered = clock(), is_powered(asked)
     if isinstance(run_times, str):
-        loop = (_PoweredJobs if powered else _Jobs)(workload, cluster, asked, name, run_times, powers, network)
+        world = _PoweredJobs if powered else _Jobs
+        loop = world(workload, cluster, asked, name, run_times, powers, network, log_power)
     else:
         predictions = Predictions(run_times, workload)
         kind = _PoweredPredictedJobs if powered else _PredictedJobs
-        loop = kind(workload, cluster, asked, name, predictions, powers, network)
+        loop = kind(workload, cluster, asked, name, predictions, powers, network, log_power)
     if isinstance(loop, Powered):
         loop.power_with(equal_powers(powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
@@ -91,10 +95,11 @@ class _Jobs(NodePolicyCalls):
 
     def __init__(
         self, workload: Workload, cluster: Cluster, policy: Any, name: str, runtimes: str,
-        powers: Powers | MixedPowers | None, network: Network | None,
+        powers: Powers | MixedPowers | None, network: Network | None, log_power: bool,
     ) -> None:  # fmt: skip
         self.workload, self.cluster = workload, cluster
-        self.world, self.fits, threads = tables_of(workload, cluster, runtimes, network)
+        self.world, self.fits, threads = tables_of(workload, cluster, runtimes, network, log_power=log_power)
+        self.log = PowerLog(kept=log_power and network is not None)
         self.scratch, self.kernel = scratch_for(self.world), load(kernel_for(self.world))
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
@@ -115,6 +120,7 @@ class _Jobs(NodePolicyCalls):
 
     def _ask(self, question: int, which: int = -1, until: float = math.inf, number: int = 0) -> None:
         self.kernel(question, self.world.address, self.scratch.address, 0, which, number, until)
+        self.log.empty(self.world)
 
     def _columns(self) -> dict[str, Array]:
         rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
@@ -213,7 +219,7 @@ class _Jobs(NodePolicyCalls):
         owner, low, high = np.array(self.given, np.int64).reshape(-1, 3).T
         pieces = merge_pieces(owner, low, high, len(self.workload))
         never = ~self.fits | self.rejected
-        return schedule_of(self.workload, self.world, self.processors, pieces, never, seconds, instants)
+        return schedule_of(self.workload, self.world, self.processors, pieces, never, seconds, instants, self.log)
 
 
 class _PredictedJobs(Predicted, _Jobs):
@@ -223,9 +229,9 @@ class _PredictedJobs(Predicted, _Jobs):
 
     def __init__(
         self, workload: Workload, cluster: Cluster, policy: Any, name: str, predictions: Predictions,
-        powers: Powers | MixedPowers | None, network: Network | None,
+        powers: Powers | MixedPowers | None, network: Network | None, log_power: bool,
     ) -> None:  # fmt: skip
-        super().__init__(workload, cluster, policy, name, WALLTIME, powers, network)
+        super().__init__(workload, cluster, policy, name, WALLTIME, powers, network, log_power)
         self.predict_with(predictions)
         self.world.count["beliefs"] = 1
 

@@ -37,6 +37,7 @@ from . import slices
 from .known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
 from .network_tables import network_tables
 from .node_allocation import NodeShapes, Places, refuse_unknown_times
+from .power_log import PowerLog
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces, without_switches
 
@@ -57,6 +58,7 @@ def replay_on_nodes(
     seed: int = 0,
     decision_time: float | None = 0.0,
     network: Network | None = None,
+    log_power: bool = False,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -74,6 +76,7 @@ def replay_on_nodes(
         seed: of a random order.
         decision_time: of a mapping policy, see `python_loop.replay_with_python_policy`.
         network: between the nodes, for jobs whose run times depend on it.
+        log_power: see `replay.replay`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -83,7 +86,8 @@ def replay_on_nodes(
     """
     runtimes = run_times if isinstance(run_times, str) else PREDICTED
     known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
-    world, fits, threads = tables_of(workload, cluster, known, network)
+    world, fits, threads = tables_of(workload, cluster, known, network, log_power=log_power)
+    log = PowerLog(kept=log_power and network is not None)
     if not isinstance(policy, OnNodes):
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
     code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
@@ -96,18 +100,19 @@ def replay_on_nodes(
         if not isinstance(policy, OnNodes):
             limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
         places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
-        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]))
+        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]), log)
 
     began = slice_began = clock()
     if decision_time != 0.0 or not isinstance(run_times, str):
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-        loop = _MappedJobs(workload, world, scratch, code, predictions, result)
+        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log)
         return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
         if scratch.answer["status"] != _PAUSED:
             break
+        log.empty(world)
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock["now"]))
     return result(clock() - began)
@@ -120,17 +125,18 @@ class _MappedJobs:
 
     def __init__(
         self, workload: Workload, world: World, scratch: Scratch, code: int, predictions: Predictions | None,
-        result: Callable[[float], Replayed],
+        result: Callable[[float], Replayed], log: PowerLog,
     ) -> None:  # fmt: skip
         self.workload, self.world, self.scratch, self.code = workload, world, scratch, code
         self.predictions, self._result, self.kernel = predictions, result, load(kernel_for(world))
-        self.unlearned, self.news = list[int](), False
+        self.unlearned, self.news, self._log = list[int](), False, log
         if predictions:
             world.count["beliefs"] = 1
         self._ask(layout.SETTLE)
 
     def _ask(self, question: int, until: float = math.inf) -> None:
         self.kernel(question, self.world.address, self.scratch.address, self.code, -1, 0, until)
+        self._log.empty(self.world)
 
     def _next_row(self) -> int:
         arrivals, arrived = self.world.arrivals, int(self.world.count["arrived"])
@@ -188,7 +194,7 @@ def kernel_for(world: World) -> str:
 
 
 def tables_of(
-    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None
+    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None, *, log_power: bool = False
 ) -> tuple[World, Array, Array]:
     """Return the tables, which jobs fit on the nodes, and the threads of each on each of its nodes.
 
@@ -197,6 +203,7 @@ def tables_of(
         cluster: the nodes.
         runtimes: what forecasts may know, WALLTIME or ACTUAL.
         network: between the nodes, for jobs whose run times depend on it.
+        log_power: see `replay.replay`.
 
     Raises:
         ConfigError: a run time is not known, or a walltime that forecasts need.
@@ -224,7 +231,7 @@ def tables_of(
     more = dict[str, Array]()
     if network is not None:
         slots = int(np.minimum(template.nodes["limit"], size * classes["threads"].max(initial=1)).sum())
-        more = {**network_tables(workload, network, powers_by_node(cluster), slots=slots),
+        more = {**network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power),
                 "flop_s": np.array([kind.relative_speed for kind in cluster.types])}  # fmt: skip
     world = (World if network is None else tables.NetworkedNodes)(
         more
@@ -377,7 +384,7 @@ def _pieces(
 
 def schedule_of(
     workload: Workload, world: World, machine: int, pieces: tuple[Array, Array, Array], rejected: Array, spent: float,
-    instants: int,
+    instants: int, log: PowerLog,
 ) -> Replayed:  # fmt: skip
     """Return the result of a replay whose jobs have all ended.
 
@@ -389,6 +396,7 @@ def schedule_of(
         rejected: jobs that can never run, bool [jobs].
         spent: seconds that the replay took.
         instants: number of times at which something happened.
+        log: what was logged of the power of jobs.
     """
     jobs, submit = world.jobs, workload.submit_time.astype(np.float64)
     start, finish = jobs["start"].copy(), jobs["finish"].copy()
@@ -396,8 +404,11 @@ def schedule_of(
     if workload.dependencies is not None:
         ended = finish[workload.dependencies.before]
         np.maximum.at(submit, workload.dependencies.after, np.where(np.isnan(ended), -math.inf, ended))
+    networked = isinstance(world, tables.NetworkedNodes)
+    log.empty(world)
     return Replayed(
         workload, machine, submit, start, finish, never, never & ~rejected, jobs["killed"] == 1, *pieces,
         simulation_time=spent, instants=instants, **without_switches(start),
-        above_idle=world.courses["joules"].copy() if isinstance(world, tables.NetworkedNodes) else None,
+        above_idle=np.where(world.courses["program"] >= 0, world.courses["joules"], math.nan) if networked else None,
+        power_log=log.rows(),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from pilotfish.simulate.model.machine import Powers
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.programs import Even, Matrix, Part, Phase, Stage, Steps, Store, Wait
 from pilotfish.simulate.model.workload import Workload
@@ -36,6 +37,9 @@ class Job:
     asks: dict[str, float] = field(default_factory=dict)
     speed: float = 1.0
     waits: bool = False  # in its phase
+    lift: float = 0.0  # watts of its phase above idle, at any speed
+    rise: float = 0.0  # further watts at full speed
+    latent: float = 0.0  # seconds of latency that are over, and whose energy counts when the phase progresses
 
     def over(self, now: float) -> float:
         """Return the end of the present step."""
@@ -45,7 +49,7 @@ class Job:
         """Advance by some seconds."""
         done = self.over(now) <= then
         if self.lag > 0:
-            self.lag = 0.0 if done else self.lag - (then - now)
+            self.lag, self.latent = 0.0 if done else self.lag - (then - now), self.latent + then - now
         else:
             self.left = 0.0 if done else self.left - self.speed * (then - now)
 
@@ -53,8 +57,9 @@ class Job:
 class Plain:
     """The machine and its network."""
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    def __init__(self, network: Network, powers: list[Powers] | None = None) -> None:
+        self.network, self.powers = network, powers
+        self.drawn: list[tuple[float, float, float]] = []  # from, to, watts of a job above idle
         self.capacity: dict[str, float] = {}
         for i, link in enumerate(network.links):
             self.capacity[f"l{i}"] = link.bandwidth
@@ -103,6 +108,25 @@ class Plain:
                     sent[name] = sent.get(name, 0.0) + amount
             job.left = max([seconds, *(amount / self.capacity[name] for name, amount in sent.items())])
             job.asks = {name: amount / job.left for name, amount in sent.items() if job.left}
+            job.lift, job.rise, job.latent = *self.heat(phase, job), 0.0
+
+    def heat(self, phase: Phase, job: Job) -> tuple[float, float]:
+        """Return the watts of a phase above idle, at any speed and further ones at full speed."""
+        if self.powers is None or not isinstance(phase, Even | Matrix):
+            return 0.0, 0.0
+        each = [phase.flops] * len(job.hosts) if isinstance(phase, Even) else [*phase.flops] or [0.0] * len(job.hosts)
+        lift = joules = 0.0
+        for host, flops in zip(job.hosts, each, strict=True):
+            power = self.powers[host]
+            lift += (power.least - power.idle) * (flops > 0)
+            joules += flops / self.network.speeds[host] * (power.computing - power.least)
+        return lift, joules / job.left if job.left else 0.0
+
+    def draw(self, job: Job, now: float, then: float) -> None:
+        """Note the energy of a job until `then`; that of a latency counts when it is over."""
+        if job.lag == 0 and then > now:
+            self.drawn.append((now - job.latent, then, job.lift + job.rise * job.speed))
+            job.latent = 0.0
 
     def alone(self, phase: Phase, hosts: list[int]) -> float:
         """Return the seconds of waiting or computing."""
@@ -187,14 +211,21 @@ class Plain:
 
 
 def plain_network(
-    jobs: Workload, parts: list[Part], network: Network, *, fills: bool = True, given: list[list[int]] | None = None
+    jobs: Workload,
+    parts: list[Part],
+    network: Network,
+    *,
+    fills: bool = True,
+    given: list[list[int]] | None = None,
+    plain: Plain | None = None,
 ) -> tuple[list[float], list[float], list[bool]]:
     """Return start and finish of each job (nan: rejected), and whether it was killed.
 
     Args:
         given: the hosts of each job, on which it starts when it is submitted.
+        plain: the machine, which notes the energy; None: a machine whose power is not known.
     """
-    machine, plain, count = len(network.speeds), Plain(network), len(jobs)
+    machine, plain, count = len(network.speeds), plain or Plain(network), len(jobs)
     submit, wall, size = jobs.submit_time.tolist(), jobs.walltime.tolist(), jobs.size.tolist()
     start, finish, killed = [math.nan] * count, [math.nan] * count, [False] * count
     running, queue, free, upcoming, now = list[Job](), list[int](), list(range(machine)), 0, -math.inf
@@ -204,6 +235,7 @@ def plain_network(
         then, ended, came = min(soonest, submit[upcoming] if upcoming < count else math.inf), False, False
         for job in list(running):
             late = job.waits and job.over(now) == job.until == then
+            plain.draw(job, now, then)
             job.pass_on(now, then)
             plain.enter(job)
             if job.lag == job.left == 0 or job.until <= then:

@@ -27,7 +27,7 @@ from .layout import (
     Scratch,
     World,
 )
-from .program_phases import next_phase, waits
+from .program_phases import must_pause, next_phase, waits
 from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
@@ -244,7 +244,8 @@ def simulate(world: World, scratch: Scratch, policy: int, by_key: int, cutoff: f
         policy: code of the policy.
         by_key: 1 if the keys of the jobs are their order, 0 if it is the time at which they become ready.
         cutoff: stop when the makespan passes this.
-        instants: pause after so many instants; a call with the same tables goes on.
+        instants: pause after so many instants, or when the power log must be emptied; a call with the same tables
+            goes on.
 
     Returns:
         FINISHED, STUCK (a waiting job can never start), CUT (the makespan passed `cutoff`) or PAUSED.
@@ -263,7 +264,7 @@ def simulate(world: World, scratch: Scratch, policy: int, by_key: int, cutoff: f
             break
         if soonest > cutoff:
             return CUT
-        if instants == 0:
+        if instants == 0 or must_pause(world):
             return PAUSED
         instants -= 1
         now = world.clock.now = soonest

@@ -17,7 +17,7 @@ from ...arrays import Row
 from ..block import Block
 from ..compile import register
 from ..jit import by_type, inner
-from ..queue.network.fair_share import charge, leave_links, solve_links
+from ..queue.network.fair_share import charge, leave_links, log_is_full, solve_links
 from ..queue.network.job_progress import enter, go_on
 from ..queue.network.tables import GOES_ON, NONE, WAIT, NetworkedNodes
 from .layout import ONE, ZERO
@@ -90,7 +90,8 @@ def _waits(world: Block, s: int) -> bool:
 @inner
 def _end(world: Block, job: int, now: float) -> None:
     if world.courses[job].program != NONE:
-        charge(world.courses[job], now)
+        charge(world, world.courses[job], now)
+        world.courses[job].since = now
         leave_links(world, job)
 
 
@@ -110,7 +111,7 @@ def _slower(world: Block, s: int, rate: float, now: float) -> float:
     course = world.courses[world.strands[s].job]
     if course.program == NONE:
         return rate
-    charge(course, now)
+    charge(world, course, now)
     course.since, course.speed = now, min(rate * course.pace, course.raised)
     return course.speed
 
@@ -148,6 +149,8 @@ changed_speeds = by_type(_communicates, _solve, inner(lambda world: ZERO))
 changed_job = by_type(_communicates, _met, inner(lambda world, i: ZERO))
 #: speed_next_to(world, s, rate, now): return the speed of a strand whose nodes allow `rate`.
 speed_next_to = by_type(_communicates, _slower, inner(lambda world, s, rate, now: rate))
+#: must_pause(world): return whether the power log must be emptied before the next instant.
+must_pause = by_type(_communicates, log_is_full, inner(lambda world: False))
 #: show_mean(world, row, now): in its row of the scratch tables, show a running job as forecasts know it. Return whether
 #: that differs.
 show_mean = by_type(_communicates, _mean, inner(lambda world, row, now: False))

@@ -27,7 +27,7 @@ from .availability_profile import (
 from .dependencies import next_submitted, release_followers
 from .network.tables import NetworkedReserving
 from .resources import give_back, take
-from .running import begin, end_first, has_dependencies, next_end
+from .running import begin, end_first, has_dependencies, must_pause, next_end
 from .tables import (
     BASIC,
     DONE,
@@ -205,10 +205,12 @@ def call(world: Reserving, instants: int) -> int:
             return GROW
         if instants == 0:
             return PAUSED
-        instants -= 1
-        count.instants += 1
         now = min(jobs[count.next].submit if count.next < total else math.inf, clock.due)
         now = min(now, next_end(world, now))
+        if must_pause(world):
+            return PAUSED
+        instants -= 1
+        count.instants += 1
         clock.now = now
         drop_before(world, now)
         freed = clock.freed

@@ -32,6 +32,7 @@ from .running import (
     has_dependencies,
     has_predictions,
     lacks_prediction,
+    must_pause,
     next_end,
     next_expected_end,
     note_ended,
@@ -267,11 +268,13 @@ def call(replay: Block, instants: int) -> int:
             return GROW
         if instants == 0 or lacks_prediction(replay):
             return PAUSED
-        instants -= 1
-        count.instants += 1
         now = _next_planned(replay, total)
         unsettled, waited = count.order > 0, count.waiting  # such orders can change with time alone
         end = next_end(replay, now)
+        if must_pause(replay):
+            return PAUSED
+        instants -= 1
+        count.instants += 1
         if end <= now:
             now = clock.now = end
             while next_end(replay, now) == now:

@@ -14,7 +14,7 @@ from typing import Any
 from ..block import Block
 from ..jit import by_type, inner
 from .end_heap import pop, push
-from .network import job_progress
+from .network import fair_share, job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import INCREMENTS_S, Replay, RichReplay
 
@@ -44,6 +44,8 @@ def _may_take_time(world: Any) -> bool:
 begin = by_type(_communicates, job_progress.begin, push)
 #: next_end(world, before): return the next end, if not after `before`; else a later time, or infinity. O(1).
 next_end = by_type(_communicates, job_progress.next_end, _first_in_heap)
+#: must_pause(world): return whether the power log must be emptied before the next instant.
+must_pause = by_type(_communicates, fair_share.log_is_full, inner(lambda world: False))
 #: end_first(world): remove and return the job that ends first. O(log n).
 end_first = by_type(_communicates, job_progress.end_first, pop)
 #: ended_well(world, job): return whether an ended job succeeded, as far as the replay decides it.

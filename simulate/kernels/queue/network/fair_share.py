@@ -74,11 +74,22 @@ def leave_links(world: Block, job: int) -> None:
 
 
 @inner
-def charge(course: Row, now: float) -> None:
+def charge(world: Block, course: Row, now: float) -> None:
     """Add the energy of a job since the last change of its speed. The latency of a phase counts as the phase does."""
     if now > course.since:
-        course.joules += (course.lift + course.rise * course.speed) * (now - course.since + course.lag)
+        watts = course.lift + course.rise * course.speed
+        course.joules += watts * (now - course.since + course.lag)
+        if len(world.power_log) > 0 and watts > 0.0:
+            row = world.power_log[world.solver.logged]
+            row.begin, row.until, row.watts = course.since - course.lag, now, watts
+            world.solver.logged += 1
         course.lag = 0.0
+
+
+@inner
+def log_is_full(world: Block) -> bool:
+    """Return whether the power log must be emptied before the next instant, which adds at most a row for each job."""
+    return 2 * world.solver.logged > len(world.power_log)
 
 
 @inner
@@ -301,7 +312,7 @@ def _take_steps(world: Block, link: Row) -> int:
 def _set_speed(world: Block, job: int, speed: float, now: float) -> None:
     course = world.courses[job]
     if speed != course.speed:
-        charge(course, now)
+        charge(world, course, now)
         course.left = max(course.left - course.speed * (now - course.since), 0.0)
         course.speed, course.since = speed, now
         course.end = now + course.left / speed

@@ -15,7 +15,7 @@ from ....arrays import Row
 from ...block import Block
 from ...jit import inner
 from .demands import lay_out
-from .fair_share import charge, clear_touched, join_links, leave_links, time_of, update_speeds
+from .fair_share import charge, clear_touched, join_links, leave_links, log_is_full, time_of, update_speeds
 from .progress_heap import insert, rekey, remove_first
 from .tables import BOOTS, GOES_ON, LATENT, NONE, WAIT
 
@@ -45,9 +45,14 @@ def begin(world: Block, job: int, finish: float) -> None:
 
 @inner
 def next_end(world: Block, before: float) -> float:
-    """Return the next end of a job, if not after `before`, else infinity. Process all phase changes until then."""
+    """Return the next end of a job, if not after `before`, else infinity. Process all phase changes until then.
+
+    Infinity also if the power log must be emptied before.
+    """
     while world.count.running > 0:
         if world.heap_time[0] > time_of(world):
+            if log_is_full(world):
+                break
             update_speeds(world)
         now, job = world.heap_time[0], world.heap_job[0]
         if now > before:
@@ -68,7 +73,8 @@ def end_first(world: Block) -> int:
     """End the job that ends first, and return it. O(log n + links)."""
     job, now = world.heap_job[0], world.heap_time[0]
     course = world.courses[job]
-    charge(course, now)
+    charge(world, course, now)
+    course.since = now
     if course.program != NONE:
         course.killed = 1 - course.over
         world.jobs[job].finish = now
@@ -81,7 +87,7 @@ def end_first(world: Block) -> int:
 def kill(world: Block, job: int) -> float:
     """End a job now; return how much of its phase was done, 0 to 1. O(log n + links)."""
     course, now = world.courses[job], time_of(world)
-    charge(course, now)
+    charge(world, course, now)
     done = 0.0
     if course.state == GOES_ON:
         work = lay_out(world, job, world.program_phases[course.phase])
@@ -90,6 +96,7 @@ def kill(world: Block, job: int) -> float:
         clear_touched(world)
         left = max(course.left - course.speed * (now - course.since), 0.0)
         done = 1.0 - left / work if work > 0.0 else 1.0
+    course.since = now
     leave_links(world, job)
     rekey(world, job, -math.inf)
     remove_first(world)
@@ -106,7 +113,7 @@ def ended_well(world: Block, job: int) -> bool:
 def go_on(world: Block, job: int, now: float) -> None:
     """Continue a job after the end of a phase, of the boot of its hosts, or of the latency."""
     course = world.courses[job]
-    charge(course, now)
+    charge(world, course, now)
     course.since = now
     if course.state == BOOTS:
         course.state = GOES_ON

@@ -57,10 +57,12 @@ NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
 
+#: Power of a job above that of its idle hosts from `begin` to `until`. A log without rows is not kept.
+POWER = row_dtype("begin until watts", "")
 #: Of the job being laid out, `laid`: its places, `many`: its hosts, `ranks`: its processes; `touched`: links of the
 #: phase being laid out; `dirty`: links whose users changed; `sought`: links being solved; `met`: jobs whose speeds are
-#: being updated; `solution`: its number.
-SOLVER = row_dtype("", "laid many ranks touched dirty sought met solution free_use")
+#: being updated; `solution`: its number; `logged`: rows of the power log in use.
+SOLVER = row_dtype("", "laid many ranks touched dirty sought met solution free_use logged")
 #: Of the phase being laid out, `latency`: its latency; `flow`: seconds of its slowest flow alone; `computing`: seconds
 #: of its slowest host alone; `joules`, `lift`: see COURSE. `time`: of the last phase change; `answer`: see `steps`.
 LAGS = row_dtype("latency flow computing time answer joules lift", "")
@@ -96,6 +98,7 @@ _NETWORK = {
     "sought": (INT, 1),
     "met": (INT, 1),
     "rule": (INT, 1),  # one number
+    "power_log": (POWER, 1),
     "solver": (SOLVER, 0),
     "lags": (LAGS, 0),
 }

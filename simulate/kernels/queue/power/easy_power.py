@@ -16,7 +16,7 @@ from ...jit import inner
 from ..dependencies import assign_rank, next_submitted, release_followers
 from ..easy import submit
 from ..network.tables import NetworkedPowered
-from ..running import has_dependencies, next_end, pop_running
+from ..running import has_dependencies, must_pause, next_end, pop_running
 from ..tables import (
     DONE,
     GROW,
@@ -249,9 +249,11 @@ def call(world: Powered, instants: int) -> int:
             return GROW
         if instants == 0:
             return PAUSED
+        now = _next_instant(world)
+        if must_pause(world):
+            return PAUSED
         instants -= 1
         count.instants += 1
-        now = _next_instant(world)
         if count.rows == count.total:
             at_first(world, now)
         _instant(world, now, some)
