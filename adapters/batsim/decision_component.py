@@ -411,7 +411,7 @@ class DecisionComponent:
                 raise bad(f"{question!r:.60} cannot be answered", "consumed_energy")
             if now.states is None:
                 raise bad("the energy is not known", "a machine whose power is known, the same for each resource")
-            self._pending.append((now.time, Answer({question: float(now.states.consumed)})))
+            self._pending.append((now.time, Answer({question: now.states.energy()})))
 
     def _ignore(self, given: Event, now: Snapshot) -> None:
         """Do nothing: registration ends by itself when nothing is left to come."""

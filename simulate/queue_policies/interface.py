@@ -327,13 +327,15 @@ class MachineStates:
         switched: machines that were being switched and are ready since the last call.
         idle_since: seconds since when each resource has been idle [resources]; inf: it is not. After now: it belongs to
             a node that boots for a job, and is ready then.
-        consumed: joules that the machine has consumed.
+        energy: returns the joules that the machine has consumed. O(running jobs that do not compute all the time).
+        consumed: joules that it would have consumed if jobs computed all the time, as policies with a limit assume.
     """
 
     off: View[Interval]
     switching: View[Switching]
     switched: list[Switching]
     idle_since: Array
+    energy: Callable[[], float] = field(repr=False)
     consumed: float = 0.0
 
 

@@ -3,7 +3,7 @@
 Rule: a job that gets resources which are off begins when they have booted; ends of switches are instants, ends of boots
 are not. Resources that are being switched are not free. Where the machine has nodes, a node is switched as a whole: if
 a job boots only a part of it, the rest is ready for others at the same time.
-Energy is that of `energy`, for jobs that compute.
+Energy is that of `energy`; the power of a phase counts for its latency only when that is over.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
@@ -21,13 +22,17 @@ import numpy as np
 from ..kernels.queue.power.tables import TO_IDLE, TO_OFF
 from ..model.intervals import FreeResources, Interval, common, count_of, lowest, merge_intervals, without
 from ..model.machine import Powers
-from ..queue_policies.interface import Job, MachineStates, Running, Start, Switch, Switching, View
+from ..model.workload import Workload
+from ..queue_policies.interface import Job, MachineStates, Running, Start, Submit, Switch, Switching, View
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.policy_calls import PolicyCalls
 from .networked_jobs import NetworkedJobs
 from .predicted_jobs import PredictedJobs
 from .replay_result import CHANGE, SWITCH, Replayed
 from .rigid_jobs import RigidJobs
+
+#: Joules of a running job above those of its idle resources, until a time.
+Load = Callable[[float], float]
 
 
 def is_powered(policy: object) -> bool:
@@ -38,6 +43,9 @@ def is_powered(policy: object) -> bool:
 class Powered(PolicyCalls):
     """What states of machines add to a world. It comes before the other world among the bases."""
 
+    #: Of the other world.
+    workload: Workload
+    added: list[Submit]
     #: Set by `power_with`.
     powers: Powers
     off: FreeResources
@@ -59,9 +67,11 @@ class Powered(PolicyCalls):
         self.switched: list[tuple[int, float, float, int, int]] = []
         self.numbered, self.instant, self.measured, self.joules = 0, began, began, 0.0
         self.computing = self.coming = self.going = 0  # resources that compute, are being switched on, and off
+        self.loads: dict[int, tuple[Running, Load]] = {}  # running jobs that do not compute all the time
+        self.spared = 0.0  # joules that such jobs have not consumed
         shown = self.since.view()
         shown.setflags(write=False)
-        self.snapshot.states = MachineStates(View(self.off.intervals), View(self.switching), [], shown)
+        self.snapshot.states = MachineStates(View(self.off.intervals), View(self.switching), [], shown, self.energy)
 
     # --- what a world says of its machines ---
     def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
@@ -119,8 +129,40 @@ class Powered(PolicyCalls):
         states.switched = []
         return found
 
+    def energy(self) -> float:
+        """Return the joules until the present instant. O(running jobs that do not compute all the time)."""
+        return self.joules - self.spared - sum(self._spared(*each) for each in self.loads.values())
+
+    def _spared(self, running: Running, load: Load) -> float:
+        """Return the joules that a job has not consumed because it does not compute all the time."""
+        watts = (self.powers.computing - self.powers.idle) * count_of(running.resources)
+        return watts * (self.instant - running.start_time) - load(self.instant)
+
+    def load_of(self, running: Running) -> Load | None:
+        """Return the load of a job; None: it computes on all its resources all the time."""
+        size, has, began = self.size_of(running), self.powers, running.start_time
+        if work := self._column(running, "work"):
+            lift, slope = np.full(size, has.least - has.idle), np.full(size, has.computing - has.least)
+            return lambda now: float(work.joules(np.array([now - began]), lift, slope)[0])
+        computes = self._column(running, "computes") is not False
+        if computes and size == count_of(running.resources):
+            return None
+        watts = (has.computing - has.idle) * size * computes
+        return lambda now: watts * (now - began)
+
+    def size_of(self, running: Running) -> int:
+        """Return how many resources a job uses."""
+        return count_of(running.resources)
+
+    def _column(self, running: Running, name: str) -> Any:
+        """Return what is known of a job, of the workload or submitted by the policy."""
+        row, known = running.job.number, len(self.workload)
+        if row >= known:
+            return self.added[row - known].more.get(name)
+        return self.workload.more[name].item(row) if name in self.workload.more else None
+
     def _measure(self, now: float) -> None:
-        """Add the energy until now."""
+        """Add the energy until now, as if jobs computed all the time."""
         has = self.powers
         others = self.computing + self.coming + self.going + self.off.count
         watts = (
@@ -163,10 +205,14 @@ class Powered(PolicyCalls):
     def _run(self, running: Running) -> None:
         self.computing += count_of(running.resources)
         super().begin(running)  # type: ignore[safe-super]
+        if (load := self.load_of(running)) is not None:
+            self.loads[running.job.number] = running, load
 
     def end(self, ended: Running) -> None:
         """Take a running job away and free its resources."""
         self.computing -= count_of(ended.resources)
+        if varies := self.loads.pop(ended.job.number, None):
+            self.spared += self._spared(*varies)
         for first, last in ended.resources:
             self.since[first : last + 1] = self.instant
         super().end(ended)
@@ -256,6 +302,10 @@ class PoweredNodes(Powered, NodePolicyCalls):
         assert not isinstance(whole, int), "nodes are different resources"
         return whole
 
+    def size_of(self, running: Running) -> int:
+        """Return how many cores a job uses."""
+        return int(self.workload.size[running.job.number])
+
     def hold(self, resources: Iterable[Interval], *, free: bool) -> None:
         """Note that whole nodes became free, or no longer are."""
         for node in self.nodes_with(resources):
@@ -271,6 +321,13 @@ class PoweredNodes(Powered, NodePolicyCalls):
         return decision if found is None else replace(decision, nodes=found)
 
 
+def joules_of(loop: Any, number: int, now: float) -> float:
+    """Return the joules of a job with a program above those of its idle resources, until a time."""
+    course = loop.world.courses[number]
+    watts = course["lift"] + course["rise"] * course["speed"]
+    return float(course["joules"] + watts * (now - course["since"] + course["lag"]))
+
+
 class PoweredJobs(Powered, RigidJobs):
     """Rigid jobs on machines with states."""
 
@@ -281,3 +338,8 @@ class PoweredPredictedJobs(Powered, PredictedJobs):
 
 class PoweredNetworkedJobs(Powered, NetworkedJobs):
     """Jobs on a network of machines with states."""
+
+    def load_of(self, running: Running) -> Load | None:
+        """Return the load of a job; None: it computes on all its resources all the time."""
+        number = running.job.number
+        return partial(joules_of, self, number) if self.is_on_network(number) else super().load_of(running)

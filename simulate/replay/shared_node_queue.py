@@ -17,6 +17,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
+from ..kernels.queue.network.tables import NetworkedNodes
 from ..model.cluster import Cluster
 from ..model.intervals import lowest
 from ..model.machine import MixedPowers, Powers, equal_powers, machine_of
@@ -30,7 +31,7 @@ from ..queue_policies.uncompiled import uncompiled
 from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from .power_log import PowerLog
 from .power_tables import refuse_saving
-from .powered_jobs import Powered, PoweredNodes, is_powered
+from .powered_jobs import Load, Powered, PoweredNodes, is_powered, joules_of
 from .predicted_jobs import Predicted
 from .python_loop import drive
 from .replay_result import Replayed, merge_pieces
@@ -261,8 +262,13 @@ class _PoweredJobs(PoweredNodes, _Jobs):
         """Set the clock of the nodes."""
         self._ask(layout.ADVANCE, until=now)
 
+    def load_of(self, running: Running) -> Load | None:
+        """Return the load of a job; None: it computes on all its cores all the time."""
+        number = running.job.number
+        if isinstance(self.world, NetworkedNodes) and self.world.courses["program"][number] >= 0:
+            return partial(joules_of, self, number)
+        return super().load_of(running)
 
-class _PoweredPredictedJobs(PoweredNodes, _PredictedJobs):
+
+class _PoweredPredictedJobs(_PoweredJobs, _PredictedJobs):
     """The replay of jobs with predicted run times on nodes with states."""
-
-    clock_to = _PoweredJobs.clock_to
