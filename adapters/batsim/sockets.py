@@ -73,6 +73,7 @@ def asking(
     """
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
         socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.RCVTIMEO, round(1000 * min(LOOK_S, timeout_s)))  # faster than to poll and to receive
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
@@ -83,12 +84,13 @@ def asking(
         def ask(message: bytes) -> bytes:
             socket.send(message)
             end = time.monotonic() + timeout_s
-            while not socket.poll(round(1000 * min(LOOK_S, max(0.0, end - time.monotonic())))):
+            while True:
+                with suppress(zmq.Again):
+                    return socket.recv()
                 if process is not None and process.poll() is not None and not socket.poll(int(1000 * LOOK_S)):
                     raise _no_reply(endpoint, f"its process has ended with status {process.returncode}", message)
                 if time.monotonic() >= end:
                     raise _no_reply(endpoint, f"no reply in {timeout_s:g} s", message)
-            return socket.recv()
 
         yield ask
 
