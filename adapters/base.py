@@ -19,6 +19,7 @@ from typing import Protocol
 
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
+from ..simulate.model.observed_queue import ObservedQueue
 from ..simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Submit, SubmitAhead
 from ..simulate.model.snapshot import JobView, Snapshot
 
@@ -193,6 +194,10 @@ class Observe(Protocol):
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read the jobs that are to be changed once more; other jobs may be as before. Default: a new snapshot."""
         return self.snapshot()
+
+    def queue(self) -> ObservedQueue | None:
+        """Return the whole queue as of the last snapshot, without a request. O(jobs). Default: None, unknown."""
+        return None
 
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:
         """Look up jobs that have left the queue. Unknown jobs are omitted. Default: no record is kept.

@@ -21,6 +21,7 @@ from .usage_errors import bad
 
 if TYPE_CHECKING:
     from ..daemon.report.accuracy import ForecastOutcome
+    from ..daemon.report.start_accuracy import QueueRecord
 
 
 def accuracy(
@@ -38,7 +39,8 @@ def accuracy(
     of the factors by which run times were off (2.0x: twice or half as long as forecast); the bias, the median of
     actual / forecast; the trend of the factors from the earlier half of the jobs to the later; the share of jobs
     inside their prediction interval, which should be 80 %; and the median width of the intervals, longest over
-    shortest run time. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
+    shortest run time. Over Slurm also the starts: the share of jobs that began within 1 and 10 minutes of what was
+    first said, by the daemon and by Slurm. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
 
     \b
     Examples:
@@ -48,8 +50,9 @@ def accuracy(
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
     from ..daemon.ipc import user_name
-    from ..daemon.report.accuracy import ForecastOutcome, to_csv, to_dict
+    from ..daemon.report.accuracy import to_csv, to_dict
     from ..daemon.report.selection import Chosen
+    from ..daemon.report.start_accuracy import starts_to_dict
 
     if journal is not None and socket is not None:
         raise bad("--socket", "not with --journal, which reads a file")
@@ -60,7 +63,7 @@ def accuracy(
         drawn[out], out = "--out", None
     for target, option_name in drawn.items():
         picture_files.check(target, option_name)
-    jobs = _read(journal) if journal else [ForecastOutcome(*job) for job in ask_daemon(socket, "accuracy")["jobs"]]
+    jobs, starts = _read(journal) if journal else _ask(socket)
     jobs = [job for job in jobs if Chosen(user).owned(None if job.user is None else user_name(job.user))]
     if out is not None:
         write_whole(out, to_csv(jobs))
@@ -70,14 +73,24 @@ def accuracy(
 
         picture_files.save(forecast_accuracy(jobs), target)
     if as_json:
-        print_json("accuracy", to_dict(jobs))
+        print_json("accuracy", to_dict(jobs) | {"starts": starts_to_dict(starts)})
     else:
         from .output.status import show_accuracy
 
-        show_accuracy(jobs, everything=everything)
+        show_accuracy(jobs, starts, everything=everything)
 
 
-def _read(path: Path) -> list[ForecastOutcome]:
+def _ask(socket: str | None) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
+    """Return the forecasts of run times and of starts from the daemon."""
+    from ..daemon.report.accuracy import ForecastOutcome
+    from ..daemon.report.start_accuracy import QueueRecord
+
+    reply = ask_daemon(socket, "accuracy")
+    return [ForecastOutcome(*job) for job in reply["jobs"]], [QueueRecord(*job) for job in reply["starts"]]
+
+
+def _read(path: Path) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
+    """Return the forecasts of run times and of starts from a journal."""
     from contextlib import closing
 
     from ..daemon.report.accuracy import LATEST
@@ -86,4 +99,5 @@ def _read(path: Path) -> list[ForecastOutcome]:
     if not path.is_file():
         raise ConfigError(str(path), "", "there is no such file", "journal.sqlite in the state_dir of a daemon")
     with closing(Journal(path, in_memory=True)) as journal:
-        return journal.forecasts(LATEST)
+        starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
+        return journal.forecasts(LATEST), starts

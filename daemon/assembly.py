@@ -87,6 +87,7 @@ def assemble(
         ComponentEvents(),
         *observers(tracker),
         CycleReporter(metrics, tracker.queue, clock),
+        tracker.queue_forecasts,
     )
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
 

@@ -27,12 +27,14 @@ from .learning.job_profiles import GivenProfiles
 from .loop import Cycle
 from .report.accuracy import LATEST
 from .report.selection import Chosen
-from .report.status_documents import Documents, nodes
+from .report.status_documents import MOST_JOBS, Documents, nodes
 from .state.journal import Journal, JournalError
 from .state.queue import Entry, Submission, shape_of
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
+#: What the document of a job says of its run.
+_OF_RUNS = ("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr")
 
 
 class Requests:
@@ -132,7 +134,10 @@ class Requests:
             present = [each for each in active.values() if shows(each.id, each.owner)]
             present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
             shown = self._documents.overview(present, ended, chosen.state)
+            shown["queue"], shown["queue_left_out"] = self._waiting_elsewhere(chosen, peer)
         for workflow in shown["workflows"]:
+            for job in workflow["jobs"]:
+                self._documents.add_queue_forecast(job, self._tracker.queue_forecasts)
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
         guard = self._tracker.forecasts.guard
         worst = guard.worst
@@ -150,6 +155,20 @@ class Requests:
             },
             **shown,
         }
+
+    def _waiting_elsewhere(self, chosen: Chosen, peer: Peer) -> tuple[list[dict[str, Any]], int]:
+        """Return documents of the jobs that wait and are not handed over, and the number of those left out."""
+        forecasts, queue = self._tracker.queue_forecasts, self._tracker.queue
+        if forecasts.observed is None or chosen.workflow is not None or chosen.state not in (None, "pending"):
+            return [], 0
+        found = [
+            job
+            for job in forecasts.observed.jobs
+            if job.waiting and self._access.sees(peer, job.owner) and queue.find(job.key) is None
+        ]
+        if chosen.user is not None:
+            found = [job for job in found if job.owner is not None and chosen.owned(user_name(job.owner))]
+        return [forecasts.document(job) for job in found[:MOST_JOBS]], max(0, len(found) - MOST_JOBS)
 
     def _nodes(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         snapshot, chosen = self._tracker.snapshot, _chosen(request)
@@ -178,6 +197,8 @@ class Requests:
 
     def _explain(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         target = _text(request, "job")
+        if elsewhere := self._explain_elsewhere(target, peer):
+            return elsewhere
         if "/" not in target:
             found = self._journal.workflows_with(target).items()
             workflows = [id for id, owner in found if self._access.sees(peer, owner)]
@@ -185,8 +206,10 @@ class Requests:
                 raise InvalidJobError(f"no workflow has a job {target!r} (name it as WORKFLOW/JOB)")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
+        document = self._documents.job(entry)
+        self._documents.add_queue_forecast(document, self._tracker.queue_forecasts)
         return {
-            "job": self._documents.job(entry),
+            "job": document,
             "owner": None if submission.owner is None else user_name(submission.owner),
             "submit_time": submission.submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
@@ -195,10 +218,32 @@ class Requests:
             "story": self._journal.records(entry.key),
         }
 
+    def _explain_elsewhere(self, target: str, peer: Peer) -> dict[str, Any] | None:
+        """Return what is known of a job that waits and is not handed over; None: it is no such job."""
+        forecasts = self._tracker.queue_forecasts
+        key = target if "/" in target else f"{self._adapter.name}/{target}"
+        job = forecasts.waiting(key)
+        if job is None or self._tracker.queue.find(key) is not None or not self._access.sees(peer, job.owner):
+            return None
+        document = forecasts.document(job)
+        return {
+            "job": {**dict.fromkeys(_OF_RUNS), "reason": "", **document},
+            "owner": document["owner"],
+            "submit_time": job.submit_time or self._tracker.now,
+            "after": list(job.after),
+            "time": self._tracker.now,
+            "waits": "it is not handed over: the resource manager decides when it starts",
+            "story": [],
+        }
+
     def _accuracy(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         if not self._access.sees(peer, None):
             raise ForbiddenError("only an administrator may see the forecasts of all users here (access.see: own)")
-        return {"jobs": [list(astuple(job)) for job in self._journal.forecasts(LATEST)]}
+        starts = [record for record in self._journal.queued(LATEST) if record.start_time is not None]
+        return {
+            "jobs": [list(astuple(job)) for job in self._journal.forecasts(LATEST)],
+            "starts": [list(astuple(record)) for record in starts],
+        }
 
     def _find(self, workflow: str, peer: Peer) -> Submission:
         """Return a workflow; one that the user may not see is not there. Raises InvalidJobError."""

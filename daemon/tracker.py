@@ -23,6 +23,7 @@ from .planning.problem import NOW_S, Neighbours, Problem, build_problem, just_en
 from .planning.progress import Progress
 from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .report.job_log import JobLog
+from .report.queue_forecasts import QueueForecasts
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import Forecast, Outlook
 from .state.handed_over import take_in
@@ -34,6 +35,8 @@ from .trigger import Trigger
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.
 PIN_S = 10.0
+#: Jobs of the resource manager's queue that are remembered from before a restart.
+RECORDED = 10_000
 #: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
 MOST_AHEAD = 2
 
@@ -116,6 +119,10 @@ class JobTracker:
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
         self.isolation = Isolation(self.queue)
+        #: What the resource manager itself will do with its queue.
+        self.queue_forecasts = QueueForecasts(
+            adapter, self.queue, unsaved.queued, forecasts.metrics, clock, journal.queued(RECORDED)
+        )
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None
 

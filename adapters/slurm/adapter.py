@@ -19,6 +19,7 @@ from ...formats.text import shell_words
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
+from ...simulate.model.observed_queue import ObservedQueue
 from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..base import Activity, Adapter, AdapterError, Capabilities, Load
@@ -40,6 +41,7 @@ from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
 from .unheld_kinds import UnheldKinds
+from .whole_queue import observed_queue
 
 #: Seconds between two requests for the controller's time.
 CLOCK_EVERY_S = 300.0
@@ -267,6 +269,10 @@ class SlurmAdapter(Adapter):
             site, nodes = self._site_reader.site, self._nodes_by_name
             self._eligibility = Eligibility(self.cluster, nodes, self._cache, site, now, self._deferral)
         return self._eligibility
+
+    def queue(self) -> ObservedQueue:
+        """Return the queue as Slurm's own scheduler sees it."""
+        return observed_queue(self._jobs, self._nodes_by_name, self._site_reader.site, self._clock.now(), self._uid)
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """Look up ended jobs in accounting: one request for users' jobs, by id, and one for our own, by name."""

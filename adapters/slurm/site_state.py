@@ -25,6 +25,8 @@ log = logging.getLogger("pilotfish.slurm")
 AGES = {"partitions": 30.0, "reservations": 15.0, "limits": 20.0, "settings": 600.0, "excluded": 10.0}
 #: No kind is read more often than this, seconds.
 LEAST_S = 0.4
+#: What forecasts of other users' jobs need, and how often it is read for them alone, seconds.
+_FOR_FORECASTS, ALONE_S = ("partitions", "reservations"), 300.0
 #: A refused kind is read again when it is this many times older than its longest age.
 PATIENCE = 20.0
 
@@ -59,8 +61,10 @@ class SiteReader:
             ours: Waiting jobs that are handed over.
             pending: Ids of all waiting jobs.
         """
-        if not ours:
-            return  # no job could be placed
+        if not ours:  # no job could be placed; starts of other jobs are forecast
+            for due in [kind for kind in _FOR_FORECASTS if pending and self._clock() - self._read[kind] >= ALONE_S][:1]:
+                self._refresh(due, transport, pending)
+            return
         oldest = max(AGES, key=lambda kind: self._age(kind, ours))
         for due in sorted(self.site.missing) or [oldest] * (self._age(oldest, ours) >= 1.0):
             self._refresh(due, transport, pending)

@@ -30,12 +30,14 @@ from ...daemon.report.accuracy import (
     known,
     turnaround_gain,
 )  # fmt: skip
+from ...daemon.report.start_accuracy import QueueRecord
 from ...daemon.state.queue import ending, mark
 from ...formats.hostlist import fold
 from ...formats.quantities import format_size
 from ...formats.text import count, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
+from .manager_queue import put_queue, put_starts
 from .tables import failure, known_to, off
 from .text import Column, Screen, class_lines, hanging, narrowest, numbers
 
@@ -89,6 +91,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"{count(more, 'more workflow')}: --all", style="dim"))
     if more := int(reply.get("workflows_left_out", 0)):
         screen.put(Text(f"{count(more, 'more workflow')} in the daemon", style="dim"))
+    put_queue(screen, reply, everything=everything)
 
 
 _NODE_COLUMNS = (Column("NODE"), Column("STATE", most=10),
@@ -212,6 +215,8 @@ def show_job_log(reply: dict[str, Any]) -> None:
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if (said := job.get("manager_start_time")) is not None:
         lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))
+    if unknown := job.get("unknown"):
+        lines.append(("starts", f"it is not known when: {unknown}"))
     lines += _plan_lines(job.get("plan"), reply.get("time", begin), job.get("walltime"))
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
@@ -242,7 +247,11 @@ def _plan_lines(plan: dict[str, Any] | None, now: float, walltime: float | None)
     if plan is None:
         return []
     start, end = (seconds(max(0.0, plan[name] - now)) for name in ("start_time", "finish_time"))
-    text = f"starts in {start} on {fold(plan['nodes'])}, ends in {end}"
+    where = f" on {fold(plan['nodes'])}" if plan["nodes"] else ""
+    if starts := plan.get("start_within"):
+        low, high = (seconds(max(0.0, bound - now)) for bound in starts)
+        where += f" ({percent(LEVEL)} between {low} and {high})"
+    text = f"starts in {start}{where}, ends in {end}"
     if within := plan["finish_within"]:
         low, high = (seconds(max(0.0, bound - now)) for bound in within)
         text += f" ({percent(LEVEL)} between {low} and {high})"
@@ -268,14 +277,16 @@ def failure_lines(workflow: dict[str, Any]) -> list[str]:
 _MOST_PROFILES = 20
 
 
-def show_accuracy(jobs: Sequence[ForecastOutcome], *, everything: bool) -> None:
+def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord] = (), *, everything: bool) -> None:
     """Print the accuracy by model, source of profiles, policy and profile.
 
     Args:
         jobs: completed jobs with their forecasts.
+        starts: jobs of the resource manager that have started.
         everything: show all profiles.
     """
     screen, whole = Screen(), known(jobs)
+    put_starts(screen, starts)
     if not jobs:
         screen.put("No job with a forecast has completed yet.")
         return

@@ -58,7 +58,7 @@ class ForecastErrors:
         intervals: IntervalCorrection,
         speeds: NodeSpeeds,
     ) -> None:
-        self._metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
+        self.metrics, self.guard, self._drift, self._unsaved = metrics, guard, drift, unsaved
         self._learned_as, self.intervals, self.speeds = learned_as, intervals, speeds
 
     def measure(self, entry: Entry, submission: Submission, cluster: Cluster, taken: float | None = None) -> None:
@@ -77,28 +77,28 @@ class ForecastErrors:
             return
         if entry.forecast:
             error = error_ratio(entry.forecast.run_time, run_time)
-            self._metrics.errors.observe_kind("run_time", error)
-            self._metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
+            self.metrics.errors.observe_kind("run_time", error)
+            self.metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
             if not has_default_profile(entry.job):
                 if taken is not None and taken >= MUCH:
-                    self._metrics.errors.external.inc()
+                    self.metrics.errors.external.inc()
                 else:
                     self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
                     forecast = entry.forecast
                     self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
                 groups = interval_groups(entry, submission)
                 if within := entry.forecast.run_within:
-                    self._metrics.errors.count_interval(groups, source_of(entry.job), inside=inside(run_time, within))
+                    self.metrics.errors.count_interval(groups, source_of(entry.job), inside=inside(run_time, within))
                 self.intervals.learn(groups, entry.forecast.run_time, run_time)
         if entry.promised is not None:
             submitted = submission.submit_time if entry.since is None else entry.since
             error = error_ratio(entry.promised - submitted, entry.finish_time - submitted)
-            self._metrics.errors.observe_kind("finish_time", error)
+            self.metrics.errors.observe_kind("finish_time", error)
 
     def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:
         """Let the guard, the drift of profiles and the metrics see an error, a ratio."""
         profile, learned_as = profile_of(entry.job), self._learned_as(entry.job)
-        self._metrics.errors.observe(forecaster, profile, error)
+        self.metrics.errors.observe(forecaster, profile, error)
         excess = factor(error) - 1.0
         self._drift.add(learned_as, entry.job, excess)
         if learned_as != profile:  # another user's profile, of whatever the job really ran: no fault of the model

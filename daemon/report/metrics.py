@@ -224,6 +224,7 @@ _FACTORS = (1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
 _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 _LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_START_ERRORS = (1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
 MODES = ("live", "dry-run", "fallback", "blocked")
 
 
@@ -279,6 +280,16 @@ class Metrics:
         self.usage_lookups = make(
             Counter, "accounting_jobs_total", "Ended jobs by outcome of their lookup in accounting.", ("outcome",)
         )
+        self.start_errors = make(
+            Histogram,
+            "start_forecast_error_seconds",
+            "Start of a job over its first forecast, without sign, by who made it: pilotfish, or the resource manager; "
+            "compared: where both said something.",
+            ("by", "compared"),
+            buckets=_START_ERRORS,
+        )
+        for by, compared in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
+            self.start_errors.labels(by, compared)
         self.errors = ErrorMetrics(make)
         self._last: Snapshot | None = None
         self._watts: float | None = None

@@ -21,6 +21,7 @@ from ..learning.job_profiles import has_default_profile, profile_of
 from ..state.journal import Journal
 from ..state.queue import Entry, Queue, Submission
 from .metrics import node_watts
+from .queue_forecasts import QueueForecasts
 from .selection import Chosen
 
 MOST_JOBS, MOST_WORKFLOWS = 1000, 500
@@ -107,6 +108,13 @@ class Documents:
             "job_counts": {str(each): number for each, number in counts.items()},
             "jobs": [self.job(entry) for entry in entries],
         }
+
+    def add_queue_forecast(self, document: dict[str, Any], forecasts: QueueForecasts) -> None:
+        """Add to the document of a waiting job what is known of its start in the resource manager's queue."""
+        job = forecasts.waiting(document["key"]) if document["state"] == JobState.PENDING else None
+        if job is not None:
+            there = forecasts.document(job)
+            document |= {"manager_start_time": there["manager_start_time"], "plan": document["plan"] or there["plan"]}
 
     def job(self, entry: Entry) -> dict[str, Any]:
         """Return the document of a job."""

@@ -24,6 +24,7 @@ from ..codec import decode_stored, encode
 from ..ipc import Peer, user_name
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
+from ..report.start_accuracy import QueueRecord
 from .forecasts import Forecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
@@ -45,6 +46,9 @@ _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 
 _SAVE_PENDING = (
     "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries, traits) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_QUEUED = ", ".join(each.name for each in fields(QueueRecord))
+_SAVE_QUEUED = f"INSERT OR REPLACE INTO queued ({_QUEUED}) VALUES ({', '.join('?' * len(fields(QueueRecord)))})"
+_LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
 #: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
 _STARTS = ("place", "submit", "submitahead", "start")
 #: What a job takes in the file next to its definition, about.
@@ -100,12 +104,14 @@ class Unsaved:
         outcomes: outcome of each intent, by row.
         errors: (forecaster, error of a run time, a factor less one), for the guard after a restart.
         pending: jobs to look up in the accounting.
+        queued: jobs of the resource manager's queue, by key.
     """
 
     records: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
     errors: list[tuple[Forecaster, float]] = field(default_factory=list)
     pending: list[PendingUsage] = field(default_factory=list)
+    queued: dict[str, QueueRecord] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -227,6 +233,8 @@ class Journal:
                 run("INSERT INTO errors (model, source, ratio) VALUES (?, ?, ?)", (model, source, ratio))
             for each in unsaved.pending:
                 run(_SAVE_PENDING, astuple(each))
+            for record in unsaved.queued.values():
+                run(_SAVE_QUEUED, astuple(record))
 
     def intend(self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float) -> dict[str, int]:
         """Write the actions that are about to be carried out; return the intent's row by key. Raises JournalError.
@@ -349,6 +357,11 @@ class Journal:
         except ValueError as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
 
+    def queued(self, most: int) -> list[QueueRecord]:
+        """Return jobs of the resource manager's queue, the last `most` to end, start or be seen, the oldest first."""
+        rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {_LAST_TIME} DESC LIMIT ?", (most,))
+        return [QueueRecord(*row[:-1], bool(row[-1])) for row in reversed(rows)]
+
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:
         """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.
 
@@ -390,6 +403,7 @@ class Journal:
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
             run("DELETE FROM accounting WHERE ended < ?", (before,))
             run("DELETE FROM requests WHERE time < ?", (before,))
+            run(f"DELETE FROM queued WHERE {_LAST_TIME} < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 

@@ -63,6 +63,12 @@ _TRAITS = "ALTER TABLE accounting ADD COLUMN traits TEXT NOT NULL DEFAULT ''"
 _REQUESTS = """CREATE TABLE IF NOT EXISTS requests (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
     target TEXT NOT NULL)"""
+#: Jobs of the resource manager's queue, handed over or not; see `report.start_accuracy.QueueRecord`.
+_QUEUED = """CREATE TABLE IF NOT EXISTS queued (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,
+    size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
+    said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
+    learned INTEGER NOT NULL) WITHOUT ROWID"""
 #: Read without the definitions, which can be large.
 _OWNED = "CREATE INDEX IF NOT EXISTS owned ON workflows (owner, size)"
 _NEWEST = "CREATE INDEX IF NOT EXISTS newest ON workflows (number, id, owner)"
@@ -90,6 +96,7 @@ CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT
 {_ACCOUNTING};
 {_TRAITS};
 {_REQUESTS};
+{_QUEUED};
 {_OWNED};
 {_NEWEST};
 """
@@ -111,7 +118,7 @@ _ADDED = {
         _NEWEST,
     ),
     5: ("ALTER TABLE jobs ADD COLUMN plain_end REAL",),
-    6: (_TRAITS,),
+    6: (_TRAITS, _QUEUED),
 }
 
 

@@ -27,6 +27,7 @@ from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.model.capacity import Occupancy
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.observed_queue import ObservedQueue
 from pilotfish.simulate.model.plan import Plan, PlannedJob, RunnerUp, Start
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
@@ -61,12 +62,16 @@ class Manager:
         self.recalled: list[set[str]] = []
         self.used: tuple[tuple[str, float], ...] = ()  # of each job that ends
         self.refuse: dict[str, AdapterError] = {}
+        self.observed: ObservedQueue | None = None
 
     def snapshot(self) -> Snapshot:
         if self.down:
             raise AdapterError(self.down, transient=True, kind="unreachable")
         self.version += 1
         return Snapshot(self.time, self.version, self.cluster, tuple(self.states), tuple(self.views.values()))
+
+    def queue(self) -> ObservedQueue | None:
+        return self.observed
 
     def keep_holding(self, until: float) -> None:
         self.holds_until = until

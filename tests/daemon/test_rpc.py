@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig
 from pilotfish.daemon.ipc import user_name
 from pilotfish.simulate.model.job import Profile, ThreadGroup, Workflow
-from pilotfish.simulate.model.snapshot import NodeState
+from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
+from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 #: A user who is neither root nor the tests' own.
 OTHER = 4242
@@ -264,3 +266,26 @@ def test_many_workflows_are_bounded_in_one_reply(asked, kit):
         submit(ask, kit.job("a"), name=f"w{i}")
     reply = ask("status")
     assert (len(reply["workflows"]), reply["workflows_left_out"]) == (500, 10)
+
+
+def test_jobs_that_are_not_handed_over_show_when_they_start_to_those_who_may_see_them(bench, kit):
+    here = frozenset({"n1"})
+    runs = ObservedJob("memory/1", JobState.RUNNING, walltime=100.0, start_time=990.0, where=here)
+    mine = ObservedJob("memory/2", JobState.PENDING, "mine", OTHER, walltime=10.0, where=here, manager_start=1200.0)
+    held = replace(mine, key="memory/3", name="held", owner=OTHER + 1, unknown="it is held", manager_start=None)
+    bench.manager.observed = ObservedQueue(1000.0, (runs, mine, held), {"n1": (1, 2.0**30)})
+    bench.run(1)
+    first, second = kit.requests(bench)("status")["queue"]
+    assert first["plan"]["start_time"] == 1090.0 and first["plan"]["finish_time"] == 1100.0
+    assert (first["id"], first["name"], first["manager_start_time"], first["unknown"]) == ("2", "mine", 1200.0, "")
+    assert (second["plan"], second["unknown"]) == (None, "it is held")
+    own = kit.requests(bench, AccessConfig(see="own"))
+    assert [job["name"] for job in own("status", uid=OTHER)["queue"]] == ["mine"]
+    assert kit.requests(bench)("status", of_user=user_name(OTHER))["queue"] == [first]
+    assert kit.requests(bench)("status", of_state="running")["queue"] == []
+    told = kit.requests(bench)("explain", job="2")
+    assert told["job"]["plan"] == first["plan"] and told["story"] == [] and "not handed over" in told["waits"]
+    assert not own("explain", job="3", uid=OTHER)["ok"]
+    bench.run(1)
+    reply = kit.requests(bench)("accuracy")
+    assert [row[0] for row in reply["starts"]] == ["memory/1"]

@@ -66,7 +66,7 @@ def possible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] 
     """Return all nodes that Slurm might give the job; features that are not understood exclude none."""
     if job.wanted and len(job.wanted) >= job.nodes:
         return frozenset(job.wanted)
-    plain = replace(job, features="") if not _understood(job.features) else job
+    plain = replace(job, features="") if not understood(job.features) else job
     return eligible(plain, nodes, unwanted)
 
 
@@ -74,14 +74,15 @@ def has_features(node: SlurmNode, expression: str) -> bool:
     """Return whether a node has the features of `a`, `a&b` or `a|b`; False for any other form."""
     if not expression:
         return True
-    if not _understood(expression):
+    if not understood(expression):
         return False
     if "|" in expression:
         return any(word in node.features for word in expression.split("|"))
     return all(word in node.features for word in expression.split("&"))
 
 
-def _understood(expression: str) -> bool:
+def understood(expression: str) -> bool:
+    """Return whether an expression of features is one that `has_features` evaluates."""
     mixed = "&" in expression and "|" in expression
     return not expression or (_PLAIN.fullmatch(expression) is not None and not mixed)
 

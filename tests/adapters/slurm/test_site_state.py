@@ -33,8 +33,17 @@ def test_one_kind_is_read_at_a_time_in_turn() -> None:
     rarely = SiteReader(lambda: now[0])
     rarely.refresh(slurm, [], [])  # type: ignore[arg-type]
     assert slurm.asked == []  # no job is handed over: nothing needs to be known
+    for _ in range(9):
+        rarely.refresh(slurm, [], [7])  # type: ignore[arg-type]
+    assert slurm.asked == ["partitions", "reservations"], "for forecasts of jobs that wait, one at a time"
+    slurm.asked.clear()
+    now[0] += 60.0
     rarely.refresh(slurm, [JOB], [7])  # type: ignore[arg-type]
-    assert sorted(slurm.asked) == sorted(AGES) and not rarely.site.missing and rarely.site.covered == {7}
+    assert (
+        sorted(slurm.asked) == sorted(AGES.keys() - {"partitions", "reservations"})
+        and not rarely.site.missing
+        and rarely.site.covered == {7}
+    )
     for _ in range(1200):
         rarely.refresh(slurm, [JOB], [7])  # type: ignore[arg-type]
         now[0] += 0.5

@@ -7,7 +7,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +17,8 @@ from real_world import eventually, pilotfish
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
+
+from pilotfish.daemon import ipc
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 
@@ -218,3 +222,24 @@ def test_a_job_follows_one_that_ends_long_before_the_next_look(
     eventually(lambda: all_ended(slurm, [job]), "the end of the job")  # the next look is 600 s away
     shown = slurm.show(job)
     assert shown["ReqNodeList"] == shown["NodeList"]  # the daemon chose
+
+
+def test_jobs_that_are_not_handed_over_show_when_they_start(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    """Runs of two seconds with a walltime of ten minutes; one job is held. A job that is handed over is waited for."""
+    hand_over(slurm, "true")
+    daemon.start("--dry-run")
+    ask = partial(ipc.ask, str(daemon.socket), trusted=lambda uid: True)
+
+    def waiting() -> dict[str, dict[str, Any]]:
+        return {job["id"]: job for job in ask("status").get("queue", ())}
+
+    full = ("--exclusive", f"--nodes={slurm.nodes}", "--time=10", "--job-name=short")
+    held = str(slurm.submit("true", "--hold"))
+    jobs = [slurm.submit("sleep 2", *full) for _ in range(4)]
+    eventually(lambda: held in waiting(), "the queue to be forecast")
+    assert (waiting()[held]["plan"], waiting()[held]["unknown"]) == (None, "it is held")
+    last = str(jobs[-1])
+    eventually(
+        lambda: last not in (seen := waiting()) or seen[last]["plan"]["start_time"] < time.time() + 60, "to learn"
+    )
+    eventually(lambda: len([row for row in ask("accuracy")["starts"] if row[0] != f"slurm/{held}"]) == 4, "all starts")

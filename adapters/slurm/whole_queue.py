@@ -1,0 +1,111 @@
+"""Slurm's whole queue as Slurm's own scheduler sees it, for forecasts of its decisions.
+
+Rule: pure. A start is not known where it depends on what is not simulated: holds, limits, reservations, licenses,
+arrays, cores that jobs share. The clause that says so is shown to users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
+from ...simulate.model.snapshot import JobState
+from . import dependency
+from .job_views import key_of
+from .placement import node_constraints
+from .placement.node_capacity import alone, shares_cores
+from .placement.partitions import Partition, Reservation, of_job
+from .records import SlurmJob, SlurmNode
+from .site_state import Site
+
+#: Reasons with which a job waits for nothing but nodes, a time, or other jobs.
+_PLAIN = frozenset(("None", "", "Resources", "Priority", "BeginTime", "Cleaning", "Dependency"))
+
+
+def observed_queue(
+    jobs: Mapping[int, SlurmJob], nodes: Mapping[str, SlurmNode], site: Site, now: float, uid: int
+) -> ObservedQueue:
+    """Return the queue in Slurm's order. O(jobs log jobs + nodes x distinct requests for nodes).
+
+    Args:
+        jobs: All jobs, by id.
+        nodes: All nodes, by name.
+        site: Partitions and reservations, as far as they were read.
+        now: Controller's clock, epoch seconds.
+        uid: User id of our own jobs.
+    """
+    partitions = {name: of_job(job, site.partitions) for name, job in {j.partition: j for j in jobs.values()}.items()}
+    tiers = {name: max((each.tier for each in found), default=1) for name, found in partitions.items()}
+    order = sorted(jobs.values(), key=lambda job: (-tiers[job.partition], -job.priority, job.id))
+    possible: dict[object, frozenset[str]] = {}
+    found = []
+    for job in order:
+        unwanted = site.excluded.get(job.id) or ()
+        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
+        if job.state is not JobState.PENDING:
+            where = frozenset(job.placed)
+        elif shape in possible:
+            where = possible[shape]
+        else:
+            where = possible[shape] = node_constraints.possible(job, nodes.values(), unwanted)
+        found.append(
+            _queued(job, key_of(job, uid), where, partitions[job.partition], site.reservations, jobs, now, uid)
+        )
+    usable = {name: (node.cpus, node.memory) for name, node in nodes.items() if node.state.takes_jobs}
+    return ObservedQueue(now, found, usable)
+
+
+def _queued(
+    job: SlurmJob, key: str, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
+    jobs: Mapping[int, SlurmJob], now: float, uid: int,
+) -> ObservedJob:  # fmt: skip
+    waits, after = job.state is JobState.PENDING, dependency.followed(job.dependency) or ()
+    return ObservedJob(
+        key=key,
+        state=job.state,
+        name=job.name,
+        owner=job.uid,
+        account=job.account,
+        queue=job.partition,
+        nodes=job.nodes if waits else max(1, len(job.placed)),
+        cores=job.cores,
+        memory=job.memory,
+        alone=alone(job, chosen),
+        walltime=job.time_limit,
+        submit_time=job.submit,
+        begin=job.begin,
+        after=tuple(key_of(jobs[number], uid) for number in after if number in jobs) if waits else (),
+        where=where,
+        start_time=job.start if job.placed and not waits else None,
+        finish_time=job.end if job.state.ended else None,
+        manager_start=job.start if waits and job.start is not None and job.start >= now else None,
+        unknown=_unknown(job, where, chosen, reserved, jobs, now) if waits else "",
+    )
+
+
+def _unknown(
+    job: SlurmJob, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
+    jobs: Mapping[int, SlurmJob], now: float,
+) -> str:  # fmt: skip
+    """Return why the start of a waiting job is not known, or ""."""
+    if job.left_to_slurm:
+        return (
+            "how many tasks wait is not known"
+            if job.part
+            else job.left_to_slurm.removesuffix(", which is left to Slurm")
+        )
+    if job.priority == 0:
+        return "it is held"
+    after = dependency.followed(job.dependency)
+    if after is None or any(number not in jobs for number in after):
+        return f"it depends on {job.dependency}"
+    if job.reason.split(",")[0] not in _PLAIN:
+        return f"Slurm says {job.reason}"
+    if not node_constraints.understood(job.features):
+        return f"it asks for nodes with {job.features}"
+    if chosen and all(partition.obstacle(job) for partition in chosen):
+        return next(partition.obstacle(job) for partition in chosen)
+    if shares_cores(job, chosen):
+        return f"jobs of partition {job.partition} share cores"
+    window = next((each for each in reserved if each.end > now and not where.isdisjoint(each.nodes)), None)
+    return "" if window is None else f"reservation {window.name} has nodes that it may use"

@@ -1,0 +1,74 @@
+"""Output on the resource manager's own queue: when its jobs will start, and how well that was forecast.
+
+Rule: what is not known says why; our forecast and that of the resource manager stand next to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from ...daemon.report.start_accuracy import QueueRecord, StartAccuracy, start_accuracy
+from ...formats.text import count, percent, short_time
+from .text import Column, Screen, numbers
+
+#: Jobs that are shown without --all.
+_MOST_JOBS = 30
+_COLUMNS = (Column("JOB"), Column("NAME"), Column("USER"),
+            *numbers("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"), Column(""))  # fmt: skip
+_BY = {"pilotfish": "pilotfish", "manager": "resource manager"}
+
+
+def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> None:
+    """Print the jobs of the reply to `status` that wait in the resource manager and are not handed over.
+
+    Args:
+        screen: where to.
+        reply: of the daemon, or of a client with the same shape.
+        everything: show all.
+    """
+    jobs = reply.get("queue", ())
+    if not jobs:
+        return
+    shown, total = jobs if everything else jobs[:_MOST_JOBS], len(jobs) + reply["queue_left_out"]
+    screen.put("", Text(f"{count(total, 'job')} not handed over, in the order of the resource manager", style="bold"))
+    screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
+    if more := len(jobs) - len(shown):
+        screen.put(Text(f"{more:,} more: --all", style="dim"))
+
+
+def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
+    plan, said = job["plan"], job["manager_start_time"]
+    times = [None] * 4 if plan is None else [plan["start_time"], *plan["start_within"], plan["finish_time"]]
+    start, soonest, latest, end = ("" if at is None else short_time(max(0.0, at - now)) for at in times)
+    manager = "" if said is None else short_time(max(0.0, said - now))
+    return job["id"], job["name"], job["owner"] or "", start, soonest, latest, manager, end, job["unknown"]
+
+
+def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
+    """Print how well the starts of the resource manager's jobs were forecast."""
+    groups = start_accuracy(records)
+    if not groups:
+        return
+    screen.title(f"{count(len(records), 'job')} of the resource manager started, errors of their starts")
+    heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
+    screen.named_table([Column("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
+    screen.put(
+        "1 min     share of starts within a minute of what was first said; 10 min: within ten",
+        "compared  on the first snapshot on which both said when a job would start",
+        "",
+    )
+
+
+def _accuracy_row(group: StartAccuracy) -> tuple[str, ...]:
+    bias = f"{short_time(abs(group.bias_s))} {'late' if group.bias_s >= 0.0 else 'early'}"
+    return (
+        _BY[group.by] + ", compared" * group.compared,
+        f"{group.jobs:,}",
+        *map(percent, group.within),
+        short_time(group.median_s),
+        bias,
+        "" if group.inside is None else percent(group.inside),
+    )

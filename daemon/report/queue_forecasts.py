@@ -1,0 +1,194 @@
+"""Forecasts of the starts that the resource manager itself decides, of all jobs in its queue, and what became of them.
+
+Rule: they are made after a cycle, from what its snapshot has read, and take about SHARE of the time: the longer the
+queue, the less often. A job that is handed over takes part with its planned start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ...adapters.base import Adapter
+from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
+from ...simulate.model.snapshot import JobState, JobViews, Snapshot
+from ...simulate.replay.queue_forecast import ExpectedRun, QueueForecast, forecast_queue
+from ..ipc import user_name
+from ..learning.queue_run_times import QueueRunTimes
+from ..state.queue import Queue
+from .cycle_report import CycleReport, Observer
+from .metrics import Metrics
+from .start_accuracy import QueueRecord, start_errors
+
+#: Largest share of the time that forecasts take; they are made again after LONGEST_S at the latest.
+SHARE, LONGEST_S = 0.005, 60.0
+#: Newest gaps from an end to the next start on the same nodes that count; the longest that is one, seconds.
+GAPS, LONGEST_GAP_S = 200, 60.0
+
+
+class QueueForecasts(Observer):
+    """Forecasts the queue.
+
+    Args:
+        adapter: has the queue.
+        queue: has the plans of the jobs that are handed over.
+        changed: receives the records that have changed.
+        metrics: receives the errors.
+        clock: seconds, monotonic.
+        past: records of jobs seen before, in the order of their ends.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        queue: Queue,
+        changed: dict[str, QueueRecord],
+        metrics: Metrics,
+        clock: Callable[[], float],
+        past: Iterable[QueueRecord] = (),
+    ) -> None:
+        self._adapter, self._queue, self._changed, self._metrics, self._clock = adapter, queue, changed, metrics, clock
+        self._runs = QueueRunTimes()
+        self._records = dict[str, QueueRecord]()
+        self._gaps = deque[float](maxlen=GAPS)
+        self._due, self._made_at, self._made_of = -math.inf, -math.inf, JobViews()
+        #: The queue as it was forecast last; None before, and where it is not known.
+        self.observed: ObservedQueue | None = None
+        self.forecasts: dict[str, QueueForecast] = {}
+        self._waiting: dict[str, ObservedJob] = {}
+        for record in past:
+            self._runs.learn(record)
+            if record.finish_time is None:
+                self._records[record.key] = record
+
+    def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
+        """Forecast the queue, if it is time to."""
+        now = self._clock()
+        if now < self._due or (self._made_of is snapshot.jobs and now - self._made_at < LONGEST_S):
+            return
+        self._made_at, self._made_of = now, snapshot.jobs
+        observed = self._adapter.queue()
+        if observed is None:
+            self._due = math.inf
+            return
+        self.update(observed)
+        self._due = now + min((self._clock() - now) / SHARE, LONGEST_S)
+
+    def update(self, observed: ObservedQueue) -> None:
+        """Learn from a queue, and forecast it. O(jobs log jobs)."""
+        self._follow(observed)
+        jobs = [self._as_planned(job) for job in observed.jobs if not job.state.ended]
+        self.observed = replace(observed, jobs=jobs)
+        self._waiting = {job.key: job for job in jobs if job.waiting}
+        self.forecasts = forecast_queue(self.observed, self._expected, tuple(self._gaps))
+        for job in self._waiting.values():
+            self._note_forecast(job, self.forecasts[job.key], observed.time)
+
+    def document(self, job: ObservedJob) -> dict[str, Any]:
+        """Return the document of a waiting job, as `status` shows it."""
+        forecast = self.forecasts.get(job.key) or QueueForecast(unknown="it was submitted a moment ago")
+        plan = None
+        if forecast.start_time is not None and forecast.finish_time is not None:
+            plan = {
+                "nodes": [],
+                "start_time": forecast.start_time,
+                "start_within": forecast.start_within,
+                "finish_time": forecast.finish_time,
+                "finish_within": forecast.finish_within,
+                "run_time": forecast.finish_time - forecast.start_time,
+                "forecast_by": None,
+                "next_best": None,
+            }
+        return {
+            "id": job.key.partition("/")[2],
+            "key": job.key,
+            "name": job.name,
+            "owner": None if job.owner is None else user_name(job.owner),
+            "state": str(job.state),
+            "nodes": [],
+            "submit_time": job.submit_time,
+            "walltime": job.walltime,
+            "plan": plan,
+            "manager_start_time": job.manager_start,
+            "unknown": forecast.unknown,
+        }
+
+    def waiting(self, key: str) -> ObservedJob | None:
+        """Return the waiting job of a key; None if no such job waits."""
+        return self._waiting.get(key)
+
+    def _expected(self, job: ObservedJob) -> ExpectedRun | None:
+        return self._runs.expected(self._records[job.key])
+
+    def _as_planned(self, job: ObservedJob) -> ObservedJob:
+        """Return the job; one that we start when we have planned to begins then."""
+        entry = self._queue.find(job.key) if job.waiting else None
+        if entry is None or entry.outlook is None:
+            return job
+        return replace(job, begin=entry.outlook.time + entry.outlook.planned.start_time)
+
+    def _follow(self, observed: ObservedQueue) -> None:
+        """Note which jobs are new, have begun, or have ended, and learn from those."""
+        ended, present = list[QueueRecord](), dict[str, QueueRecord]()
+        started, ends = list[ObservedJob](), dict[str, list[float]]()
+        for job in observed.jobs:
+            record = self._records.get(job.key) or _record(job)
+            present[job.key] = record
+            if job.finish_time is not None:
+                for name in job.where:
+                    ends.setdefault(name, []).append(job.finish_time)
+            if job.waiting:
+                if record.start_time is not None:  # it was requeued
+                    record.start_time = record.finish_time = None
+                continue
+            if record.start_time is None and job.start_time is not None:
+                record.start_time = job.start_time
+                self._changed[job.key] = record
+                self._count(record)
+                started.append(job)
+            if record.finish_time is None and job.finish_time is not None:
+                record.finish_time = job.finish_time
+                record.learned = job.start_time is not None and job.state is not JobState.CANCELLED
+                ended.append(record)
+                if record.start_time is not None:
+                    self._changed[job.key] = record
+        known = bool(self._records)
+        self._records = present
+        for record in sorted(ended, key=lambda record: record.finish_time or 0.0):
+            self._runs.learn(record)
+        for job in started if known else ():
+            self._note_gap(job, ends)
+
+    def _note_gap(self, job: ObservedJob, ends: dict[str, list[float]]) -> None:
+        """Note how long the nodes of a job that has begun were left, if it waited for them."""
+        since = max(job.submit_time or 0.0, job.begin or 0.0)
+        start = job.start_time or 0.0
+        before = [end for name in job.where for end in ends.get(name, ()) if end <= start]
+        if before and since < max(before) and start - max(before) <= LONGEST_GAP_S:
+            self._gaps.append(start - max(before))
+
+    def _note_forecast(self, job: ObservedJob, forecast: QueueForecast, now: float) -> None:
+        """Note what is said of a job for the first time, by us and by the resource manager."""
+        record = self._records[job.key]
+        if forecast.start_time is None or forecast.start_within is None:
+            return
+        if record.said_start is None:
+            record.said_time, record.said_start = now, forecast.start_time
+            record.said_early, record.said_late = forecast.start_within
+            self._changed[job.key] = record
+        if record.manager_start is None and job.manager_start is not None:
+            record.compared_time, record.compared_start = now, forecast.start_time
+            record.manager_start = job.manager_start
+            self._changed[job.key] = record
+
+    def _count(self, record: QueueRecord) -> None:
+        for (by, compared), error in start_errors(record).items():
+            self._metrics.start_errors.labels(by, "yes" if compared else "no").observe(abs(error))
+
+
+def _record(job: ObservedJob) -> QueueRecord:
+    size = job.nodes * job.cores
+    return QueueRecord(job.key, job.name, job.owner, job.account, job.queue, size, job.walltime, job.submit_time)

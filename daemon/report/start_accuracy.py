@@ -1,0 +1,116 @@
+"""How well starts of the resource manager's jobs were forecast, by us and by the resource manager itself.
+
+Rule: a forecast counts as it was when it was first made for a job. The two are compared on the first snapshot on which
+both say something of the job.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: Errors up to which starts are counted, seconds.
+WITHIN_S = (60.0, 600.0)
+
+
+@dataclass(slots=True)
+class QueueRecord:
+    """A job of the resource manager's queue; times are epoch seconds, None: not known, or not yet.
+
+    Args:
+        key: under which snapshots show it.
+        name: as its user named it.
+        owner: uid of its user.
+        account: that it is charged to.
+        queue: of the resource manager.
+        size: number of its cores.
+        walltime: seconds.
+        submit_time: when it was submitted.
+        said_time: when its start was first forecast; said_start: the start; said_early, said_late: its interval.
+        compared_time: when the resource manager first expected a start, too; compared_start: our forecast then;
+            manager_start: that of the resource manager.
+        start_time: when it began; finish_time: when it ended.
+        learned: its run time says something of other jobs: it was not cancelled.
+    """
+
+    key: str
+    name: str = ""
+    owner: int | None = None
+    account: str = ""
+    queue: str = ""
+    size: int = 1
+    walltime: float | None = None
+    submit_time: float | None = None
+    said_time: float | None = None
+    said_start: float | None = None
+    said_early: float | None = None
+    said_late: float | None = None
+    compared_time: float | None = None
+    compared_start: float | None = None
+    manager_start: float | None = None
+    start_time: float | None = None
+    finish_time: float | None = None
+    learned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartAccuracy:
+    """The errors of some forecasts of starts.
+
+    Args:
+        by: who made them: `pilotfish`, or `manager`, and `compared` where both are known.
+        jobs: their number.
+        within: share of starts within each of WITHIN_S of the forecast.
+        median_s: median error without its sign, seconds.
+        bias_s: median error, seconds; above 0 if jobs started later than forecast.
+        inside: share of starts inside their prediction interval; None: not counted.
+    """
+
+    by: str
+    compared: bool
+    jobs: int
+    within: tuple[float, ...]
+    median_s: float
+    bias_s: float
+    inside: float | None = None
+
+
+def start_errors(record: QueueRecord) -> dict[tuple[str, bool], float]:
+    """Return the errors of the forecasts of a job that has begun, seconds, by maker and whether both are compared."""
+    if record.start_time is None:
+        return {}
+    said = {
+        ("pilotfish", False): record.said_start,
+        ("pilotfish", True): record.compared_start,
+        ("manager", True): record.manager_start,
+    }
+    return {who: record.start_time - start for who, start in said.items() if start is not None}
+
+
+def start_accuracy(records: Iterable[QueueRecord]) -> list[StartAccuracy]:
+    """Return the accuracy of each kind of forecast that there is."""
+    errors = dict[tuple[str, bool], list[float]]()
+    inside = list[bool]()
+    for record in records:
+        for who, error in start_errors(record).items():
+            errors.setdefault(who, []).append(error)
+        if None not in (record.start_time, record.said_early, record.said_late):
+            inside.append(record.said_early - 1.0 <= record.start_time <= record.said_late + 1.0)  # type: ignore[operator]
+    found = []
+    for who, each in errors.items():
+        sizes = [abs(error) for error in each]
+        within = tuple(sum(size <= most for size in sizes) / len(sizes) for most in WITHIN_S)
+        held = sum(inside) / len(inside) if who == ("pilotfish", False) and inside else None
+        found.append(StartAccuracy(*who, len(each), within, statistics.median(sizes), statistics.median(each), held))
+    return sorted(found, key=lambda each: (each.compared, each.by != "pilotfish"))
+
+
+def starts_to_dict(records: Sequence[QueueRecord]) -> dict[str, Any]:
+    """Return the accuracy of starts and the jobs as a mapping for JSON."""
+    return {
+        "within_s": list(WITHIN_S),
+        "groups": [asdict(each) for each in start_accuracy(records)],
+        "jobs": [asdict(record) for record in records],
+    }

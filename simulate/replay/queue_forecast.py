@@ -1,0 +1,214 @@
+"""When the jobs of a resource manager that decides by itself will start and end.
+
+Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and jobs end when they are expected to.
+Nodes on which the same jobs may run are one pool of cores; a job that may run only on some nodes of a pool is not
+forecast, but takes part in it. Times are the medians of several replays, whose run times are drawn from their
+predictions with a fixed seed; intervals are of probability LEVEL. Jobs of one group are drawn together, so that
+intervals are rather too wide. No start is before now, and no run is longer than its walltime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..model.observed_queue import ObservedJob, ObservedQueue
+from ..model.plan import LEVEL
+from ..model.workload import LONGEST, Dependencies, Workload, in_order
+from ..queue_policies.policy_specs import Easy
+from .replay import replay
+
+#: Replays of each pool, and most waiting jobs of a pool that are replayed.
+DRAWS, MOST_JOBS = 15, 5000
+#: A job that outlasts what is expected of it is expected to take this many times as long as it has taken.
+LONGER = 1.5
+#: Walltime of a job without one, seconds.
+UNLIMITED_S = 365 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRun:
+    """The expected run time of a job, seconds; it is below `low` and above `high` with probability (1 - LEVEL) / 2.
+
+    Jobs of one `group` have the same error.
+    """
+
+    median: float
+    low: float
+    high: float
+    group: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueForecast:
+    """The forecast of a job that waits; times are epoch seconds, None: not known, because of `unknown`."""
+
+    start_time: float | None = None
+    finish_time: float | None = None
+    start_within: tuple[float, float] | None = None
+    finish_within: tuple[float, float] | None = None
+    unknown: str = ""
+
+
+def forecast_queue(
+    queue: ObservedQueue,
+    expected: Callable[[ObservedJob], ExpectedRun | None] = lambda job: None,
+    gaps_s: Sequence[float] = (),
+    draws: int = DRAWS,
+) -> dict[str, QueueForecast]:
+    """Return the forecast of each job that waits, by key. O(draws x jobs x log jobs).
+
+    Args:
+        queue: at this moment.
+        expected: returns the expected run time of a job; None: nothing is known but its walltime.
+        gaps_s: measured times from an end to the next start on the same cores, seconds; none: no time passes.
+        draws: number of replays of each pool, >= 1.
+    """
+    found, left = dict[str, QueueForecast](), list[ObservedJob]()
+    unknown = {job.key: job.unknown for job in queue.jobs if job.waiting}
+    for job in queue.jobs:
+        if not job.waiting:
+            left += [job] * (not job.state.ended and job.start_time is not None)
+            continue
+        why = job.unknown or _obstacle(job, queue, unknown)
+        unknown[job.key] = why
+        if why:
+            found[job.key] = QueueForecast(unknown=why)
+        else:
+            left.append(job)
+    for names, jobs in _pools(left):
+        found |= _Pool(queue, names, jobs, expected).forecast(gaps_s, draws)
+    return found
+
+
+def _obstacle(job: ObservedJob, queue: ObservedQueue, unknown: Mapping[str, str]) -> str:
+    """Return why the start of a waiting job cannot be known, or ""."""
+    usable = sum(name in queue.nodes for name in job.where)
+    if usable < job.nodes:
+        return f"{usable} of the nodes that it may use take jobs, it needs {job.nodes}"
+    before = next((key for key in job.after if unknown.get(key)), None)
+    return f"it waits for {before}, whose start is not known" if before else ""
+
+
+def _pools(jobs: Iterable[ObservedJob]) -> list[tuple[frozenset[str], list[ObservedJob]]]:
+    """Return the waiting and running jobs by the nodes that they share, directly or through others."""
+    parent = dict[str, str]()
+
+    def root(name: str) -> str:
+        while (up := parent.setdefault(name, name)) != name:
+            parent[name] = name = parent[up]
+        return name
+
+    jobs = [job for job in jobs if job.where]
+    for names in {job.where for job in jobs}:
+        first, *others = map(root, names)
+        for other in others:
+            parent[root(other)] = root(first)
+    pools = defaultdict[str, list[ObservedJob]](list)
+    for job in jobs:
+        pools[root(next(iter(job.where)))].append(job)
+    members = defaultdict[str, set[str]](set)
+    for name in parent:
+        members[root(name)].add(name)
+    return [(frozenset(members[name]), each) for name, each in pools.items() if any(job.waiting for job in each)]
+
+
+class _Pool:
+    """The replays of one pool; times are seconds from the moment of the queue.
+
+    Args:
+        queue: at this moment.
+        names: of the nodes.
+        jobs: that run or wait there, in the order of the queue.
+        expected: see `forecast_queue`.
+    """
+
+    def __init__(
+        self, queue: ObservedQueue, names: frozenset[str], jobs: Sequence[ObservedJob],
+        expected: Callable[[ObservedJob], ExpectedRun | None],
+    ) -> None:  # fmt: skip
+        self._now, self._names = queue.time, names
+        nodes = [queue.nodes[name] for name in names if name in queue.nodes]
+        self._cores = sum(cores for cores, _ in nodes)
+        self._node = max((cores for cores, _ in nodes), default=1)
+        self._core_memory = min((memory / cores for cores, memory in nodes if memory and cores), default=math.inf)
+        running = [job for job in jobs if not job.waiting and not queue.nodes.keys().isdisjoint(job.where)]
+        waiting = [job for job in jobs if job.waiting]
+        self._beyond, waiting = waiting[MOST_JOBS:], waiting[:MOST_JOBS]
+        self._first, self._jobs = len(running), [*running, *waiting]
+        self._runs = [expected(job) for job in self._jobs]
+        self._limit = np.array([min(job.walltime or UNLIMITED_S, UNLIMITED_S) for job in self._jobs])
+        began = [self._now if job.waiting or job.start_time is None else job.start_time for job in self._jobs]
+        self._elapsed = np.maximum(0.0, self._now - np.array(began))
+        known = [(each.low, each.median, each.high) if each else (math.nan,) * 3 for each in self._runs]
+        self._low, self._median, self._high = np.array(known).reshape(-1, 3).T
+        groups = dict[Hashable, int]()
+        self._group = [groups.setdefault(each.group if each else None, len(groups)) for each in self._runs]
+
+    def forecast(self, gaps_s: Sequence[float], draws: int) -> dict[str, QueueForecast]:
+        """Return the forecasts of the jobs that wait."""
+        sizes = [self._size(job) for job in self._jobs]
+        # jobs that already run fit, whatever the sizes of their nodes are
+        machine = max(self._cores, sum(sizes[: self._first]), 1)
+        starts, finishes = list[Array](), list[Array]()
+        draw = np.random.default_rng(0)
+        for number in range(draws):
+            share = draw.random(len(self._jobs))[self._group] if number else np.full(len(self._jobs), 0.5)
+            gap = draw.choice(np.asarray(gaps_s), len(self._jobs)) if len(gaps_s) else np.zeros(len(self._jobs))
+            start, run = self._replay(sizes, machine, share, gap)
+            starts.append(start)
+            finishes.append(start + run)
+        shares = 0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0
+        start, finish = (np.quantile(np.array(each), shares, axis=0) + self._now for each in (starts, finishes))
+        found = {job.key: QueueForecast(unknown=f"more than {MOST_JOBS} jobs wait before it") for job in self._beyond}
+        for i, job in enumerate(self._jobs[self._first :], self._first):
+            if sizes[i] > machine:
+                found[job.key] = QueueForecast(unknown="it needs more cores than the nodes have that take jobs")
+            elif math.isnan(start[0, i]):
+                found[job.key] = QueueForecast(unknown="it waits for a job that never ends")
+            elif not self._names <= job.where:
+                found[job.key] = QueueForecast(unknown="it may run only on some of the nodes that other jobs use")
+            else:
+                times = (float(start[0, i]), float(finish[0, i]))
+                first, last = ((float(each[1, i]), float(each[2, i])) for each in (start, finish))
+                found[job.key] = QueueForecast(*times, first, last)
+        return found
+
+    def _size(self, job: ObservedJob) -> int:
+        """Return how many cores a job keeps from others: all of its nodes, or those whose memory it takes."""
+        if job.alone:
+            return job.nodes * self._node
+        by_memory = math.ceil(job.memory / self._core_memory * (1 - 1e-9)) if job.memory else 0
+        return job.nodes * min(max(job.cores, by_memory), self._node)
+
+    def _drawn(self, share: Array) -> Array:
+        """Return a run time for each job, from the start of those that wait and from now of those that run."""
+        left, right = np.clip((share - 0.1) / 0.4, 0.0, 1.0), np.clip((share - 0.5) / 0.4, 0.0, 1.0)
+        run = self._low + left * (self._median - self._low) + right * (self._high - self._median)
+        late = (run <= self._elapsed) & (self._elapsed > 0.0)
+        run = np.where(late, np.where(self._high > self._elapsed, self._high, LONGER * self._elapsed), run)
+        run = np.fmin(run, self._limit)  # also where nothing is known
+        return np.asarray(np.maximum(run - self._elapsed, 0.0))
+
+    def _replay(self, sizes: Sequence[int], machine: int, share: Array, gap: Array) -> tuple[Array, Array]:
+        """Return start and run time of each job; nan: it never starts."""
+        run = self._drawn(share)
+        limit = np.maximum(self._limit - self._elapsed, run)
+        begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
+        rows = {job.key: i for i, job in enumerate(self._jobs)}
+        pairs = [(rows[key], i) for i, job in enumerate(self._jobs) for key in job.after if key in rows]
+        before, after = np.array(pairs, np.int64).reshape(-1, 2).T
+        numbers = np.arange(len(run))
+        work = Workload(
+            "queue", numbers, np.array(begin), np.minimum(run + gap, LONGEST), limit + gap,
+            np.asarray(sizes, np.int64), dependencies=Dependencies(before, after),
+        )  # fmt: skip
+        done = replay(in_order(work), machine, Easy())
+        start = np.full(len(run), math.nan)
+        start[done.workload.id] = done.start_time
+        return start, run

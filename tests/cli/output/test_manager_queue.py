@@ -1,0 +1,77 @@
+"""Output on the resource manager's own queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotfish.cli.output.manager_queue import put_queue, put_starts
+from pilotfish.cli.output.status import show_job_log
+from pilotfish.cli.output.text import Screen
+from pilotfish.daemon.report.start_accuracy import QueueRecord
+from pilotfish.formats.text import width
+
+PLAN = {
+    "nodes": [], "start_time": 130.0, "start_within": [120.0, 150.0], "finish_time": 160.0, "run_time": 30.0,
+    "finish_within": [150.0, 190.0], "forecast_by": None, "next_best": None,
+}  # fmt: skip
+JOB = {"id": "7", "key": "slurm/7", "name": "align", "owner": "games", "state": "pending", "nodes": [], "plan": PLAN,
+       "manager_start_time": 700.0, "unknown": "", "walltime": 60.0}  # fmt: skip
+HELD = JOB | {"id": "8", "name": "held", "plan": None, "manager_start_time": None, "unknown": "it is held"}
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    put_queue(Screen(), {"queue": [JOB, HELD], "queue_left_out": 2, "time": 100.0}, everything=False)
+    _, head, columns, first, second = capsys.readouterr().out.splitlines()
+    assert head == "4 jobs not handed over, in the order of the resource manager"
+    assert all(name in columns for name in ("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))
+    assert first.split() == [
+        "7",
+        "align",
+        "games",
+        *["30.00", "s", "20.00", "s", "50.00", "s", "600.0", "s", "60.00", "s"],
+    ]
+    assert second.split() == ["8", "held", "games", "it", "is", "held"]
+    assert max(map(width, (head, columns, first, second))) <= 80
+
+
+def test_a_long_queue_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    reply = {"queue": [JOB] * 40, "queue_left_out": 0, "time": 100.0}
+    put_queue(Screen(), reply, everything=False)
+    assert capsys.readouterr().out.splitlines()[-1] == "10 more: --all"
+    put_queue(Screen(), reply, everything=True)
+    assert len(capsys.readouterr().out.splitlines()) == 43
+    put_queue(Screen(), {"queue": [], "queue_left_out": 0, "time": 100.0}, everything=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_both_forecasts_stand_next_to_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    record = QueueRecord(
+        "slurm/7", said_start=130.0, said_early=120.0, said_late=150.0, compared_start=130.0, manager_start=9000.0,
+        start_time=135.0,
+    )  # fmt: skip
+    put_starts(Screen(), [record])
+    lines = capsys.readouterr().out.splitlines()
+    ours, both, theirs = (line.split() for line in lines[3:6])
+    assert ours == ["pilotfish", "1", "100", "%", "100", "%", "5.000", "s", "5.000", "s", "late", "100", "%"]
+    assert both[:2] == ["pilotfish,", "compared"] and theirs[:3] == ["resource", "manager,", "compared"]
+    assert theirs[4:8] == ["0", "%", "0", "%"] and "early" in theirs
+
+
+def test_explain_says_when_and_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    none = dict.fromkeys(("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr"))
+    for job, wanted in ((JOB, "80 % between 20.00 s and 50.00 s"), (HELD, "it is not known when: it is held")):
+        reply = {
+            "job": {**none, "reason": "", **job},
+            "submit_time": 90.0,
+            "after": [],
+            "time": 100.0,
+            "waits": "",
+            "story": [],
+        }
+        show_job_log(reply)
+        assert wanted in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,207 @@
+"""Forecasts of the resource manager's own queue, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pilotfish.adapters.base import Adapter
+from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.report.queue_forecasts import LONGEST_S, QueueForecasts
+from pilotfish.daemon.report.start_accuracy import QueueRecord, start_accuracy, starts_to_dict
+from pilotfish.daemon.state.forecasts import Outlook
+from pilotfish.daemon.state.handed_over import handed_over
+from pilotfish.daemon.state.journal import Journal, Unsaved
+from pilotfish.daemon.state.queue import Entry, Queue
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
+from pilotfish.simulate.model.plan import PlannedJob
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from tests.support.clock import Clock
+
+CLUSTER = Cluster("c", (Node("n1", NodeType("t", 1, 2.0**30, 1e10)),))
+HERE = frozenset({"n1"})
+NOW = 1000.0
+
+
+class Watched(Adapter):
+    """A resource manager with a queue that a test sets; each job takes the whole of its only node."""
+
+    name = "rm"
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, ObservedJob] = {}
+        self.now, self.asked = NOW, 0
+
+    def queue(self) -> ObservedQueue | None:
+        self.asked += 1
+        return ObservedQueue(self.now, tuple(self.jobs.values()), {"n1": (1, 2.0**30)})
+
+    def put(self, name: str, state: JobState = JobState.PENDING, **changes: object) -> None:
+        key = f"rm/{name}"
+        new = ObservedJob(key, state, name="align", owner=5, walltime=3600.0, submit_time=self.now, where=HERE)
+        self.jobs[key] = replace(self.jobs.get(key, new), state=state, **changes)
+
+    def run(self, name: str) -> None:
+        self.put(name, JobState.RUNNING, start_time=self.now)
+
+    def end(self, name: str, state: JobState = JobState.COMPLETED) -> None:
+        self.put(name, state, finish_time=self.now)
+
+
+class Played:
+    def __init__(self, past: list[QueueRecord] | None = None) -> None:
+        self.manager, self.queue, self.clock = Watched(), Queue(), Clock()
+        self.changed: dict[str, QueueRecord] = {}
+        self.metrics = Metrics()
+        self.made = QueueForecasts(self.manager, self.queue, self.changed, self.metrics, self.clock, past or [])
+
+    def look(self, seconds: float = 0.0) -> None:
+        self.manager.now += seconds
+        queue = self.manager.queue()
+        assert queue is not None
+        self.made.update(queue)
+
+    def start_of(self, name: str) -> float | None:
+        return self.made.forecasts[f"rm/{name}"].start_time
+
+
+def test_runs_that_ended_bring_later_starts_forward() -> None:
+    played = Played()
+    played.manager.run("a")
+    for name in "bcd":
+        played.manager.put(name)
+    played.look()
+    assert [played.start_of(name) for name in "bcd"] == [NOW + 3600 * k for k in (1, 2, 3)], "nothing is known yet"
+    played.look(10.0)
+    played.manager.end("a")
+    played.manager.run("b")
+    played.look()
+    assert [played.start_of(name) for name in "cd"] == [NOW + 20.0, NOW + 30.0]
+    again = Played(list(played.changed.values()))
+    again.manager.put("e", JobState.RUNNING, start_time=NOW)
+    again.manager.put("f")
+    again.look()
+    assert again.start_of("f") == NOW + 10.0, "a restart does not forget"
+
+
+def test_a_job_that_was_cancelled_teaches_nothing() -> None:
+    played = Played()
+    played.manager.run("a")
+    played.manager.put("b")
+    played.look(10.0)
+    played.manager.end("a", JobState.CANCELLED)
+    played.manager.run("b")
+    played.manager.put("c")
+    played.look()
+    assert played.start_of("c") == played.manager.now + 3600.0
+
+
+def test_the_first_words_of_both_are_kept_and_compared_with_the_start() -> None:
+    played = Played()
+    played.manager.run("a")
+    played.manager.put("b")
+    played.look()
+    played.manager.put("b", manager_start=NOW + 3600.0)
+    played.look(10.0)
+    played.manager.put("b", manager_start=NOW + 5.0)
+    played.look(10.0)
+    played.manager.end("a")
+    played.manager.run("b")
+    played.look()
+    record = played.changed["rm/b"]
+    assert (record.said_time, record.said_start) == (NOW, NOW + 3600.0)
+    assert (record.compared_time, record.manager_start, record.start_time) == (NOW + 10.0, NOW + 3600.0, NOW + 20.0)
+    ours, both, theirs = start_accuracy([record])
+    assert (ours.by, ours.compared, ours.within, ours.bias_s) == ("pilotfish", False, (0.0, 0.0), -3580.0)
+    assert (both.by, theirs.by, theirs.compared, theirs.median_s) == ("pilotfish", "manager", True, 3580.0)
+    assert ours.inside == 0.0 and starts_to_dict([record])["groups"][2]["by"] == "manager"
+    for labels in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
+        names = dict(zip(("by", "compared"), labels, strict=True))
+        get = played.metrics.registry.get_sample_value
+        assert get("pilotfish_start_forecast_error_seconds_count", names) == 1.0
+        assert get("pilotfish_start_forecast_error_seconds_bucket", names | {"le": "600.0"}) == 0.0
+
+
+def test_gaps_between_an_end_and_the_next_start_are_expected_again() -> None:
+    played = Played()
+    played.manager.run("a")
+    for name in "bc":
+        played.manager.put(name)
+    played.look(10.0)
+    played.manager.end("a")
+    played.look(2.0)
+    played.manager.run("b")
+    played.look()
+    assert played.start_of("c") == played.manager.now + 10.0 + 2.0
+
+
+def test_a_job_that_is_handed_over_begins_when_it_is_planned_to() -> None:
+    played = Played()
+    submission = handed_over("rm", NOW)
+    job = Job("b", Profile((ThreadGroup(1, 1.0),)))
+    entry = submission.entries["b"] = Entry("rm", job, 0, offered=True)
+    entry.outlook = Outlook(PlannedJob("b", ("n1",), 50.0, 60.0, 10.0, 1.0), NOW)
+    played.queue.add(submission)
+    played.manager.put("b", begin=NOW + 600.0)
+    played.look()
+    assert played.start_of("b") == NOW + 50.0
+    document = played.made.document(played.made.waiting("rm/b"))  # type: ignore[arg-type]
+    assert document["plan"]["start_time"] == NOW + 50.0 and document["unknown"] == ""
+
+
+def test_it_costs_a_bounded_share_of_the_time_and_nothing_where_there_is_no_queue() -> None:
+    played = Played()
+    view = JobView("rm/a", Job("a", Profile((ThreadGroup(1, 1.0),))), JobState.PENDING)
+    first = Snapshot(NOW, 1, CLUSTER, (NodeState.UP,), (view,))
+    played.made.on_cycle(CycleReport(1, 0.0), first)
+    played.made.on_cycle(CycleReport(2, 0.0), first)
+    assert played.manager.asked == 1, "nothing has changed"
+    played.made.on_cycle(CycleReport(3, 0.0), replace_jobs(first, view))
+    assert played.manager.asked == 2
+    played.clock.now += LONGEST_S
+    played.made.on_cycle(CycleReport(4, 0.0), first)
+    assert played.manager.asked == 3
+    nothing = QueueForecasts(Quiet(), Queue(), {}, Metrics(), played.clock)
+    nothing.on_cycle(CycleReport(1, 0.0), first)
+    assert nothing.observed is None and not nothing.forecasts
+
+
+class Quiet(Adapter):
+    """A resource manager that does not show its queue."""
+
+    name = "quiet"
+
+
+def replace_jobs(snapshot: Snapshot, *views: JobView) -> Snapshot:
+    return Snapshot(snapshot.time, snapshot.version + 1, snapshot.cluster, snapshot.node_states, views)
+
+
+def test_the_journal_keeps_what_was_said(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite")
+    early = QueueRecord(
+        "rm/1", "align", 5, "lab", "main", 4, 60.0, 1.0, 2.0, 3.0, 2.5, 9.0, 4.0, 5.0, 6.0, 7.0, 8.0, True
+    )
+    late = QueueRecord("rm/2", submit_time=20.0)
+    journal.save([], unsaved=Unsaved(queued={record.key: record for record in (late, early)}))
+    journal.close()
+    again = Journal(tmp_path / "journal.sqlite")
+    assert again.queued(9) == [early, late] and again.queued(1) == [late]
+    again.prune(10.0)
+    assert again.queued(9) == [late]
+    again.close()
+
+
+@pytest.mark.parametrize("requeued", [True, False])
+def test_a_job_that_is_requeued_has_not_begun(requeued: bool) -> None:
+    played = Played()
+    played.manager.run("a")
+    played.look()
+    if requeued:
+        played.manager.put("a", start_time=None)
+        played.look(5.0)
+    assert (played.changed["rm/a"].start_time is None) is requeued

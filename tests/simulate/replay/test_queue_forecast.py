@@ -1,0 +1,147 @@
+"""Forecasts of a queue that a resource manager decides about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
+from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.policy_specs import Easy
+from pilotfish.simulate.replay.queue_forecast import ExpectedRun, forecast_queue
+from pilotfish.simulate.replay.replay import replay
+
+NOW = 1e9
+NODES = {"n1": (4, 8e9), "n2": (4, 8e9)}
+BOTH = frozenset(NODES)
+
+
+def waiting(name: str, **changes: object) -> ObservedJob:
+    return replace(ObservedJob(name, JobState.PENDING, walltime=100.0, submit_time=NOW, where=BOTH), **changes)
+
+
+def running(name: str, node: str = "n1", **changes: object) -> ObservedJob:
+    began = {"start_time": NOW - 10.0, "where": frozenset({node})}
+    return replace(waiting(name), state=JobState.RUNNING, **(began | changes))
+
+
+def queue(*jobs: ObservedJob, nodes: dict[str, tuple[int, float]] = NODES) -> ObservedQueue:
+    return ObservedQueue(NOW, jobs, nodes)
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> ObservedQueue:
+    left, jobs = 8, list[ObservedJob]()
+    for number in range(draw(st.integers(0, 4))):
+        cores = draw(st.integers(1, 4))
+        if cores <= left:
+            left -= cores
+            age = draw(st.integers(0, 300))
+            more = {"cores": cores, "walltime": float(draw(st.integers(1, 300))), "start_time": NOW - age}
+            jobs.append(running(f"r{number}", draw(st.sampled_from(sorted(BOTH))), **more))
+    for number in range(draw(st.integers(0, 8))):
+        more = {
+            "cores": draw(st.integers(1, 4)), "nodes": draw(st.integers(1, 2)),
+            "walltime": float(draw(st.integers(1, 300))), "begin": draw(st.sampled_from([None, NOW - 5.0, NOW + 50.0])),
+        }  # fmt: skip
+        jobs.append(waiting(f"w{number}", **more))
+    return queue(*jobs)
+
+
+@st.composite
+def expectations(draw: st.DrawFn) -> dict[str, ExpectedRun | None]:
+    found = dict[str, ExpectedRun | None]()
+    for name in [f"{kind}{number}" for kind in "rw" for number in range(8)]:
+        low, median, high = sorted(draw(st.tuples(*[st.floats(0.0, 500.0)] * 3)))
+        found[name] = draw(st.sampled_from([None, ExpectedRun(median, low, high, name)]))
+    return found
+
+
+@settings(deadline=None)
+@given(queues(), expectations(), st.lists(st.floats(0.0, 5.0), max_size=3))
+def test_no_start_is_before_now_or_its_begin_time_and_no_run_exceeds_its_walltime(
+    seen: ObservedQueue, runs: dict[str, ExpectedRun | None], gaps: list[float]
+) -> None:
+    found = forecast_queue(seen, lambda job: runs[job.key], gaps, draws=3)
+    assert found.keys() == {job.key for job in seen.jobs if job.waiting}
+    assert found == forecast_queue(seen, lambda job: runs[job.key], gaps, draws=3)
+    for job in seen.jobs:
+        if not job.waiting:
+            continue
+        said = found[job.key]
+        assert said.start_time is not None and said.finish_time is not None, said.unknown
+        assert said.start_within is not None and said.finish_within is not None
+        assert job.walltime is not None
+        earliest = max(NOW, job.begin or NOW)
+        for start, finish in zip(
+            (said.start_time, *said.start_within), (said.finish_time, *said.finish_within), strict=True
+        ):
+            assert earliest <= start <= finish
+        assert said.start_within[0] <= said.start_time <= said.start_within[1]
+        assert said.finish_within[1] - said.start_within[1] <= job.walltime * (1 + 1e-6) + 1e-3
+
+
+@settings(deadline=None)
+@given(queues())
+def test_without_predictions_it_is_a_replay_of_the_walltimes(seen: ObservedQueue) -> None:
+    jobs = sorted(seen.jobs, key=lambda job: job.waiting)
+    begin = np.array([max(0.0, (job.begin or NOW) - NOW) if job.waiting else 0.0 for job in jobs])
+    age = [0.0 if job.waiting else NOW - (job.start_time or NOW) for job in jobs]
+    left = np.array([max(0.0, (job.walltime or 0.0) - since) for job, since in zip(jobs, age, strict=True)])
+    order = np.argsort(begin, kind="stable")
+    sizes = np.array([job.cores * job.nodes for job in jobs], np.int64)
+    whole = Workload("queue", order, begin[order], left[order], left[order], sizes[order])
+    expected = dict(zip(order.tolist(), replay(whole, 8, Easy()).start_time.tolist(), strict=True))
+    for place, job in enumerate(jobs):
+        if job.waiting:
+            found = forecast_queue(seen)[job.key]
+            assert found.start_time == pytest.approx(NOW + expected[place])
+            assert found.start_within == pytest.approx((NOW + expected[place],) * 2)
+
+
+def test_a_short_prediction_brings_the_next_start_forward() -> None:
+    seen = queue(running("r", cores=4), running("s", "n2", cores=4), waiting("w", cores=4))
+    assert forecast_queue(seen)["w"].start_time == NOW + 90.0
+    short = forecast_queue(seen, lambda job: ExpectedRun(20.0, 15.0, 30.0, job.key) if job.key == "r" else None, (2.0,))
+    assert short["w"].start_within == pytest.approx((NOW + 7.0, NOW + 22.0), abs=5.0)
+    late = forecast_queue(seen, lambda job: ExpectedRun(1.0, 1.0, 1.0, job.key))
+    assert late["w"].start_time == NOW + 5.0, "what outlasts its prediction is expected to go on for half as long"
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        (waiting("w", unknown="it is held"), "it is held"),
+        (waiting("w", after=("held",)), "it waits for held, whose start is not known"),
+        (waiting("w", where=frozenset({"n9"})), "0 of the nodes that it may use take jobs, it needs 1"),
+        (waiting("w", where=frozenset({"n1"})), "it may run only on some of the nodes that other jobs use"),
+        (waiting("w", cores=9, nodes=1, alone=False, memory=0.0), ""),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_known_says_why(job: ObservedJob, why: str) -> None:
+    found = forecast_queue(queue(waiting("held", unknown="it is held"), waiting("other"), job))
+    assert found["w"].unknown == why and (found["w"].start_time is None) is bool(why)
+    assert found["held"].start_time is None and found["other"].start_time == NOW
+
+
+def test_memory_and_whole_nodes_keep_others_waiting() -> None:
+    full = running("r", memory=6e9), running("s", "n2", alone=True)
+    assert forecast_queue(queue(*full, waiting("w", cores=1)))["w"].start_time == NOW
+    assert forecast_queue(queue(*full, waiting("w", cores=2)))["w"].start_time == NOW + 90.0
+
+
+def test_pools_without_a_common_node_do_not_delay_each_other() -> None:
+    one, two = frozenset({"n1"}), frozenset({"n2"})
+    found = forecast_queue(queue(running("r", cores=4), waiting("a", cores=4, where=one), waiting("b", where=two)))
+    assert found["a"].start_time == NOW + 90.0 and found["b"].start_time == NOW
+
+
+def test_a_job_starts_after_those_that_it_waits_for() -> None:
+    first, then = waiting("a"), waiting("b", after=("a", "r"))
+    found = forecast_queue(queue(running("r", walltime=200.0), first, then))
+    assert found["b"].start_time == NOW + 190.0
