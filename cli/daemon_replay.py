@@ -15,7 +15,8 @@ from pathlib import Path
 from ..adapters.simulated import SimulatedAdapter
 from ..daemon.assembly import guard_of, options_of
 from ..daemon.config import DaemonConfig, check_objective, load_config, load_policy_of
-from ..daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
+from ..daemon.report.delays import Delays, read_delays
+from ..daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
@@ -80,10 +81,12 @@ def replay_daemon(
     config = policy.config
     check_objective(config, cluster)
     jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
-    adapter = SimulatedAdapter(cluster, truth=jobs.truth)
+    measured = read_delays(config.delays) if policy.file else Delays()
+    delays = DrawnDelays(measured, config.seed) if measured.complete else None
+    adapter = SimulatedAdapter(cluster, truth=jobs.truth, delays=delays.of_run if delays else None)
     run = TraceRun(
         jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds),
-        decision_time=decision_time,
+        decision_time=decision_time, delays=delays,
     )  # fmt: skip
     with _errors_shown():
         return run.run(progress=progress, clock=time.perf_counter)

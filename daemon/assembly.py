@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
@@ -21,6 +22,7 @@ from .planning.plan_cache import PlanCache
 from .planning.problem import WINDOW, Options, Planner
 from .report.accuracy import ForecastOutcome, known
 from .report.cycle_report import CycleReporter, Observer
+from .report.delays import read_delays
 from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
@@ -49,6 +51,7 @@ def assemble(
     profiles: GivenProfiles | None = None,
     drift: ProfileDrift | None = None,
     observers: Callable[[JobTracker], Sequence[Observer]] = lambda tracker: (),
+    delays_file: Path | None = None,
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -66,6 +69,7 @@ def assemble(
         profiles: replace default profiles; None = plan with the profiles that jobs came with.
         drift: watches the errors of profiles; None = no profile is ever learned again.
         observers: made for the tracker; called before the one that logs and exports each cycle.
+        delays_file: where measured delays are kept; None: nowhere.
     """
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
@@ -76,7 +80,10 @@ def assemble(
     intervals = IntervalCorrection(errors)
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
     tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
-    latency = PlacementLatency(metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s)
+    latency = PlacementLatency(
+        metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
+        read_delays(delays_file) if delays_file else None, delays_file,
+    )  # fmt: skip
     aside = tracker.isolation
     guarded = GuardedPlanner(
         forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping

@@ -24,6 +24,7 @@ from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.model.cluster import Cluster
 from ..trust import check_file
 from . import paths
+from .report.delays import FILE
 
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
@@ -253,6 +254,11 @@ class DaemonConfig(_Section):
     def journal(self) -> Path:
         """The journal's file."""
         return self.state / "journal.sqlite"
+
+    @property
+    def delays(self) -> Path:
+        """The file of the measured delays."""
+        return self.state / FILE
 
     @property
     def adapter_state(self) -> Path:

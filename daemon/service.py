@@ -166,6 +166,7 @@ class Service:
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, applier, profiles, tracker),
+            delays_file=None if self._dry else config.delays,
         )
         self._tracker = self._cycle.tracker
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..adapters.base import Adapter
 from ..formats.text import count
+from ..simulate.arrays import Array
 from ..simulate.model.cluster import Cluster, comparable_speeds
 from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Plan, Submit
@@ -38,6 +39,7 @@ from .guarded_planner import simulate_plan
 from .planning.guard_rail import Guard
 from .planning.problem import Options, Problem
 from .report.cycle_report import CycleReport
+from .report.delays import Delays
 from .report.metrics import Metrics
 from .state.journal import Journal
 from .state.queue import Entry, Submission
@@ -130,6 +132,7 @@ class DaemonReplay:
         failures: how often a policy failed, by policy and error.
         rejections: actions that the check dropped.
         not_started: why jobs never started, and how many, without those that are too large for the machine.
+        measured_starts: starts of the site by whose delays it was; 0: no time passed between decisions and starts.
     """
 
     replayed: Replayed
@@ -139,6 +142,7 @@ class DaemonReplay:
     failures: dict[str, int]
     rejections: int
     not_started: dict[str, int]
+    measured_starts: int = 0
 
     def counts(self) -> dict[str, Any]:
         """Return all but the schedule, by name."""
@@ -149,6 +153,8 @@ class DaemonReplay:
         plans = ", ".join(f"{number:,} by {policy}" for policy, number in self.plans.items()) or "none"
         lines = [f"{count(self.cycles, 'cycle')}, plans: {plans}"]
         lines += [f"{what}: {count(number, 'time')}" for what, number in self.failures.items()]
+        if self.measured_starts:
+            lines.append(f"delays drawn from those of the site, measured on {count(self.measured_starts, 'start')}")
         if self.rejections:
             lines.append(f"{count(self.rejections, 'action')} dropped by the check")
         return lines + [f"{count(number, 'job')} never started: {why}" for why, number in self.not_started.items()]
@@ -167,6 +173,32 @@ def _no_clock() -> float:
     return 0.0
 
 
+class DrawnDelays:
+    """Draws from the delays of a site, which must be `complete`; the same each time for a seed."""
+
+    def __init__(self, delays: Delays, seed: int) -> None:
+        self._of = {phase: np.array(found) for phase, found in delays.samples.items()}
+        self._draw = np.random.default_rng(seed)
+        self.starts = len(delays.samples["started"])  #: on which they were measured
+
+    def seen(self, submit_time: Array) -> Array:
+        """Return when submissions are seen, seconds, in their order; a look shows all that came before it."""
+        found, look = np.empty(len(submit_time)), -math.inf
+        for row, at in enumerate(submit_time.tolist()):
+            if at > look:
+                look = at + max(0.0, self._one("submitted"))
+            found[row] = look
+        return found
+
+    def of_run(self) -> tuple[float, float]:
+        """Return a time from a decision to the start, and one from an end until it is seen, seconds, 0 or more."""
+        start_s = sum(self._one(phase) for phase in ("decided", "sent", "started"))
+        return max(0.0, start_s), max(0.0, self._one("seen"))
+
+    def _one(self, phase: str) -> float:
+        return float(self._draw.choice(self._of[phase]))
+
+
 class TraceRun:
     """A trace that runs under the daemon; used once.
 
@@ -177,11 +209,12 @@ class TraceRun:
         guard: overrules the policy while forecasts keep missing.
         recheck_s: virtual seconds until a plan that has drifted is made again.
         decision_time: virtual seconds that a plan takes; None: as long as it took by the clock of `run`.
+        delays: those of a site, from which times until submissions are seen are drawn; None: no time passes.
     """
 
     def __init__(
         self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
-        decision_time: float | None = 0.0,
+        decision_time: float | None = 0.0, delays: DrawnDelays | None = None,
     ) -> None:  # fmt: skip
         self._jobs, self._workload, self._adapter = jobs, jobs.workload, adapter
         self._now = float(self._workload.submit_time[0]) if len(self._workload) else 0.0
@@ -193,6 +226,8 @@ class TraceRun:
         )  # fmt: skip
         self._decision_time, self._clock = decision_time, _no_clock
         size = len(self._workload)
+        self._delays = delays
+        self._seen = delays.seen(self._workload.submit_time) if delays else self._workload.submit_time
         self._submitted = self._workload.submit_time.astype(np.float64)
         self._start, self._finish = np.full(size, math.nan), np.full(size, math.nan)
         self._overran = np.zeros(size, bool)
@@ -228,7 +263,7 @@ class TraceRun:
         if self._counts.instants == 0:
             return self._now if len(self._workload) else None
         coming = self._next < len(self._workload)
-        until = float(self._workload.submit_time[self._next]) if coming else math.inf
+        until = float(self._seen[self._next]) if coming else math.inf
         if self._cycle.tracker.any_waiting:
             until = min(until, self._cycle.trigger.recheck_at)
         if self._running or coming:
@@ -263,7 +298,7 @@ class TraceRun:
         for row in self._dependencies.pop_released():
             self._submitted[row] = self._now
             self._submit(row)
-        while self._next < len(self._workload) and self._workload.submit_time[self._next] <= self._now:
+        while self._next < len(self._workload) and self._seen[self._next] <= self._now:
             row, self._next = self._next, self._next + 1
             if not self._dependencies.is_blocked(row):
                 self._submit(row)
@@ -317,7 +352,7 @@ class TraceRun:
             self._reasons[row] = entry.reason
             return
         self._running.remove(row)
-        self._finish[row] = entry.finish_time
+        self._start[row], self._finish[row] = entry.start_time, entry.finish_time
         self._overran[row] = entry.state is JobState.TIMEOUT
         self._places.release(row)
         if entry.state is JobState.COMPLETED:
@@ -349,4 +384,5 @@ class TraceRun:
             dict(counts.failures),
             counts.rejections,
             not_started,
+            self._delays.starts if self._delays else 0,
         )

@@ -19,6 +19,7 @@ from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.plan import Cancel, RunningJob, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ...simulate.planning.simulation import Simulation
+from ...simulate.planning.start_latency import idling
 from ..base import Adapter, AdapterError, Capabilities
 
 #: Share of its work from which a job at its walltime has run to its end: rounding may have delayed that.
@@ -33,6 +34,8 @@ class SimulatedAdapter(Adapter):
         start_time: Start of its clock, epoch seconds.
         truth: Returns what a job really needs; None: what its profile says.
         exit_code: Returns the exit code of a job that runs to its end; None: always 0.
+        delays: Returns for how long a job has its nodes before it begins, and after it has ended, seconds; None: no
+            time passes.
     """
 
     name = "simulated"
@@ -46,11 +49,13 @@ class SimulatedAdapter(Adapter):
         start_time: float = 0.0,
         truth: Callable[[Job], Profile] | None = None,
         exit_code: Callable[[Job], int] | None = None,
+        delays: Callable[[], tuple[float, float]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.node_states = [NodeState.UP] * len(cluster.nodes)
         self._truth = truth or (lambda job: job.profile)
-        self._exit_code = exit_code or (lambda job: 0)
+        self._exit_code, self._delays = exit_code or (lambda job: 0), delays
+        self._shown_late: dict[str, float] = {}  # how long after its end a running job will be shown as ended
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
         self._true_jobs: dict[str, Job] = {}  # running jobs, with what they really need
@@ -120,23 +125,26 @@ class SimulatedAdapter(Adapter):
         key = action.key
         if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
-        self._jobs[key] = self._begun(action)
-        self._true_jobs[key] = replace(action.job, id=key, profile=self._truth(action.job), after=())
+        before_s, after_s = self._delays() if self._delays else (0.0, 0.0)
+        self._jobs[key], self._shown_late[key] = self._begun(action, before_s), after_s
+        truth = self._truth(action.job)
+        truth = idling(truth, before_s, after_s) if before_s or after_s else truth
+        self._true_jobs[key] = replace(action.job, id=key, profile=truth, after=())
         try:
             self._rebuild()
         except PilotfishError as error:
-            del self._jobs[key], self._true_jobs[key]
+            del self._jobs[key], self._true_jobs[key], self._shown_late[key]
             raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
         if action.job.walltime is not None:
-            self._limits[key] = self._clock + action.job.walltime
+            self._limits[key] = self._clock + before_s + action.job.walltime + after_s
 
     def _misplaced(self, start: Submit) -> bool:
         unknown = any(name not in self.cluster.index for name in start.nodes)
         return unknown or not len(set(start.nodes)) == len(start.nodes) == start.job.nodes
 
-    def _begun(self, start: Submit) -> JobView:
+    def _begun(self, start: Submit, after_s: float) -> JobView:
         now = self.time
-        return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now)
+        return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now + after_s)
 
     def _next_event(self) -> float:
         """Return when a job ends or reaches its walltime next, by our clock; inf if none runs."""
@@ -191,7 +199,7 @@ class SimulatedAdapter(Adapter):
         self._jobs[view.key] = replace(
             view,
             state=state,
-            finish_time=self._epoch + clock,
+            finish_time=max(view.start_time or 0.0, self._epoch + clock - self._shown_late.pop(view.key, 0.0)),
             exit_code=code if number is None else 128 + number,
             signal=None if number is None else int(number),
             usage=usage,

@@ -7,16 +7,23 @@ as it states them; Slurm states whole seconds.
 
 from __future__ import annotations
 
+import logging
+import math
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ...simulate.model.plan import Place, Submit
-from ...simulate.model.snapshot import JobState, Snapshot
+from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ..state.queue import Event, Queue
 from .cycle_report import CycleReport, Observer
+from .delays import Delays
 from .metrics import Metrics
 
+log = logging.getLogger("pilotfish.cycle")
+#: The delays are written at most so often, seconds.
+WRITE_EVERY_S = 30.0
 #: The cost of the next placement is the median of the NEWEST; before FEWEST have been measured it is assumed, seconds.
 NEWEST, FEWEST, ASSUMED_S = 50, 3, 1.0
 #: A placement follows an end on one of its nodes if that was at most so many seconds before it was seen.
@@ -31,6 +38,8 @@ class PlacementLatency(Observer):
         queue: has the jobs that were placed.
         clock: seconds, monotonic; that of the cycle's durations.
         launch_s: says how long the resource manager usually takes to start what was placed, seconds.
+        delays: the distributions, continued; None: none were measured before.
+        file: where they are kept; None: nowhere.
     """
 
     def __init__(
@@ -39,10 +48,15 @@ class PlacementLatency(Observer):
         queue: Queue,
         clock: Callable[[], float],
         launch_s: Callable[[], float] = lambda: 0.0,
+        delays: Delays | None = None,
+        file: Path | None = None,
     ) -> None:
         self._metrics, self._queue, self._clock, self._launch_s = metrics, queue, clock, launch_s
         self._costs = deque[float](maxlen=NEWEST)
         self._starts = deque[float](maxlen=NEWEST)  # what the resource manager needed to start what was placed
+        self.delays, self._file = delays or Delays(), file
+        self._written_at, self._unwritten = -math.inf, False
+        self._shown: JobViews | None = None  # the jobs of the last snapshot
         self._ended: dict[str, float] = {}  # node -> when its last job ended, epoch seconds
         self._just_ended = 0.0  # the last end that this snapshot is the first to show, epoch seconds
         self._sent: dict[str, float] = {}  # placed job -> when it was, by the resource manager's clock
@@ -68,8 +82,15 @@ class PlacementLatency(Observer):
         return self._launch_s() > 0.0
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
-        """Note when it was read."""
+        """Note when it was read, and how long the jobs took to be shown that are new in it."""
         self._read_at, self._just_ended = self._clock(), 0.0
+        before, self._shown = self._shown, snapshot.jobs
+        if before is None or before is snapshot.jobs:
+            return
+        for view in snapshot.jobs.offered:
+            since = snapshot.time - (view.submit_time or 0.0)
+            if view.key not in before.by_key and since < FOLLOWS_S:
+                self._keep("submitted", since)
 
     def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
         """Note the ends, and measure the starts of the jobs that were placed."""
@@ -107,6 +128,22 @@ class PlacementLatency(Observer):
                 self._costs.append(seen + decided + sent)
             for name in action.nodes:
                 self._ended.pop(name, None)
+        self._write()
+
+    def _write(self) -> None:
+        """Write the delays if there are new ones, and it is time to."""
+        if self._file is None or not self._unwritten or self._clock() - self._written_at < WRITE_EVERY_S:
+            return
+        self._written_at, self._unwritten = self._clock(), False
+        try:
+            self.delays.write(self._file)
+        except OSError as error:
+            log.debug("%s: cannot be written: %s", self._file, error)
+
+    def _keep(self, phase: str, seconds: float) -> None:
+        self.delays.add(phase, seconds)
+        self._unwritten = True
 
     def _observe(self, phase: str, seconds: float) -> None:
+        self._keep(phase, seconds)
         self._metrics.placement_latency.labels(phase).observe(max(0.0, seconds))

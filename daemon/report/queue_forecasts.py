@@ -1,7 +1,9 @@
 """Forecasts of the starts that the resource manager itself decides, of all jobs in its queue, and what became of them.
 
 Rule: they are made after a cycle, from what its snapshot has read, and take about SHARE of the time: the longer the
-queue, the less often. A job that is handed over takes part with its planned start.
+queue, the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the
+interval of a start is that of their errors: of jobs of the same user, else of all. An error is the logarithm of actual
+over forecast wait, counted from the forecast, with SPARE_S more.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...adapters.base import Adapter
+from ...profiles.prediction.conformal import AdaptiveBounds
 from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
+from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import ExpectedRun, QueueForecast, forecast_queue
 from ..ipc import user_name
@@ -25,6 +29,8 @@ from .start_accuracy import QueueRecord, start_errors
 
 #: Largest share of the time that forecasts take; they are made again after LONGEST_S at the latest.
 SHARE, LONGEST_S = 0.005, 60.0
+#: Added to waits before they are compared, seconds: errors of a few seconds say little.
+SPARE_S = 10.0
 #: Newest gaps from an end to the next start on the same nodes that count; the longest that is one, seconds.
 GAPS, LONGEST_GAP_S = 200, 60.0
 
@@ -51,7 +57,7 @@ class QueueForecasts(Observer):
         past: Iterable[QueueRecord] = (),
     ) -> None:
         self._adapter, self._queue, self._changed, self._metrics, self._clock = adapter, queue, changed, metrics, clock
-        self._runs = QueueRunTimes()
+        self._runs, self._bounds = QueueRunTimes(), AdaptiveBounds(LEVEL)
         self._records = dict[str, QueueRecord]()
         self._gaps = deque[float](maxlen=GAPS)
         self._due, self._made_at, self._made_of = -math.inf, -math.inf, JobViews()
@@ -61,6 +67,7 @@ class QueueForecasts(Observer):
         self._waiting: dict[str, ObservedJob] = {}
         for record in past:
             self._runs.learn(record)
+            self._learn_start(record)
             if record.finish_time is None:
                 self._records[record.key] = record
 
@@ -83,7 +90,8 @@ class QueueForecasts(Observer):
         jobs = [self._as_planned(job) for job in observed.jobs if not job.state.ended]
         self.observed = replace(observed, jobs=jobs)
         self._waiting = {job.key: job for job in jobs if job.waiting}
-        self.forecasts = forecast_queue(self.observed, self._expected, tuple(self._gaps))
+        found = forecast_queue(self.observed, self._expected, tuple(self._gaps))
+        self.forecasts = {key: self._corrected(forecast, self._records[key]) for key, forecast in found.items()}
         for job in self._waiting.values():
             self._note_forecast(job, self.forecasts[job.key], observed.time)
 
@@ -120,6 +128,27 @@ class QueueForecasts(Observer):
         """Return the waiting job of a key; None if no such job waits."""
         return self._waiting.get(key)
 
+    def _learn_start(self, record: QueueRecord) -> None:
+        """Note how far off the first forecast of a start was."""
+        if record.start_time is None or record.said_start is None or record.said_time is None:
+            return
+        waited, said = (max(0.0, at - record.said_time) + SPARE_S for at in (record.start_time, record.said_start))
+        error = math.log(waited / said)
+        self._bounds.learn(_groups(record), -error, error)
+
+    def _corrected(self, forecast: QueueForecast, record: QueueRecord) -> QueueForecast:
+        """Return the forecast with the interval that held for starts like it; the end moves with the start."""
+        start, within, ends = forecast.start_time, forecast.start_within, forecast.finish_within
+        bounds = self._bounds.of(_groups(record)) if start is not None else None
+        if bounds is None or start is None or within is None or ends is None or self.observed is None:
+            return forecast
+        now, below, above = self.observed.time, *bounds
+        wait = start - now + SPARE_S
+        early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
+        late = max(start, now + wait * math.exp(above) - SPARE_S)
+        ended = early - within[0] + ends[0], late - within[1] + ends[1]
+        return replace(forecast, start_within=(early, late), finish_within=ended)
+
     def _expected(self, job: ObservedJob) -> ExpectedRun | None:
         return self._runs.expected(self._records[job.key])
 
@@ -148,6 +177,7 @@ class QueueForecasts(Observer):
                 record.start_time = job.start_time
                 self._changed[job.key] = record
                 self._count(record)
+                self._learn_start(record)
                 started.append(job)
             if record.finish_time is None and job.finish_time is not None:
                 record.finish_time = job.finish_time
@@ -187,6 +217,10 @@ class QueueForecasts(Observer):
     def _count(self, record: QueueRecord) -> None:
         for (by, compared), error in start_errors(record).items():
             self._metrics.start_errors.labels(by, "yes" if compared else "no").observe(abs(error))
+
+
+def _groups(record: QueueRecord) -> tuple[tuple[str, int | None], ...]:
+    return ("user", record.owner), ("all", None)
 
 
 def _record(job: ObservedJob) -> QueueRecord:

@@ -360,7 +360,7 @@ class Journal:
     def queued(self, most: int) -> list[QueueRecord]:
         """Return jobs of the resource manager's queue, the last `most` to end, start or be seen, the oldest first."""
         rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {_LAST_TIME} DESC LIMIT ?", (most,))
-        return [QueueRecord(*row[:-1], bool(row[-1])) for row in reversed(rows)]
+        return [QueueRecord(*row) for row in reversed(rows)]
 
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:
         """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.

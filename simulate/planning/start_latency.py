@@ -26,18 +26,25 @@ def delayed(workflow: Workflow, jobs: Collection[str], seconds: float) -> Workfl
     made: dict[int, Profile] = {}
     for job in workflow.jobs:
         if job.id in jobs and id(job.profile) not in made:
-            groups = tuple(_after_idling(group, seconds) for group in job.profile.groups)
-            made[id(job.profile)] = dataclasses.replace(job.profile, groups=groups)
+            made[id(job.profile)] = idling(job.profile, seconds)
     later = (
         dataclasses.replace(job, profile=made[id(job.profile)]) if job.id in jobs else job for job in workflow.jobs
     )
     return dataclasses.replace(workflow, jobs=tuple(later))
 
 
-def _after_idling(group: ThreadGroup, seconds: float) -> ThreadGroup:
+def idling(profile: Profile, before_s: float, after_s: float = 0.0) -> Profile:
+    """Return the profile of a job that keeps its nodes for some time before and after its run, seconds."""
+    groups = tuple(_idling(group, before_s, after_s) for group in profile.groups)
+    return dataclasses.replace(profile, groups=groups)
+
+
+def _idling(group: ThreadGroup, before_s: float, after_s: float) -> ThreadGroup:
     run_s = group.isolated_time
-    whole_s = run_s + seconds
+    whole_s = run_s + before_s + after_s
     phases = group.phases or (Phase(1.0, group.utilisation, group.bandwidth),)
-    runs = (Phase(phase.share * run_s / whole_s, phase.utilisation, phase.bandwidth) for phase in phases)
-    demand = group.demand + IDLE * seconds
-    return dataclasses.replace(group, service_demand=demand, phases=(Phase(seconds / whole_s, IDLE, 0.0), *runs))
+    runs = [Phase(phase.share * run_s / whole_s, phase.utilisation, phase.bandwidth) for phase in phases]
+    around = [Phase(seconds / whole_s, IDLE, 0.0) for seconds in (before_s, after_s)]
+    phases = tuple(phase for phase in (around[0], *runs, around[1]) if phase.share > 0.0)
+    demand = group.demand + IDLE * (before_s + after_s)
+    return dataclasses.replace(group, service_demand=demand, phases=phases)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import WINDOW, Options
-from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
+from pilotfish.daemon.report.delays import PHASES, Delays
+from pilotfish.daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
@@ -50,12 +51,14 @@ def played(
     policy: str = "slf",
     runtimes: str = "walltime",
     takes: float | None = 0.0,
+    delays: DrawnDelays | None = None,
     **changes,
 ) -> DaemonReplay:
     told = TraceJobs(jobs, cluster, runtimes, OnlineRunTimes(jobs) if runtimes == "predicted" else None)
     options = Options(policy=policy, objective="turnaround", window=changes.pop("window", WINDOW), **changes)
     guard = Guard(bound=0.5, window=20, fallback="slf")
-    run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard, decision_time=takes)
+    adapter = SimulatedAdapter(cluster, truth=told.truth, delays=delays and delays.of_run)
+    run = TraceRun(told, adapter, options, guard, decision_time=takes, delays=delays)
     return run.run(progress=lambda now: None, clock=lambda: 0.0)
 
 
@@ -230,3 +233,42 @@ def test_what_cannot_be_replayed_is_said() -> None:
         TraceJobs(workload_of([(0.0, math.nan, 10.0, 1)]), cluster_of(1), "walltime")
     with pytest.raises(ConfigError, match="oversubscription"):
         TraceJobs(endless, cluster_of(1, oversubscription=math.inf), "actual")
+
+
+def always(**seconds: float) -> DrawnDelays:
+    """Delays that are always the same; those not named are 0."""
+    return DrawnDelays(Delays({phase: [seconds.get(phase, 0.0)] for phase in PHASES}), 0)
+
+
+def test_each_delay_of_the_site_comes_where_it_belongs() -> None:
+    """One core: the second job starts once the end of the first was seen, and its launch has taken its time."""
+    jobs, one = workload_of([(0.0, 10.0, 60.0, 1), (0.0, 20.0, 20.0, 1)]), cluster_of(1, 1)
+    delays = always(submitted=1.0, seen=2.0, decided=0.25, sent=0.5, started=0.75)
+    done = played(jobs, one, delays=delays)
+    launch_s = 1.5
+    first = 1.0 + launch_s
+    assert done.replayed.start_time.tolist() == pytest.approx([first, first + 10.0 + 2.0 + launch_s], abs=1e-4)
+    ran = done.replayed.finish_time - done.replayed.start_time
+    assert ran.tolist() == pytest.approx([10.0, 20.0], abs=1e-4)
+    assert not done.replayed.overran.any() and done.measured_starts == 1
+    assert "delays drawn from those of the site, measured on 1 start" in done.lines()
+
+
+def test_a_job_that_outlasts_its_walltime_is_killed_then_with_delays_too() -> None:
+    done = played(workload_of([(0.0, 50.0, 20.0, 1)]), cluster_of(1, 1), delays=always(seen=2.0, started=3.0)).replayed
+    assert done.overran.all() and done.finish_time - done.start_time == pytest.approx([20.0], abs=1e-4)
+
+
+@settings(max_examples=20)
+@given(rows_of(WHOLE), st.lists(st.floats(0.0, 5.0), min_size=1, max_size=5))
+def test_the_same_seed_draws_the_same_delays_and_none_starts_a_job_early(rows: list[Row], seconds: list[float]) -> None:
+    jobs, where = workload_of(rows), cluster_of(2, 9)
+    one, two = (
+        played(jobs, where, delays=DrawnDelays(Delays(dict.fromkeys(PHASES, seconds)), 3)).replayed for _ in range(2)
+    )
+    assert np.array_equal(one.start_time, two.start_time, equal_nan=True)
+    begun = ~np.isnan(one.start_time)
+    assert (one.start_time[begun] >= one.submit_time[begun] + 3 * min(seconds) - 1e-6).all()
+    assert np.allclose(
+        one.finish_time[begun] - one.start_time[begun], np.minimum(jobs.run_time, jobs.walltime)[begun], atol=1e-3
+    )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pilotfish.daemon.apply import Applied
 from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.daemon.report.delays import read_delays
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, PlacementLatency
+from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, WRITE_EVERY_S, PlacementLatency
 from pilotfish.daemon.state.queue import Entry, Event, Queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Place, Start, Submit
-from pilotfish.simulate.model.snapshot import JobState, NodeState, Snapshot
+from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 1, 2.0**30, 1e10)),))
 JOB = Job("a", Profile((ThreadGroup(1, 1.0),)))
@@ -97,3 +99,29 @@ def test_jobs_of_ours_count_where_a_launch_takes_time(launch_s: float) -> None:
         played.turn(start=Submit)
     gap_s = SEEN_S + DECIDED_S + SENT_S + STARTED_S
     assert played.latency.gap_s == pytest.approx(gap_s if launch_s else ASSUMED_S)
+
+
+def test_the_distributions_are_kept_in_a_file_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "delays.json"
+    played = Played()
+    played.latency = PlacementLatency(played.metrics, Queue(), lambda: played.now, file=path)
+    for _ in range(3):
+        played.turn()
+        played.now += WRITE_EVERY_S
+    found = read_delays(path)
+    assert [*found.samples["sent"]] == pytest.approx([SENT_S] * 3)
+    assert [*found.samples["seen"]] == pytest.approx([SEEN_S] * 3)
+    again = PlacementLatency(played.metrics, Queue(), lambda: played.now, delays=found, file=path)
+    assert len(again.delays.samples["decided"]) == 3
+
+
+def test_the_time_until_a_job_is_shown_is_measured_from_the_second_snapshot_on() -> None:
+    played = Played()
+    old, new = (
+        JobView(f"rm/{name}", JOB, JobState.PENDING, submit_time=1e9 + played.now - since, offered=True)
+        for name, since in (("old", 30.0), ("new", 0.5))
+    )
+    for views in ((old,), (old, new), (old, new)):
+        seen = played.snapshot()
+        played.latency.on_snapshot(Snapshot(seen.time, seen.version, CLUSTER, (NodeState.UP,), views))
+    assert [*played.latency.delays.samples["submitted"]] == [0.5]

@@ -140,6 +140,23 @@ def test_gaps_between_an_end_and_the_next_start_are_expected_again() -> None:
     assert played.start_of("c") == played.manager.now + 10.0 + 2.0
 
 
+def test_intervals_hold_what_starts_were_off_by() -> None:
+    """Each start is a hundred seconds after what was said: its wait of 90 s is twice as long, with the spare 10 s."""
+    past = [
+        QueueRecord(f"rm/{k}", owner=5, said_time=0.0, said_start=90.0, start_time=190.0, finish_time=200.0)
+        for k in range(12)
+    ]
+    played = Played(past)
+    played.manager.run("a")
+    played.manager.put("b", walltime=60.0)
+    played.manager.put("a", JobState.RUNNING, walltime=90.0)
+    played.look()
+    said = played.made.forecasts["rm/b"]
+    assert said.start_time == NOW + 90.0
+    assert said.start_within == pytest.approx((NOW + 90.0, NOW + 190.0)), "twice as long as said, never before now"
+    assert said.finish_within == pytest.approx((NOW + 150.0, NOW + 250.0))
+
+
 def test_a_job_that_is_handed_over_begins_when_it_is_planned_to() -> None:
     played = Played()
     submission = handed_over("rm", NOW)
