@@ -64,7 +64,9 @@ def accuracy(
     for target, option_name in drawn.items():
         picture_files.check(target, option_name)
     jobs, starts = _read(journal) if journal else _ask(socket)
-    jobs = [job for job in jobs if Chosen(user).owned(None if job.user is None else user_name(job.user))]
+    chosen = Chosen(user)
+    jobs = [job for job in jobs if chosen.owned(None if job.user is None else user_name(job.user))]
+    starts = [start for start in starts if chosen.owned(None if start.owner is None else user_name(start.owner))]
     if out is not None:
         write_whole(out, to_csv(jobs))
         note(f"{len(jobs):,} jobs are in {out}")
