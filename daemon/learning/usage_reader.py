@@ -23,7 +23,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..report.cycle_report import CycleReport, Observer, completed_views
 from ..report.metrics import Metrics
-from ..state.journal import Journal, JournalError, PendingUsage, Unsaved
+from ..state.journal import Journal, JournalError, Unsaved
+from ..state.pending_usage import PendingUsage
 from ..state.queue import Event, Queue
 from .profile_learning import LearnedProfiles
 

@@ -28,6 +28,7 @@ from ..report.start_accuracy import QueueRecord
 from .forecasts import Forecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
+from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
 from .recorded_outcome import recorded_outcome
 
@@ -42,12 +43,7 @@ _JOB_COLUMNS = (
     " forecast_earliest, forecast_latest"
 )
 _SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 24)})"
-
-_SAVE_PENDING = (
-    "INSERT OR REPLACE INTO accounting (key, name, since, ended, due, tries, traits) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
-_SAVE_QUEUED = f"INSERT OR REPLACE INTO queued ({_QUEUED}) VALUES ({', '.join('?' * len(fields(QueueRecord)))})"
 _LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
 #: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
 _STARTS = ("place", "submit", "submitahead", "start")
@@ -70,29 +66,6 @@ _FORECASTS = (
 
 class JournalError(PilotfishError):
     """The journal cannot be written now (usually a full disk), so no job may be started; or it cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingUsage:
-    """A job whose usage is still to be read from the resource manager's accounting.
-
-    Args:
-        key: of the job in the resource manager.
-        name: under which its run will be stored.
-        since: a time before which it cannot have been started, epoch seconds.
-        ended: when it ended, epoch seconds.
-        due: when to ask for it next, epoch seconds.
-        tries: how often accounting did not have it.
-        traits: what is kept with the run, JSON; "" = nothing.
-    """
-
-    key: str
-    name: str
-    since: float
-    ended: float
-    due: float
-    tries: int = 0
-    traits: str = ""
 
 
 @dataclass(slots=True)
@@ -232,9 +205,9 @@ class Journal:
             for (model, source), ratio in unsaved.errors:
                 run("INSERT INTO errors (model, source, ratio) VALUES (?, ?, ?)", (model, source, ratio))
             for each in unsaved.pending:
-                run(_SAVE_PENDING, astuple(each))
+                _put(run, "accounting", each)
             for record in unsaved.queued.values():
-                run(_SAVE_QUEUED, astuple(record))
+                _put(run, "queued", record)
 
     def intend(self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float) -> dict[str, int]:
         """Write the actions that are about to be carried out; return the intent's row by key. Raises JournalError.
@@ -384,7 +357,7 @@ class Journal:
             for key in done:
                 run("DELETE FROM accounting WHERE key = ?", (key,))
             for each in later:
-                run(_SAVE_PENDING, astuple(each))
+                _put(run, "accounting", each)
 
     def expired(self, before: float) -> list[str]:
         """Return the keys of the jobs whose workflows ended before that time, epoch seconds."""
@@ -432,6 +405,13 @@ def _insert(
             len(definition) + JOB_BYTES * len(submission.entries),
         ),
     )
+
+
+def _put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | QueueRecord) -> None:
+    """Write a record whose fields are the columns of a table."""
+    values = astuple(record)
+    columns = ", ".join(each.name for each in fields(record))
+    run(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)
 
 
 def _owned(idempotency_key: str, owner: int) -> str:

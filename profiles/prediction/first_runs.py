@@ -1,7 +1,7 @@
 """Class and power of commands before their first run, compared with what their first runs showed.
 
-Rule: each is guessed from the runs of other commands that were stored before. Commands for which nothing can be guessed,
-or whose class no counter showed, are counted separately.
+Rule: each is guessed from the runs of other commands that were stored before. Commands for which nothing can be
+guessed, or whose class no counter showed, are counted separately.
 """
 
 from __future__ import annotations

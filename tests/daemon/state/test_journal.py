@@ -8,7 +8,8 @@ import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.state.forecasts import Forecast
-from pilotfish.daemon.state.journal import Journal, JournalError, PendingUsage, Unsaved
+from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
+from pilotfish.daemon.state.pending_usage import PendingUsage
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
