@@ -296,9 +296,9 @@ class OarAdapter(Adapter):
             raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
         return number
 
-    def _done(self, key: str, job: Job) -> Path:
-        """Return the link that a job leaves when it has completed."""
-        folder = self._output or (Path(job.directory) if job.directory else self.commands.folder)
+    def _done(self, key: str, job: Job | None) -> Path:
+        """Return the link that a job leaves when it has completed; None: a job from before a restart."""
+        folder = self._output or (Path(job.directory) if job and job.directory else self.commands.folder)
         return submission.done_link(folder, key)
 
     def cancel(self, action: Cancel) -> None:
@@ -317,9 +317,8 @@ class OarAdapter(Adapter):
 
     def forget(self, key: str) -> None:
         """Drop what we know of a job, and its link; OAR keeps its record."""
-        if (job := self._submitted.pop(key, None)) is not None:
-            with suppress(OSError):
-                self._done(key, job).unlink(missing_ok=True)
+        with suppress(OSError):
+            self._done(key, self._submitted.pop(key, None)).unlink(missing_ok=True)
 
     def output(self, key: str) -> tuple[Path, Path] | None:
         """Return the files of a job of our own if `output_dir` was given."""

@@ -13,6 +13,7 @@ from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.history import ASSUMED_S, History
 from pilotfish.adapters.oar.job_views import Selection
 from pilotfish.adapters.oar.site_config import site_config
+from pilotfish.adapters.oar.submission import done_link
 from pilotfish.adapters.oar.world import Database, World
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.oar_records import NOW, answer, job, world
@@ -114,3 +115,14 @@ def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:
     assert (found.kind, found.password) == ("Pg", "p $(id) w")
     path.write_text("")
     assert site_config(path).connection == "host=localhost port=5432 dbname=oar user=oar_ro"
+
+
+def test_the_link_of_a_job_goes_with_it_also_after_a_restart(tmp_path: Path) -> None:
+    reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
+    adapter = OarAdapter(
+        Cluster("pilot", ()), reader, Commands(5.0), Selection(), None, server=("", 9), user="u", output_dir=tmp_path
+    )
+    for key in ("flow/a", "flow/b"):
+        done_link(tmp_path, key).symlink_to("done")
+    adapter.forget("flow/a")
+    assert [path.name for path in tmp_path.iterdir()] == [done_link(tmp_path, "flow/b").name]
