@@ -36,6 +36,9 @@ HISTORY = 40
 ROUNDS, SHARE = 2, 0.25
 #: Evaluations for each waiting job, and each other one or node, in a queue that goes on (12 waiting jobs get all).
 CHOICE = 32
+#: Evaluations there for each second that the waiting jobs take in all: of a plan for seconds, more cost more than they
+#: gain.
+FOR_A_SECOND = 25
 #: A value must be smaller by this factor to count as a gain over rounding.
 LESS = 1.0 - 1e-9
 
@@ -49,9 +52,17 @@ def default_budget(jobs: int) -> int:
     return max(24, min(3000, 400_000 // max(jobs, 1)))
 
 
-def queue_budget(jobs: int, waiting: int, nodes: int) -> int:
-    """Return the default for a queue that goes on: less where little waits, since its plan is needed now."""
-    return max(24, min(default_budget(jobs), CHOICE * waiting * max(waiting, nodes)))
+def queue_budget(jobs: int, waiting: int, nodes: int, work_s: float) -> int:
+    """Return the default for a queue that goes on: less where little waits, since its plan is needed now.
+
+    Args:
+        jobs: in the plan.
+        waiting: of these.
+        nodes: of the cluster.
+        work_s: isolated run times of those that wait, seconds in all.
+    """
+    most = min(CHOICE * waiting * max(waiting, nodes), FOR_A_SECOND * work_s)
+    return max(24, int(min(default_budget(jobs), most)))
 
 
 class Search:

@@ -144,8 +144,9 @@ def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     if budget is None and request.queue is None:
         budget = default_budget(jobs)
     elif budget is None:
-        waiting = np.count_nonzero(simulation.world.jobs["state"] == layout.WAITING)
-        budget = queue_budget(jobs, int(waiting), len(simulation.cluster.nodes))
+        waiting = np.flatnonzero(simulation.world.jobs["state"] == layout.WAITING).tolist()
+        work_s = sum(simulation.workflow.jobs[row].profile.isolated_time for row in waiting)
+        budget = queue_budget(jobs, len(waiting), len(simulation.cluster.nodes), work_s)
     stop, bound = request.should_stop, request.lower_bound
     search = Search(simulation, request.objective, request.seed, budget, stop, optimal=bound, queue=request.queue)
     search.run()

@@ -105,6 +105,7 @@ def test_polishing_moves_jobs_while_the_plan_gains() -> None:
 
 
 def test_a_short_queue_is_searched_briefly_and_a_long_one_as_long_as_any_workflow() -> None:
-    assert queue_budget(1, 1, 2) == 64 and queue_budget(0, 0, 9) == 24
-    assert queue_budget(12, 12, 2) == default_budget(12)
-    assert queue_budget(500, 3, 4) <= default_budget(500)
+    assert queue_budget(1, 1, 2, 3600.0) == 64 and queue_budget(0, 0, 9, 0.0) == 24
+    assert queue_budget(12, 12, 2, 3600.0) == default_budget(12)
+    assert queue_budget(500, 3, 4, 3600.0) <= default_budget(500)
+    assert queue_budget(12, 12, 2, 20.0) == 500, "seconds of work deserve no seconds of search"
