@@ -99,6 +99,8 @@ class PlacementLatency(Observer):
             if entry.state.ended and entry.finish_time is not None:
                 self._ended |= dict.fromkeys(entry.nodes, entry.finish_time)
                 self._just_ended = max(self._just_ended, entry.finish_time)
+                if 0.0 <= (late := snapshot.time - entry.finish_time) < FOLLOWS_S:
+                    self._keep("seen", late)
             began = event.kind == "started" or (event.kind == "ended" and entry.state is not JobState.CANCELLED)
             if not began or entry.start_time is None:
                 continue  # until it is seen running, its start is assumed to be when it was placed
@@ -145,5 +147,6 @@ class PlacementLatency(Observer):
         self._unwritten = True
 
     def _observe(self, phase: str, seconds: float) -> None:
-        self._keep(phase, seconds)
+        if phase != "seen":  # an end may have been seen long before a job was placed after it
+            self._keep(phase, seconds)
         self._metrics.placement_latency.labels(phase).observe(max(0.0, seconds))

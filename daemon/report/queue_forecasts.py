@@ -1,6 +1,6 @@
 """Forecasts of the starts that the resource manager itself decides, of all jobs in its queue, and what became of them.
 
-Rule: they are made after a cycle, from what its snapshot has read, and take about SHARE of the time: the longer the
+Rule: they are made after a cycle, from what its snapshot has read, and take at most SHARE of the time: the longer the
 queue, the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the
 interval of a start is that of their errors: of jobs of the same user, else of all. An error is the logarithm of actual
 over forecast wait, counted from the forecast, with SPARE_S more.
@@ -27,7 +27,7 @@ from .cycle_report import CycleReport, Observer
 from .metrics import Metrics
 from .start_accuracy import QueueRecord, start_errors
 
-#: Largest share of the time that forecasts take; they are made again after LONGEST_S at the latest.
+#: Largest share of the time that forecasts take; where nothing has changed, they are made again after LONGEST_S.
 SHARE, LONGEST_S = 0.005, 60.0
 #: Added to waits before they are compared, seconds: errors of a few seconds say little.
 SPARE_S = 10.0
@@ -81,8 +81,9 @@ class QueueForecasts(Observer):
         if observed is None:
             self._due = math.inf
             return
+        first = self.observed is None  # it also loads the replay
         self.update(observed)
-        self._due = now + min((self._clock() - now) / SHARE, LONGEST_S)
+        self._due = now + (0.0 if first else (self._clock() - now) / SHARE)
 
     def update(self, observed: ObservedQueue) -> None:
         """Learn from a queue, and forecast it. O(jobs log jobs)."""

@@ -23,8 +23,10 @@ from ..model.workload import LONGEST, Dependencies, Workload, in_order
 from ..queue_policies.policy_specs import Easy
 from .replay import replay
 
-#: Replays of each pool, and most waiting jobs of a pool that are replayed.
-DRAWS, MOST_JOBS = 15, 5000
+#: Replays of each pool, at least and at most, and jobs that are replayed in all of them together.
+FEWEST_DRAWS, DRAWS, REPLAYED = 5, 15, 15_000
+#: Most waiting jobs of a pool that are replayed.
+MOST_JOBS = 5000
 #: A job that outlasts what is expected of it is expected to take this many times as long as it has taken.
 LONGER = 1.5
 #: Walltime of a job without one, seconds.
@@ -67,7 +69,7 @@ def forecast_queue(
         queue: at this moment.
         expected: returns the expected run time of a job; None: nothing is known but its walltime.
         gaps_s: measured times from an end to the next start on the same cores, seconds; none: no time passes.
-        draws: number of replays of each pool, >= 1.
+        draws: number of replays of each pool, >= 1; long queues have fewer.
     """
     found, left = dict[str, QueueForecast](), list[ObservedJob]()
     unknown = {job.key: job.unknown for job in queue.jobs if job.waiting}
@@ -157,7 +159,7 @@ class _Pool:
         machine = max(self._cores, sum(sizes[: self._first]), 1)
         starts, finishes = list[Array](), list[Array]()
         draw = np.random.default_rng(0)
-        for number in range(draws):
+        for number in range(min(draws, max(FEWEST_DRAWS, REPLAYED // max(len(self._jobs), 1)))):
             share = draw.random(len(self._jobs))[self._group] if number else np.full(len(self._jobs), 0.5)
             gap = draw.choice(np.asarray(gaps_s), len(self._jobs)) if len(gaps_s) else np.zeros(len(self._jobs))
             start, run = self._replay(sizes, machine, share, gap)
