@@ -179,6 +179,7 @@ class DrawnDelays:
     def __init__(self, delays: Delays, seed: int) -> None:
         self._of = {phase: np.array(found) for phase, found in delays.samples.items()}
         self._draw = np.random.default_rng(seed)
+        self._looks = list[tuple[float, float]]()  # the first end that a look shows, and the look
         self.starts = len(delays.samples["started"])  #: on which they were measured
 
     def seen(self, submit_time: Array) -> Array:
@@ -190,10 +191,23 @@ class DrawnDelays:
             found[row] = look
         return found
 
-    def of_run(self) -> tuple[float, float]:
-        """Return a time from a decision to the start, and one from an end until it is seen, seconds, 0 or more."""
-        start_s = sum(self._one(phase) for phase in ("decided", "sent", "started"))
-        return max(0.0, start_s), max(0.0, self._one("seen"))
+    def of_run(self, now: float, run_s: float) -> tuple[float, float]:
+        """Return a time from a decision to the start, and one from the end until it is seen, seconds, 0 or more.
+
+        Ends that come before the same look are seen together.
+
+        Args:
+            now: time of the decision, seconds, not before that of the last call.
+            run_s: how long the job is to run.
+        """
+        start_s = max(0.0, sum(self._one(phase) for phase in ("decided", "sent", "started")))
+        end = now + start_s + run_s
+        self._looks = [each for each in self._looks if each[1] >= now]
+        look = next((look for first, look in self._looks if first <= end <= look), None)
+        if look is None:
+            look = end + max(0.0, self._one("seen"))
+            self._looks.append((end, look))
+        return start_s, look - end
 
     def _one(self, phase: str) -> float:
         return float(self._draw.choice(self._of[phase]))

@@ -34,8 +34,8 @@ class SimulatedAdapter(Adapter):
         start_time: Start of its clock, epoch seconds.
         truth: Returns what a job really needs; None: what its profile says.
         exit_code: Returns the exit code of a job that runs to its end; None: always 0.
-        delays: Returns for how long a job has its nodes before it begins, and after it has ended, seconds; None: no
-            time passes.
+        delays: Returns for how long a job has its nodes before it begins, and after it has ended, seconds, from the
+            time and how long it runs alone; None: no time passes.
     """
 
     name = "simulated"
@@ -49,7 +49,7 @@ class SimulatedAdapter(Adapter):
         start_time: float = 0.0,
         truth: Callable[[Job], Profile] | None = None,
         exit_code: Callable[[Job], int] | None = None,
-        delays: Callable[[], tuple[float, float]] | None = None,
+        delays: Callable[[float, float], tuple[float, float]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.node_states = [NodeState.UP] * len(cluster.nodes)
@@ -125,9 +125,9 @@ class SimulatedAdapter(Adapter):
         key = action.key
         if self._misplaced(action):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
-        before_s, after_s = self._delays() if self._delays else (0.0, 0.0)
-        self._jobs[key], self._shown_late[key] = self._begun(action, before_s), after_s
         truth = self._truth(action.job)
+        before_s, after_s = self._delays(self._clock, truth.isolated_time) if self._delays else (0.0, 0.0)
+        self._jobs[key], self._shown_late[key] = self._begun(action, before_s), after_s
         truth = idling(truth, before_s, after_s) if before_s or after_s else truth
         self._true_jobs[key] = replace(action.job, id=key, profile=truth, after=())
         try:

@@ -259,6 +259,14 @@ def test_a_job_that_outlasts_its_walltime_is_killed_then_with_delays_too() -> No
     assert done.overran.all() and done.finish_time - done.start_time == pytest.approx([20.0], abs=1e-4)
 
 
+def test_ends_before_one_look_are_seen_together() -> None:
+    """Two jobs end at 10 and 11 s; a look at 12 s shows both, so the third begins then, and not a look later."""
+    jobs = workload_of([(0.0, 10.0, 60.0, 1), (0.0, 11.0, 60.0, 1), (0.0, 5.0, 60.0, 2)])
+    done = played(jobs, cluster_of(1, 2), delays=always(seen=2.0)).replayed
+    assert done.start_time.tolist() == pytest.approx([0.0, 0.0, 12.0], abs=1e-4)
+    assert done.finish_time.tolist() == pytest.approx([10.0, 11.0, 17.0], abs=1e-4)
+
+
 @settings(max_examples=20)
 @given(rows_of(WHOLE), st.lists(st.floats(0.0, 5.0), min_size=1, max_size=5))
 def test_the_same_seed_draws_the_same_delays_and_none_starts_a_job_early(rows: list[Row], seconds: list[float]) -> None:
