@@ -86,7 +86,7 @@ class Simulation:
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-                "ended": (n_jobs,), "tree": (0,), "ends": (0,), "later": (0,),
+                "ended": (n_jobs,), **layout.NO_BACKFILLING,
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
                 "versions": (n_nodes,), "bounds": (n_nodes,),
             },

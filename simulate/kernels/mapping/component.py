@@ -13,7 +13,7 @@ from ..jit import inner
 from .layout import NO_INDEX, ONE, ZERO, Scratch, World
 from .program_phases import changed_job, changed_speeds, show_mean, speed_next_to
 from .queues import heap_update
-from .rates import solve
+from .rates import solve, uncrowded_level
 from .tables import account, phase_at, threads_on_socket, touch
 
 
@@ -36,8 +36,8 @@ def gather(
     Returns:
         Numbers of domains, parts and strands, and whether strands have parts on several nodes.
     """
-    world.count.stamp += 1
-    stamp = world.count.stamp
+    world.count.stamp += 2
+    stamp, reached = world.count.stamp, world.count.stamp - 1
     reach, n_domains = scratch.numbers, 0
     for i in range(n_starts):
         d = world.nodes[starts[i]].domain
@@ -58,13 +58,16 @@ def gather(
             p = node.head
             while p >= 0:
                 strand = world.strands[world.parts[p].strand]
+                p = world.parts[p].next
+                if strand.mark == reached:
+                    continue
+                strand.mark = reached
                 for q in range(strand.part0, strand.part0 + strand.parts):
                     d = world.nodes[world.parts[q].node].domain
                     if world.parts[q].threads > 0.0 and world.domains[d].mark != stamp:
                         world.domains[d].mark = stamp
                         reach[n_domains] = d
                         n_domains += 1
-                p = world.parts[p].next
     n_nodes, n_parts, n_strands = ZERO, ZERO, ZERO
     for di in range(n_domains):
         domain = world.domains[reach[di]]
@@ -186,20 +189,65 @@ def rerate(world: World, scratch: Scratch, now: float) -> None:
             touch(world, scratch, world.placed[k], now)
     for i in range(scratch.listed.touched):
         n = scratch.touched[i]
-        if world.nodes[n].touched == 0:
+        if world.nodes[n].touched == 0 or _rate_uncrowded(world, scratch, n, now):
             continue
         n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NO_INDEX, now)
         solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         for s in range(n_strands):
             row = scratch.strands[s]
             strand = world.strands[row.id]
-            until = world.jobs[strand.job].start + world.jobs[strand.job].walltime
             strand.rem, strand.rate, strand.last = row.rem, speed_next_to(world, row.id, row.rate, now), now
-            strand.finish = min(now + row.rem / strand.rate, until)
+            strand.finish = min(now + row.rem / strand.rate, strand.until)
         for d in range(n_domains):
             for k in range(scratch.domains[d].first, scratch.domains[d].last):
                 _write_node(world, scratch, scratch.nodes[k], now)
     scratch.listed.touched = 0
+
+
+@inner
+def _rate_uncrowded(world: World, scratch: Scratch, n: int, now: float) -> bool:
+    """Update rates, finish times and heap position of a node by itself on which each thread has a core.
+
+    Return False, with nothing changed, if it is another node, or its rates depend on each other. The result is that of
+    `solve` to the last bit. O(parts).
+    """
+    node, k, b = world.nodes[n], scratch.k, scratch.b
+    kind = world.types[node.type]
+    if node.ties > 0 or world.domains[node.domain].count > 1 or kind.inflating or world.count.split > 1:
+        return False
+    size, threads, asleep, p = 0, 0.0, False, node.head
+    while p >= 0:
+        strand = world.strands[world.parts[p].strand]
+        here = world.phases[phase_at(world, strand.group, strand.phase, node.type)]
+        k[size], b[size] = world.parts[p].threads, here.bandwidth
+        threads += k[size]
+        asleep = asleep or here.utilisation < 1.0
+        size, p = size + 1, world.parts[p].next
+    if threads > kind.cores:
+        return False
+    level = uncrowded_level(kind, k, b, size, threads, asleep)
+    if level < 0.0:
+        return False
+    account(world, n, now)
+    busy, soonest, i, p = 0.0, math.inf, 0, node.head
+    while p >= 0:
+        part = world.parts[p]
+        strand = world.strands[part.strand]
+        u = world.phases[phase_at(world, strand.group, strand.phase, node.type)].utilisation
+        core = u * (1.0 + max(0.0, b[i] / level - 1.0) * kind.remote)
+        rate = 1.0 / (core + 1.0 - u)
+        part.core = core * rate
+        busy += k[i] * part.core
+        strand.rem = max(0.0, strand.rem - strand.rate * (now - strand.last))
+        strand.rate, strand.last = speed_next_to(world, part.strand, rate, now), now
+        strand.finish = min(now + strand.rem / strand.rate, strand.until)
+        soonest = min(soonest, strand.finish)
+        i, p = i + 1, part.next
+    node.busy, node.touched = busy, 0
+    if node.next != soonest:
+        node.next = soonest
+        heap_update(world, n)
+    return True
 
 
 @inner

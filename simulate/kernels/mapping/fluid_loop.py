@@ -142,8 +142,8 @@ def _end_on_node(
         strand = world.strands[s]
         if strand.finish <= horizon:
             touch(world, scratch, n, now)
-            until = world.jobs[strand.job].start + world.jobs[strand.job].walltime
-            if strand.last + strand.rem / strand.rate > horizon or (until <= horizon and waits(world, s)):
+            late = strand.last + strand.rem / strand.rate > horizon
+            if late or (strand.until <= horizon and waits(world, s)):
                 kill(world, scratch, strand.job, now)
                 after = world.nodes[n].head  # others of its parts may have been next
             elif strand.phase + 1 < world.groups[strand.group].phase_count:

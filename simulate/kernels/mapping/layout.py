@@ -49,21 +49,35 @@ GROUP = row_dtype("count", "phase_start phase_count")
 PHASE = row_dtype("work utilisation bandwidth alone", "")
 JOB = row_dtype(
     "key start finish energy alt_cost progress score scale submit walltime asked",
-    "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed",
+    "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed "
+    "listed",
 )
-STRAND = row_dtype("rem rate last finish", "job group phase part0 parts type local mark")
+#: `until`: when its job reaches its walltime.
+STRAND = row_dtype("rem rate last finish until", "job group phase part0 parts type local mark")
 PART = row_dtype("threads core", "node strand next prev socket")
 QUEUE = row_dtype("", "start length")
+#: Smallest size and shortest walltime of the waiting jobs below a node of a tree.
+LEAST = row_dtype("wall", "size")
 END = row_dtype("until", "job")
-#: Cores and bytes that are free on a node at the reservation, beyond what is reserved.
-LATER = row_dtype("cores memory", "")
+#: Rows of a block of `ends`; a block in use has at least one.
+END_ROWS = 64
+BLOCK = row_dtype("", "first size")
+#: A node that has what the head of the queue needs, since when.
+CANDIDATE = row_dtype("time", "node")
+#: Cores and bytes that are free on a node at the reservation, less what is held for the head; `enough`: the time from
+#: which on it has what the head needs, inf: it is no candidate; `changed`: 1 if jobs started or ended there since the
+#: reservation was brought up to date; `seen`, `hold`: the last search, and the last choice of nodes, that met it.
+LATER = row_dtype("cores memory enough", "held changed seen hold")
 #: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `finished`: jobs
-#: that have ended; `ended`: those of whose end the last pass knew; `ends`, `arranged`: rows of `ends`, and how many of
-#: them are sorted; `reserved_for`: row of the head with a reservation, plus 1; `passes`: those that examined all jobs.
+#: that have ended; `ended`: those of whose end the last pass knew; `head`: rank of the first waiting job; `newest`: the
+#: lowest rank of the jobs that no pass has examined; `reserved_for`: rank of the head with a reservation, plus 1;
+#: `passes`: those that examined all jobs; `sweeps`, `holds`: how often a reservation was found, and its nodes chosen;
+#: the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs heap powered split simple explain bounded arrived instants "
-    "beliefs finished ended ends arranged free_cores reserved_for passes",
+    "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
+    "holds unlisted",
 )
 #: `share`: the largest factor by which jobs may slow each other down.
 CLOCK = row_dtype("now share reserved", "")
@@ -121,12 +135,25 @@ class World(Block):
         "allowed": (INT, 2),  # [lists, nodes]: 1 if jobs of a class with this list as `places` may run there
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
-        # Backfilling; empty under other policies, see `backfilling`:
+        # Backfilling; empty under other policies, see `backfilling`. `queued` then has the job of each rank.
         "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the nodes, and 0 for none
-        "ends": (END, 1),  # [2 * jobs]: jobs by expected ends, those that started lately unsorted; then working space
+        "late_tree": (INT, 1),  # the same for jobs that end after the reservation
+        "least": (LEAST, 1),  # waiting jobs by rank, see `queue.waiting`
+        "levels": (INT, 1),
+        "ends": (END, 1),  # running jobs by expected ends, see `expected_ends`
+        "blocks": (BLOCK, 1),
+        "unlisted": (INT, 1),  # [jobs]: those that have started since `ends` was brought up to date
         "later": (LATER, 1),  # of each node
+        "candidates": (CANDIDATE, 1),  # by time; the second half is working space
+        "candidate_bits": (np.dtype("u8"), 1),  # the same, one bit per node
+        "changed": (INT, 1),  # nodes
+        "held": (INT, 1),  # the nodes held for the head; the second half is working space
     }
 
+
+_BACKFILLING = "tree late_tree least levels ends blocks unlisted later candidates candidate_bits changed held"
+#: Shapes of the tables of backfilling under other policies.
+NO_BACKFILLING = dict.fromkeys(_BACKFILLING.split(), (0,))
 
 # Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)

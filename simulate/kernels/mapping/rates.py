@@ -13,9 +13,10 @@ import math
 
 from ...arrays import Array, Row
 from ..jit import inner
-from .layout import EQUAL_SHARE, NO_INDEX, NONE, ONE, PIECEWISE, ZERO, Scratch
+from .layout import EQUAL_SHARE, MAX_MIN, NO_INDEX, NONE, ONE, PIECEWISE, ZERO, Scratch
 
 TIGHT = 1e-12
+SPARE = 1.0 - 1e-9  # a demand within this share of the bandwidth is met, whatever is rounded
 HAIR = 1.0 + 1e-9  # parts of a job within this factor count as equally fast
 
 
@@ -169,6 +170,45 @@ def memory_level(parts: Array, first: int, last: int, bandwidth: float, equal: b
         if rest <= 0.0:
             return math.inf
         higher = (bandwidth - used) / rest
+        if higher <= level * (1.0 + 1e-15):
+            return level
+        level = higher
+
+
+@inner
+def uncrowded_level(kind: Row, k: Array, b: Array, size: int, threads: float, asleep: bool) -> float:
+    """Return the bandwidth limit of a thread on a node where each has a core; -1 if only `solve` finds it.
+
+    Threads that never sleep weigh the same whatever their rates, so the limit follows from what they demand.
+
+    Args:
+        kind: type of the node.
+        k: threads of each part.
+        b: bytes/s that one of them demands.
+        size: number of parts.
+        threads: sum of `k`.
+        asleep: some threads sleep at times.
+    """
+    total, top = 0.0, 0.0
+    for i in range(size):
+        total += k[i] * b[i]
+        top = max(top, b[i])
+    equal = kind.contention == EQUAL_SHARE
+    if kind.contention == NONE or (top * threads if equal else total) <= kind.bandwidth * SPARE:
+        return math.inf if kind.contention != PIECEWISE else -1.0
+    if asleep or kind.contention != MAX_MIN:
+        return -1.0
+    level = kind.bandwidth / threads
+    while True:
+        used, rest = 0.0, 0.0
+        for i in range(size):
+            if b[i] <= level:
+                used += k[i] * b[i]
+            else:
+                rest += k[i]
+        if rest <= 0.0:
+            return math.inf
+        higher = (kind.bandwidth - used) / rest
         if higher <= level * (1.0 + 1e-15):
             return level
         level = higher

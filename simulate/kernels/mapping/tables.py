@@ -144,6 +144,7 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
             if own:
                 strand.job, strand.group, strand.type = job, cls.group_start + g, first_type
                 strand.part0, strand.parts, strand.last, strand.rate = part0, 0, now, 0.0
+                strand.until = now + j.walltime
             for i in range(cls.nodes):
                 n = world.placed[j.place0 + i]
                 threads = threads_on_socket(world, scratch, n, group.count, socket, dealt)

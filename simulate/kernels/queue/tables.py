@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..mapping.layout import FLOAT, INT, extended, row_dtype
+from ..mapping.layout import FLOAT, INT, LEAST, extended, row_dtype
 
 #: One row per job; `piece0`, `pieces`: first row and number of its resources in the table `pieces`.
 JOB = row_dtype("submit run wall start finish", "size rank piece0 pieces state")
@@ -21,8 +21,6 @@ JOB = row_dtype("submit run wall start finish", "size rank piece0 pieces state")
 PIECE = np.dtype([("first", np.int32), ("last", np.int32)])
 #: A running job: its latest end (by walltime), its number of resources, its row.
 END = row_dtype("time", "size job")
-#: Smallest size and shortest walltime of the waiting jobs below a node of the tree.
-LEAST = row_dtype("wall", "size")
 
 #: Tables of dependencies; empty if no job has any.
 HELD = {

@@ -341,6 +341,26 @@ def test_compiled_backfilling_is_that_in_python(
     assert nodes_of(compiled, cores) == nodes_of(python, cores) and compiled.machine == python.machine == sum(cores)
 
 
+@pytest.mark.parametrize("spec", ["easy", "easy:order=sjf", "easy:order=largest", "easy:share=1.5", "strict"])
+def test_compiled_backfilling_is_that_in_python_where_hundreds_run_and_wait(spec: str) -> None:
+    """Wide and narrow jobs, so that reservations move, are given up, and hold many nodes."""
+    rng, count, node = np.random.default_rng(3), 300, kind(Contention.MAX_MIN, ContendingThreads.ALL, 4, 1.0)
+    cluster = Cluster("c", tuple(Node(f"n{i}", node) for i in range(80)))
+    sizes = rng.choice([1, 2, 3, 40, 200], count, p=[0.6, 0.2, 0.1, 0.07, 0.03])
+    runs = np.round(rng.lognormal(3, 1, count), 1) + 1
+    gaps = np.round(rng.exponential(0.3 * (sizes * runs).mean() / 320, count), 1)
+    walls, rates, memories = (rng.choice(some, count) for some in ([2, 4, 9], [0, 1, 4], [0, 1, 3]))
+    rows = zip(gaps, runs, runs * walls, sizes, rates, memories, strict=True)
+    jobs = workload([tuple(row) for row in rows])
+    compiled, python = replay_on_nodes(jobs, cluster, parse(spec)), replay_queue_on_nodes(jobs, cluster, parse(spec))
+    for column in ("start_time", "finish_time", "overran", "rejected"):
+        assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
+    assert nodes_of(compiled, [4] * 80) == nodes_of(python, [4] * 80)
+    running = [((compiled.start_time <= now) & (compiled.finish_time > now)).sum() for now in compiled.start_time]
+    waiting = [((jobs.submit_time <= now) & (compiled.start_time > now)).sum() for now in compiled.start_time]
+    assert max(running) > 64 and max(waiting) > 30
+
+
 @given(CROWD, CLUSTERS, st.sampled_from((1.0, 1.1, 1.5, 2.0)), st.sampled_from((Easy, Conservative)))
 @settings(max_examples=150, deadline=None)
 def test_no_job_is_slowed_down_by_more_than_the_bound(
