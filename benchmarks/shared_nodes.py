@@ -29,11 +29,13 @@ CLASSES = {0.1: 0.4, 0.5: 0.2, 1.0: 0.2, 1.6: 0.2}
 SHARES = ("none", "1", "1.05", "1.1", "1.25", "any")
 #: Trace, and nodes.
 TRACES = (("lublin_256.swf.gz", 20), ("lublin_256.swf.gz", 32), ("metacentrum_1w_1361306800.swf.gz", 210))
-#: Jobs, nodes, SPEC.
+#: Jobs, nodes, load, SPEC. Jobs that ask for more than there is wait, and slow each other down.
+GROWTH = [
+    (jobs, nodes, load, "easy") for load in (0.8, 1.1) for nodes in (100, 1_000, 10_000) for jobs in (10_000, 100_000)
+]
 SIZES = (
-    (100_000, 100, "easy"), (100_000, 1_000, "easy"), (100_000, 3_000, "easy"), (300_000, 1_000, "easy"),
-    (100_000, 1_000, "strict"), (100_000, 1_000, "easy:share=1.1"), (30_000, 1_000, "slf"), (3_000, 1_000, "let"),
-    (3_000, 1_000, "mom"),
+    *GROWTH, (100_000, 1_000, 0.8, "strict"), (100_000, 1_000, 0.8, "easy:share=1.1"), (30_000, 1_000, 0.8, "slf"),
+    (3_000, 1_000, 0.8, "let"), (3_000, 1_000, 0.8, "mom"),
 )  # fmt: skip
 
 
@@ -53,12 +55,12 @@ def with_bandwidths(jobs: Workload, machine: Cluster) -> Workload:
     return replace(jobs, walltime=walltime, more={**jobs.more, "volume": each * jobs.run_time})
 
 
-def drawn(count: int, nodes: int) -> Workload:
-    """Return jobs that keep 80 % of the cores busy."""
+def drawn(count: int, nodes: int, load: float) -> Workload:
+    """Return jobs that would keep this share of the cores busy if none slowed down another."""
     rng = np.random.default_rng(0)
     size = rng.choice([1, 2, 4, 8, 16, 32, 64], count, p=[0.25, 0.15, 0.2, 0.15, 0.15, 0.07, 0.03])
     run = np.round(rng.lognormal(6, 1.5, count)) + 1
-    submit = np.cumsum(rng.exponential((size * run).mean() / (nodes * CORES * 0.8), count))
+    submit = np.cumsum(rng.exponential((size * run).mean() / (nodes * CORES * load), count))
     return Workload("drawn", np.arange(count), submit, run, run * 3, size.astype(np.int64))
 
 
@@ -66,13 +68,15 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the speed by size, and turnaround and slowdown by the bound on sharing."""
     heading("Replays on shared nodes of 16 cores: jobs/s of CPU time, the best of three")
     rows = []
-    for count, nodes, spec in SIZES[:2] if quick else SIZES:
+    for count, nodes, load, spec in SIZES[::4] if quick else SIZES:
         machine = cluster(nodes)
-        jobs = with_bandwidths(drawn(count, nodes), machine)
+        jobs = with_bandwidths(drawn(count, nodes, load), machine)
         runs = [replay_on_nodes(jobs, machine, parse(spec), clock=time.process_time) for _ in range(3)]
         best = min(run.simulation_time for run in runs)
-        rows.append((spec, number(count), number(nodes), number(count / best)))
-    table(("policy", "jobs", "nodes", "jobs/s"), rows)
+        waited = float((runs[0].start_time - jobs.submit_time).sum())
+        queue = waited / float(runs[0].start_time.max() - jobs.submit_time[0])
+        rows.append((spec, number(count), number(nodes), f"{load:.0%}", number(queue), number(count / best)))
+    table(("policy", "jobs", "nodes", "load", "mean queue", "jobs/s"), rows)
     if traces is None:
         return
     heading("EASY by how much jobs may slow each other down")
