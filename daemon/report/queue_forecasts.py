@@ -1,6 +1,6 @@
 """Forecasts of the starts that the resource manager itself decides, of all jobs in its queue, and what became of them.
 
-Rule: they are made after a cycle, from what its snapshot has read, and take at most SHARE of the time: the longer the
+Rule: they are made after a cycle, from what its snapshot has read, and take at most SHARE of a core: the longer the
 queue, the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the
 interval of a start is that of their errors: of jobs of the same user, else of all. An error is the logarithm of actual
 over forecast wait, counted from the forecast, with SPARE_S more.
@@ -9,6 +9,7 @@ over forecast wait, counted from the forecast, with SPARE_S more.
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -76,14 +77,14 @@ class QueueForecasts(Observer):
         now = self._clock()
         if now < self._due or (self._made_of is snapshot.jobs and now - self._made_at < LONGEST_S):
             return
-        self._made_at, self._made_of = now, snapshot.jobs
+        self._made_at, self._made_of, began = now, snapshot.jobs, time.thread_time()
         observed = self._adapter.queue()
         if observed is None:
             self._due = math.inf
             return
         first = self.observed is None  # it also loads the replay
         self.update(observed)
-        self._due = now + (0.0 if first else (self._clock() - now) / SHARE)
+        self._due = now + (0.0 if first else (time.thread_time() - began) / SHARE)
 
     def update(self, observed: ObservedQueue) -> None:
         """Learn from a queue, and forecast it. O(jobs log jobs)."""
