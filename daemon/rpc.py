@@ -197,8 +197,15 @@ class Requests:
 
     def _explain(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         target = _text(request, "job")
-        if elsewhere := self._explain_elsewhere(target, peer):
-            return elsewhere
+        try:
+            return self._explain_own(target, peer)
+        except InvalidJobError:
+            if elsewhere := self._explain_elsewhere(target, peer):
+                return elsewhere
+            raise
+
+    def _explain_own(self, target: str, peer: Peer) -> dict[str, Any]:
+        """Return what is known of a job that was handed over or submitted here."""
         if "/" not in target:
             found = self._journal.workflows_with(target).items()
             workflows = [id for id, owner in found if self._access.sees(peer, owner)]

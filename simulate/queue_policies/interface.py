@@ -201,6 +201,7 @@ class Forecast:
         delay_s: the seconds by which the ends of all other jobs would move, in all.
         crowding: the largest factor by which a job, this one or another, would then progress more slowly than alone, 1
             or more.
+        alone: it would share neither cores nor memory with another job; its own threads may still slow each other down.
     """
 
     end: float
@@ -208,6 +209,7 @@ class Forecast:
     others: float = 1.0
     delay_s: float = 0.0
     crowding: float = 1.0
+    alone: bool = True
 
 
 class View(Sequence[T], Generic[T]):

@@ -2,8 +2,8 @@
 
 Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither
 it nor any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of
-later phases. The head of the queue has a reservation of nodes without other jobs. Until a job ends, the reservation
-stands and what was refused stays refused.
+later phases; where it would be alone, it may always start. The head of the queue has a reservation of nodes without
+other jobs. Until a job ends, the reservation stands and what was refused stays refused.
 Under conservative backfilling each waiting job has a reservation of nodes without other jobs. Before that, it may start
 next to running jobs, as above, on nodes that are not reserved for others until its latest end; so it delays no
 reservation.
@@ -189,7 +189,7 @@ def _is_within(now: Snapshot, job: Job, nodes: tuple[int, ...], bound: float) ->
     if bound == 0.0:
         return True
     would = now.forecast(job, nodes)
-    return max(would.crowding, would.slowdown, would.others) <= bound * HAIR
+    return would.alone or max(would.crowding, would.slowdown, would.others) <= bound * HAIR
 
 
 def _start(now: Snapshot, queue: list[Job], job: Job, nodes: tuple[int, ...]) -> Iterator[Decision]:

@@ -109,7 +109,7 @@ class PlainSharing:
         if self.bound == 0.0:
             return True
         would = now.forecast(job, nodes)
-        return max(would.crowding, would.slowdown, would.others) <= self.bound * (1.0 + 1e-9)
+        return would.alone or max(would.crowding, would.slowdown, would.others) <= self.bound * (1.0 + 1e-9)
 
 
 def _end(begin: float, job: Job) -> float:

@@ -5,8 +5,9 @@ waiting job that does not fit (the head) has a reservation of nodes; what is sta
 reservation, or leaves its nodes what the head needs. Until a job ends, the reservation stands and what was refused
 stays refused, so only new jobs are examined.
 With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than
-1 / bound of its rate alone; as that holds at every start, it holds at all times. The reservation of the head is then
-one of nodes without other jobs, so that it is never later than with nodes of its own.
+1 / bound of its rate alone; as that holds at every start, it holds at all times. Where it would be alone, it may always
+start, however much its own threads slow each other down. The reservation of the head is then one of nodes without other
+jobs, so that it is never later than with nodes of its own.
 Complexity: a pass finds each job that has enough cores on one node in O(log waiting), see `queue.waiting`, and tries it
 in O(log nodes) for each node; with a bound, a solver call for each node tried. The reservation: see `reservation`.
 """
@@ -23,7 +24,7 @@ from ..queue.waiting import never_refused, remove, search
 from .choose import fits
 from .component import gather, show_means
 from .expected_ends import remove_end
-from .forecast import crowding
+from .forecast import crowding, is_alone
 from .free_cores import next_free, update_free
 from .layout import EASY, NO_INDEX, ONE, Scratch, World
 from .rates import solve
@@ -93,6 +94,8 @@ def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     if world.clock.share == math.inf:
         return True
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    if is_alone(scratch, n_strands):
+        return True
     show_means(world, scratch, n_domains, n_strands, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
     return crowding(world, scratch, starts, n_starts, n_strands) <= world.clock.share * HAIR

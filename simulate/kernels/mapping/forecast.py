@@ -79,7 +79,7 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
 
     Stores in `scratch.effect`: `end`: seconds until it ends; `slowdown`: these as a factor on its run time alone;
     `factor`: the largest by which the time left of another job grows; `delay`: the seconds by which the ends of all
-    others move, in all; and `crowding` at its start.
+    others move, in all; `crowding` at its start; and `alone`: 1 if it shares neither cores nor memory with another job.
 
     Args:
         world: tables of the simulation.
@@ -98,6 +98,7 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
     show_means(world, scratch, n_domains, n_strands, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
+    effect.alone = 1 if is_alone(scratch, n_strands) else 0
     effect.crowding = crowding(world, scratch, starts, n_starts, n_strands)
     _believe(world, scratch, n_domains, n_strands, cls_id, now)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
@@ -117,6 +118,15 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
         alone = max(alone, world.isolated[cls_id, world.nodes[starts[i]].type] * world.classes[cls_id].told)
     effect.end, effect.slowdown = own, max(1.0, own / alone) if own < math.inf else 1.0
     effect.factor, effect.delay = factor, delay
+
+
+@inner
+def is_alone(scratch: Scratch, n_strands: int) -> bool:
+    """Return whether the gathered component has no other job than the candidate. O(strands)."""
+    for s in range(n_strands):  # noqa: SIM110 - kernels have no generators
+        if not scratch.strands[s].candidate:
+            return False
+    return True
 
 
 @inner

@@ -85,7 +85,7 @@ CLOCK = row_dtype("now share reserved", "")
 #: Results of operations, see `entry.call`. `exact`, `found`: 1 or 0; `wrong`: a job that cannot run as mapped.
 ANSWER = row_dtype("makespan joules seconds", "status wrong exact found")
 #: What would happen if a job started now, see `forecast.what_if`.
-EFFECT = row_dtype("end slowdown factor delay crowding", "")
+EFFECT = row_dtype("end slowdown factor delay crowding", "alone")
 #: How many entries the lists `touched` and `started` have.
 LISTED = row_dtype("", "touched started")
 

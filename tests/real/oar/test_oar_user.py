@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -179,13 +180,14 @@ def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
     shown = Oarstat(commands)
     held = Database(commands.psql, oar.connection, oar.password_file, 15.0)
 
-    for attempt in range(5):  # something may happen between the two reads
+    for attempt in range(20):  # something may happen between the two reads
         one, other = shown.world(), held.world()
         assert one.resources == other.resources and abs(one.now - other.now) < 5
         mine, theirs = ([_comparable(job) for job in world.jobs if job.id >= first] for world in (one, other))
         if mine == theirs:
             break
-        assert attempt < 4, next(pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1])
+        assert attempt < 19, next(pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1])
+        time.sleep(1.0)
     name = {job.id: job for job in shown.world().jobs}[done].name
     assert name == "é x"
     found = shown.find([done], {name.replace("é", "e"): USERS[0]})

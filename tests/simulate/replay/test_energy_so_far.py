@@ -17,7 +17,7 @@ from pilotfish.simulate.model.machine import MixedPowers, Powers, machine_of
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Steps, Wait, Work
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.interface import Decision, Kill, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import Decision, Kill, Snapshot, Start, Wake
 from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
@@ -43,6 +43,7 @@ class Asks:
         self.known.append((now.time, now.states.energy()))
         if self.kills and len(self.known) % self.kills == 0 and len(now.running):
             yield Kill(now.running[0])
+            yield Wake(now.time)
         for job in now.waiting:
             if job.size > now.free:
                 return

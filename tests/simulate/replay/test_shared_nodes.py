@@ -376,6 +376,19 @@ def test_no_job_is_slowed_down_by_more_than_the_bound(
     assert done.rejected.tolist() == free.rejected.tolist(), "each job that fits is started some time"
 
 
+@pytest.mark.parametrize("spec", ["easy:share=1.2", "strict", "conservative:share=1.2", "easy:share=none"])
+@pytest.mark.parametrize("takes", [0.0, 0.5])
+def test_a_job_that_slows_itself_down_starts_where_it_is_alone(spec: str, takes: float) -> None:
+    """Its nodes share a memory, of which its threads want more than there is; so does the job after it."""
+    one = kind(Contention.EQUAL_SHARE, ContendingThreads.ALL, 1, 1.0)
+    cluster = Cluster("c", tuple(Node(name, one, "both") for name in "ab"))
+    jobs = workload([(0.0, 1.0, 9.0, 2, 8, 0), (0.0, 1.0, 9.0, 2, 8, 0)])
+    done = replay_under(parse(spec), jobs, machine_of(cluster), cluster, contention=True, decision_time=takes)
+    assert not done.rejected.any()
+    assert (done.finish_time - done.start_time).tolist() == pytest.approx([1.6, 1.6])
+    assert done.start_time[1] >= done.finish_time[0]
+
+
 def alone_on(cluster: Cluster, jobs: Workload, row: int) -> float:
     """Return the longest run time of a job that has the cluster for itself, on whatever nodes."""
     times = []
