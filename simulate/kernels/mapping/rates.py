@@ -193,10 +193,10 @@ def uncrowded_level(kind: Row, k: Array, b: Array, size: int, threads: float, as
     for i in range(size):
         total += k[i] * b[i]
         top = max(top, b[i])
-    equal = kind.contention == EQUAL_SHARE
-    if kind.contention == NONE or (top * threads if equal else total) <= kind.bandwidth * SPARE:
-        return math.inf if kind.contention != PIECEWISE else -1.0
-    if asleep or kind.contention != MAX_MIN:
+    equal, fair = kind.contention == EQUAL_SHARE, kind.contention == MAX_MIN
+    if kind.contention == NONE or ((equal or fair) and (top * threads if equal else total) <= kind.bandwidth * SPARE):
+        return math.inf
+    if asleep or not fair:
         return -1.0
     level = kind.bandwidth / threads
     while True:
