@@ -78,6 +78,8 @@ def test_a_pin_is_taken_back_whatever_the_job_says_in_its_comment(slurm: SlurmCl
     slurm.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     eventually(lambda: slurm.jobs()[job][0] == "PENDING", "the requeue")
     assert slurm.show(job)["ReqNodeList"] == node
+    others = ",".join(name for name in (f"n{i + 1}" for i in range(slurm.nodes)) if name != node)
+    slurm.run("scontrol", "update", f"NodeName={others}", "State=DRAIN", "Reason=test")  # it waits, pinned or not
     argv = ("reap", "--config", daemon.config, "--older-than", "1")
     eventually(lambda: pilotfish(*argv, "--dry-run").stdout == f"release slurm/{job}\n", "the pin to be a second old")
     assert slurm.show(job)["ReqNodeList"] == node
