@@ -118,8 +118,8 @@ class _Run(NodePolicyCalls):
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
         names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes, fewer=True)]
-        left, *effects, alone = self.simulation.what_if(str(job.id), names)
-        return Forecast(self.now + left, *effects, bool(alone))
+        left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
+        return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
 
     # --- what it decides ---
     def begin(self, running: Running) -> None:

@@ -184,8 +184,8 @@ class _Jobs(NodePolicyCalls):
         chosen = self.check_nodes(job, nodes, fewer=True)
         self.scratch.places[: len(chosen)] = chosen
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))
-        left, *effects, alone = self.scratch.effect.item()
-        return Forecast(self.now + left, *effects, bool(alone))
+        left, slowdown, others, delay_s, crowding, alone = self.scratch.effect.item()
+        return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
 
     # --- decisions ---
     def begin(self, running: Running) -> None:
