@@ -169,12 +169,7 @@ class Plain:
 
     def raise_all(self, active: list[Job]) -> None:
         """Compute the speeds as SimGrid's fair-bottleneck solver does. A job alone has a speed of 1."""
-        rest = {
-            name: self.capacity[name]
-            for job in active
-            for name in job.asks
-            if name.startswith("l") and name[1:].isdigit()
-        }
+        rest = {name: self.capacity[name] for job in active for name in job.asks}
         users = {name: [job for job in active if name in job.asks] for name in rest}
         speeds, steps, getting = {job.number: 0.0 for job in active}, dict[int, float](), {job.number for job in active}
         while getting:
