@@ -12,12 +12,14 @@ from rich.text import Text
 
 from ...daemon.report.start_accuracy import QueueRecord, StartAccuracy, start_accuracy
 from ...formats.text import count, percent, short_time
-from .text import Column, Screen, numbers
+from .text import Column, Screen, hanging, numbers
 
 #: Jobs that are shown without --all.
 _MOST_JOBS = 30
-_COLUMNS = (Column("JOB"), Column("NAME"), Column("USER"),
-            *numbers("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"), Column(""))  # fmt: skip
+_COLUMNS = (*numbers("JOB"), Column("NAME"), Column("USER"),
+            *numbers("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))  # fmt: skip
+#: Jobs that are named with the reason why their start is not known.
+_NAMED = 5
 _BY = {"pilotfish": "pilotfish", "manager": "resource manager"}
 
 
@@ -35,6 +37,9 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     shown, total = jobs if everything else jobs[:_MOST_JOBS], len(jobs) + reply["queue_left_out"]
     screen.put("", Text(f"{count(total, 'job')} not handed over, in the order of the resource manager", style="bold"))
     screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
+    for reason, ids in _reasons(shown).items():
+        others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+        screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{others}", screen.cells))
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))
 
@@ -43,8 +48,18 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     plan, said = job["plan"], job["manager_start_time"]
     times = [None] * 4 if plan is None else [plan["start_time"], *plan["start_within"], plan["finish_time"]]
     start, soonest, latest, end = ("" if at is None else short_time(max(0.0, at - now)) for at in times)
+    start = start or "?"
     manager = "" if said is None else short_time(max(0.0, said - now))
-    return job["id"], job["name"], job["owner"] or "", start, soonest, latest, manager, end, job["unknown"]
+    return job["id"], job["name"], job["owner"] or "", start, soonest, latest, manager, end
+
+
+def _reasons(jobs: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the ids of the jobs whose start is not known, by the reason."""
+    found: dict[str, list[str]] = {}
+    for job in jobs:
+        if job["unknown"]:
+            found.setdefault(job["unknown"], []).append(job["id"])
+    return found
 
 
 def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
@@ -56,7 +71,7 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
     heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
     screen.named_table([Column("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
     screen.put(
-        "1 min     share of starts within a minute of what was first said; 10 min: within ten",
+        "1 min     share of starts within a minute of what was first said",
         "compared  on the first snapshot on which both said when a job would start",
         "",
     )

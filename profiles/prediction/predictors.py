@@ -218,9 +218,8 @@ class _JobsOfKind:
         self._places = [TRAITS.index(trait) for trait in traits]
         self._absolute = "user" in traits or "executable" in traits
         self._jobs = dict[Hashable, Batches]()
-        self._unsorted = defaultdict[Hashable, list[tuple[Hashable, float]]](
-            list
-        )  # jobs that no prediction asked for yet
+        # jobs that no prediction asked for yet
+        self._unsorted = defaultdict[Hashable, list[tuple[Hashable, float]]](list)
 
     def scale(self, job: SubmittedJob) -> float:
         """Return the unit of a job's need: its limit, or 1."""

@@ -26,7 +26,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     put_queue(Screen(), {"queue": [JOB, HELD], "queue_left_out": 2, "time": 100.0}, everything=False)
-    _, head, columns, first, second = capsys.readouterr().out.splitlines()
+    _, head, columns, first, second, why = capsys.readouterr().out.splitlines()
     assert head == "4 jobs not handed over, in the order of the resource manager"
     assert all(name in columns for name in ("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))
     assert first.split() == [
@@ -35,8 +35,23 @@ def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.C
         "games",
         *["30.00", "s", "20.00", "s", "50.00", "s", "600.0", "s", "60.00", "s"],
     ]
-    assert second.split() == ["8", "held", "games", "it", "is", "held"]
-    assert max(map(width, (head, columns, first, second))) <= 80
+    assert second.split() == ["8", "held", "games", "?"] and why == "?  it is held: 8"
+    assert max(map(width, (head, columns, first, second, why))) <= 80
+
+
+def test_nothing_but_names_is_cut_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids are typed again, headings explain the numbers, and a reason is read to its end."""
+    named = {"name": "a_very_long_name_of_a_job", "owner": "somebody.with.a.long.name", "manager_start_time": 90000.0}
+    reason = "it may run only on some of the nodes that other jobs use, and this goes on for some words more"
+    late = PLAN | {"start_time": 9e4, "start_within": [8e4, 2e6], "finish_time": 3e6}
+    jobs = [JOB | named | {"id": f"4711123{i}", "plan": late} for i in range(3)]
+    jobs += [HELD | named | {"id": f"4711124{i}", "unknown": reason} for i in range(7)]
+    put_queue(Screen(), {"queue": jobs, "queue_left_out": 0, "time": 100.0}, everything=False)
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert all(width(line) <= 80 for line in lines) and all(name in lines[2] for name in ("SOONEST", "RJMS SAYS"))
+    assert all(job["id"] in line for job, line in zip(jobs, lines[3:], strict=False))
+    assert f"{reason}: 47111240, 47111241, 47111242, 47111243, 47111244 and 2 more" in " ".join(said.split())
 
 
 def test_a_long_queue_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
