@@ -21,7 +21,6 @@ from ..model.observed_queue import ObservedJob, ObservedQueue
 from ..model.plan import LEVEL
 from ..model.workload import LONGEST, Dependencies, Workload, in_order
 from ..queue_policies.policy_specs import Easy
-from .replay import replay
 
 #: Replays of each pool, at least and at most, and jobs that are replayed in all of them together.
 FEWEST_DRAWS, DRAWS, REPLAYED = 5, 15, 15_000
@@ -199,6 +198,8 @@ class _Pool:
 
     def _replay(self, sizes: Sequence[int], machine: int, share: Array, gap: Array) -> tuple[Array, Array]:
         """Return start and run time of each job; nan: it never starts."""
+        from .replay import replay  # a daemon whose adapter has no such queue never needs it
+
         run = self._drawn(share)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
