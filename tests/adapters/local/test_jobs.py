@@ -208,11 +208,12 @@ def test_a_waiting_shell_is_no_thread_that_ran(world: LocalWorld) -> None:
 
 
 def test_children_count_whichever_process_reaps_them(world: LocalWorld) -> None:
-    busy = (
-        "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass"  # its parent does not wait for it
+    orphan = (  # its parent does not wait for it
+        "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n open('ended', 'w')"
     )
-    used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{busy}"; sleep 1.5')).usage)
-    assert used["cpu_seconds"] >= 0.2
+    waits = "until [ -e ended ]; do sleep 0.1; done; sleep 0.3"
+    used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{orphan}"; {waits}')).usage)
+    assert used["cpu_seconds"] >= 0.3
 
 
 def test_only_ended_jobs_can_be_forgotten(world: LocalWorld) -> None:
