@@ -19,6 +19,9 @@ class SlurmJob:
     state: JobState
     reason: str = ""
     part: bool = False  #: whether it is a member of an array or of a heterogeneous job
+    array: int = 0  #: id of the array that it is of; 0: none
+    tasks: int = 1  #: tasks of its array that wait in it; 0: not known
+    tasks_at_once: int | None = None  #: most tasks of its array that run at once; None: no limit is known
     name: str = ""
     uid: int = -1
     account: str = ""

@@ -1,12 +1,12 @@
 """Slurm's whole queue as Slurm's own scheduler sees it, for forecasts of its decisions.
 
 Rule: pure. A start is not known where it depends on what is not simulated: holds, limits, reservations, licenses,
-arrays, cores that jobs share. The clause that says so is shown to users.
+heterogeneous jobs, cores that jobs share. The clause that says so is shown to users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.snapshot import JobState
@@ -36,6 +36,10 @@ def observed_queue(
     """
     partitions = {name: of_job(job, site.partitions) for name, job in {j.partition: j for j in jobs.values()}.items()}
     tiers = {name: max((each.tier for each in found), default=1) for name, found in partitions.items()}
+    by_number: dict[int, list[SlurmJob]] = {}
+    for job in jobs.values():
+        for number in {job.id, job.array} - {0}:
+            by_number.setdefault(number, []).append(job)
     order = sorted(jobs.values(), key=lambda job: (-tiers[job.partition], -job.priority, job.id))
     possible: dict[object, frozenset[str]] = {}
     found = []
@@ -49,7 +53,7 @@ def observed_queue(
         else:
             where = possible[shape] = node_constraints.possible(job, nodes.values(), unwanted)
         found.append(
-            _queued(job, key_of(job, uid), where, partitions[job.partition], site.reservations, jobs, now, uid)
+            _queued(job, key_of(job, uid), where, partitions[job.partition], site.reservations, by_number, now, uid)
         )
     usable = {name: (node.cpus, node.memory) for name, node in nodes.items() if node.state.takes_jobs}
     return ObservedQueue(now, found, usable)
@@ -57,9 +61,9 @@ def observed_queue(
 
 def _queued(
     job: SlurmJob, key: str, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
-    jobs: Mapping[int, SlurmJob], now: float, uid: int,
+    by_number: Mapping[int, Sequence[SlurmJob]], now: float, uid: int,
 ) -> ObservedJob:  # fmt: skip
-    waits, after = job.state is JobState.PENDING, dependency.followed(job.dependency) or ()
+    waits, after = job.state is JobState.PENDING, _followed(job) or ()
     return ObservedJob(
         key=key,
         state=job.state,
@@ -74,30 +78,36 @@ def _queued(
         walltime=job.time_limit,
         submit_time=job.submit,
         begin=job.begin,
-        after=tuple(key_of(jobs[number], uid) for number in after if number in jobs) if waits else (),
+        tasks=max(1, job.tasks),
+        array=str(job.array) if job.array else "",
+        tasks_at_once=job.tasks_at_once,
+        after=tuple(key_of(each, uid) for number in after for each in by_number.get(number, ())) if waits else (),
         where=where,
         start_time=job.start if job.placed and not waits else None,
         finish_time=job.end if job.state.ended else None,
         manager_start=job.start if waits and job.start is not None and job.start >= now else None,
-        unknown=_unknown(job, where, chosen, reserved, jobs, now) if waits else "",
+        unknown=_unknown(job, where, chosen, reserved, by_number, now) if waits else "",
     )
+
+
+def _followed(job: SlurmJob) -> tuple[int, ...] | None:
+    """Return the ids of all jobs and arrays whose ends the job waits for; None if it waits for anything else."""
+    return dependency.followed(job.dependency.replace("_*", ""))
 
 
 def _unknown(
     job: SlurmJob, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
-    jobs: Mapping[int, SlurmJob], now: float,
+    by_number: Mapping[int, Sequence[SlurmJob]], now: float,
 ) -> str:  # fmt: skip
     """Return why the start of a waiting job is not known, or ""."""
-    if job.left_to_slurm:
-        return (
-            "how many tasks wait is not known"
-            if job.part
-            else job.left_to_slurm.removesuffix(", which is left to Slurm")
-        )
+    if job.part and not job.tasks:
+        return "how many tasks wait is not known" if job.array else "it is part of a heterogeneous job"
+    if job.left_to_slurm and not job.part:
+        return job.left_to_slurm.removesuffix(", which is left to Slurm")
     if job.priority == 0:
         return "it is held"
-    after = dependency.followed(job.dependency)
-    if after is None or any(number not in jobs for number in after):
+    after = _followed(job)
+    if after is None or any(number not in by_number for number in after):
         return f"it depends on {job.dependency}"
     if job.reason.split(",")[0] not in _PLAIN:
         return f"Slurm says {job.reason}"

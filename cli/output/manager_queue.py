@@ -40,6 +40,8 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     for reason, ids in _reasons(shown).items():
         others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
         screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{others}", screen.cells))
+    if any(job["tasks"] > 1 for job in shown):
+        screen.put("7[50]: 50 tasks of array 7 wait; the first starts, and the last ends, as shown")
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))
 
@@ -50,7 +52,12 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     start, soonest, latest, end = ("" if at is None else short_time(max(0.0, at - now)) for at in times)
     start = start or "?"
     manager = "" if said is None else short_time(max(0.0, said - now))
-    return job["id"], job["name"], job["owner"] or "", start, soonest, latest, manager, end
+    return _name(job), job["name"], job["owner"] or "", start, soonest, latest, manager, end
+
+
+def _name(job: dict[str, Any]) -> str:
+    """Return the id of a job, of an array with the number of tasks that wait."""
+    return str(job["id"]) if job["tasks"] == 1 else f"{job['id']}[{job['tasks']:,}]"
 
 
 def _reasons(jobs: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
@@ -58,7 +65,7 @@ def _reasons(jobs: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for job in jobs:
         if job["unknown"]:
-            found.setdefault(job["unknown"], []).append(job["id"])
+            found.setdefault(job["unknown"], []).append(_name(job))
     return found
 
 

@@ -121,6 +121,7 @@ class QueueForecasts(Observer):
             "nodes": [],
             "submit_time": job.submit_time,
             "walltime": job.walltime,
+            "tasks": job.tasks,
             "plan": plan,
             "manager_start_time": job.manager_start,
             "unknown": forecast.unknown,
@@ -205,8 +206,8 @@ class QueueForecasts(Observer):
     def _note_forecast(self, job: ObservedJob, forecast: QueueForecast, now: float) -> None:
         """Note what is said of a job for the first time, by us and by the resource manager."""
         record = self._records[job.key]
-        if forecast.start_time is None or forecast.start_within is None:
-            return
+        if forecast.start_time is None or forecast.start_within is None or job.tasks > 1:
+            return  # a task that starts is a job of its own
         if record.said_start is None:
             record.said_time, record.said_start = now, forecast.start_time
             record.said_early, record.said_late = forecast.start_within

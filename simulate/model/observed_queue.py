@@ -30,6 +30,9 @@ class ObservedJob:
         walltime: seconds after which it is ended; None: never.
         submit_time: when it was submitted; None: not known.
         begin: before which it does not start; None: at any time.
+        tasks: number of jobs like it that it stands for, which wait as one entry of the queue.
+        array: which jobs are of one array; "": it is of none.
+        tasks_at_once: most jobs of its array that run at once; None: any number.
         after: keys of the jobs whose ends it waits for.
         where: names of the nodes that it has, or may get.
         start_time: when it began; None: it waits.
@@ -51,6 +54,9 @@ class ObservedJob:
     walltime: float | None = None
     submit_time: float | None = None
     begin: float | None = None
+    tasks: int = 1
+    array: str = ""
+    tasks_at_once: int | None = None
     after: tuple[str, ...] = ()
     where: frozenset[str] = frozenset()
     start_time: float | None = None

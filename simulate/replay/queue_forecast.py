@@ -2,7 +2,8 @@
 
 Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and jobs end when they are expected to.
 Nodes on which the same jobs may run are one pool of cores; a job that may run only on some nodes of a pool is not
-forecast, but takes part in it. Times are the medians of several replays, whose run times are drawn from their
+forecast, but takes part in it. The tasks of an array are jobs; its start is that of the first that waits, its end that
+of the last. Times are the medians of several replays, whose run times are drawn from their
 predictions with a fixed seed; intervals are of probability LEVEL. Jobs of one group are drawn together, so that
 intervals are rather too wide. No start is before now, and no run is longer than its walltime.
 """
@@ -13,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, repeat
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from ..queue_policies.policy_specs import Easy
 FEWEST_DRAWS, DRAWS, REPLAYED = 5, 15, 15_000
 #: Most waiting jobs of a pool that are replayed.
 MOST_JOBS = 5000
+#: Most jobs that the tasks of an array wait for, times the number of tasks.
+MOST_DEPENDENCIES = 100_000
 #: A job that outlasts what is expected of it is expected to take this many times as long as it has taken.
 LONGER = 1.5
 #: Walltime of a job without one, seconds.
@@ -92,6 +96,8 @@ def _obstacle(job: ObservedJob, queue: ObservedQueue, unknown: Mapping[str, str]
     usable = sum(name in queue.nodes for name in job.where)
     if usable < job.nodes:
         return f"{usable} of the nodes that it may use take jobs, it needs {job.nodes}"
+    if len(job.after) * job.tasks > MOST_DEPENDENCIES:
+        return "it waits for too many jobs"
     before = next((key for key in job.after if unknown.get(key)), None)
     return f"it waits for {before}, whose start is not known" if before else ""
 
@@ -140,9 +146,18 @@ class _Pool:
         self._core_memory = min((memory / cores for cores, memory in nodes if memory and cores), default=math.inf)
         running = [job for job in jobs if not job.waiting and not queue.nodes.keys().isdisjoint(job.where)]
         waiting = [job for job in jobs if job.waiting]
-        self._beyond, waiting = waiting[MOST_JOBS:], waiting[:MOST_JOBS]
-        self._first, self._jobs = len(running), [*running, *waiting]
-        self._runs = [expected(job) for job in self._jobs]
+        tasks = chain.from_iterable(repeat(job, job.tasks) for job in waiting)
+        self._jobs = [*running, *islice(tasks, MOST_JOBS)]
+        #: First and last row of each job, by its key.
+        self._rows = {job.key: (i, i) for i, job in enumerate(running)}
+        next_row = self._running = len(running)
+        for job in waiting:
+            self._rows[job.key] = next_row, next_row + job.tasks - 1
+            next_row += job.tasks
+        self._waiting = waiting
+        self._before, self._after = self._dependencies()
+        runs = {job.key: expected(job) for job in jobs}
+        self._runs = [runs[job.key] for job in self._jobs]
         self._limit = np.array([min(job.walltime or UNLIMITED_S, UNLIMITED_S) for job in self._jobs])
         began = [self._now if job.waiting or job.start_time is None else job.start_time for job in self._jobs]
         self._elapsed = np.maximum(0.0, self._now - np.array(began))
@@ -155,7 +170,7 @@ class _Pool:
         """Return the forecasts of the jobs that wait."""
         sizes = [self._size(job) for job in self._jobs]
         # jobs that already run fit, whatever the sizes of their nodes are
-        machine = max(self._cores, sum(sizes[: self._first]), 1)
+        machine = max(self._cores, sum(sizes[: self._running]), 1)
         starts, finishes = list[Array](), list[Array]()
         draw = np.random.default_rng(0)
         for number in range(min(draws, max(FEWEST_DRAWS, REPLAYED // max(len(self._jobs), 1)))):
@@ -166,19 +181,41 @@ class _Pool:
             finishes.append(start + run)
         shares = 0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0
         start, finish = (np.quantile(np.array(each), shares, axis=0) + self._now for each in (starts, finishes))
-        found = {job.key: QueueForecast(unknown=f"more than {MOST_JOBS} jobs wait before it") for job in self._beyond}
-        for i, job in enumerate(self._jobs[self._first :], self._first):
-            if sizes[i] > machine:
+        found = dict[str, QueueForecast]()
+        beyond = {job.key for job in self._waiting if self._rows[job.key][1] >= len(self._jobs)}
+        for job in self._waiting:
+            i, j = self._rows[job.key]
+            if job.key in beyond or not beyond.isdisjoint(job.after):
+                what = "it" if job.tasks == 1 else "its last task"
+                found[job.key] = QueueForecast(unknown=f"more than {MOST_JOBS:,} jobs wait before {what}")
+            elif sizes[i] > machine:
                 found[job.key] = QueueForecast(unknown="it needs more cores than the nodes have that take jobs")
-            elif math.isnan(start[0, i]):
+            elif math.isnan(finish[0, j]):
                 found[job.key] = QueueForecast(unknown="it waits for a job that never ends")
             elif not self._names <= job.where:
                 found[job.key] = QueueForecast(unknown="it may run only on some of the nodes that other jobs use")
             else:
-                times = (float(start[0, i]), float(finish[0, i]))
-                first, last = ((float(each[1, i]), float(each[2, i])) for each in (start, finish))
-                found[job.key] = QueueForecast(*times, first, last)
+                begin, *begins = start[:, i].tolist()
+                end, *ends = finish[:, j].tolist()
+                found[job.key] = QueueForecast(begin, end, (begins[0], begins[1]), (ends[0], ends[1]))
         return found
+
+    def _dependencies(self) -> tuple[Array, Array]:
+        """Return rows, and rows that start after their ends.
+
+        Tasks of an array are alike, so that its last one ends last. Where at most K of them run at once, each starts
+        after the end of the one K places before it.
+        """
+        pairs, members = list[tuple[int, int]](), defaultdict[str, list[int]](list)
+        for i, job in enumerate(self._jobs):
+            pairs += [(self._rows[key][1], i) for key in job.after if key in self._rows]
+            if job.array and job.tasks_at_once is not None:
+                members[job.array].append(i)
+                if len(members[job.array]) > job.tasks_at_once and job.waiting:
+                    pairs.append((members[job.array][-1 - job.tasks_at_once], i))
+        pairs = [(before, after) for before, after in pairs if before < len(self._jobs)]
+        before, after = np.array(pairs, np.int64).reshape(-1, 2).T
+        return before, after
 
     def _size(self, job: ObservedJob) -> int:
         """Return how many cores a job keeps from others: all of its nodes, or those whose memory it takes."""
@@ -203,13 +240,10 @@ class _Pool:
         run = self._drawn(share)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
-        rows = {job.key: i for i, job in enumerate(self._jobs)}
-        pairs = [(rows[key], i) for i, job in enumerate(self._jobs) for key in job.after if key in rows]
-        before, after = np.array(pairs, np.int64).reshape(-1, 2).T
         numbers = np.arange(len(run))
         work = Workload(
             "queue", numbers, np.array(begin), np.minimum(run + gap, LONGEST), limit + gap,
-            np.asarray(sizes, np.int64), dependencies=Dependencies(before, after),
+            np.asarray(sizes, np.int64), dependencies=Dependencies(self._before, self._after),
         )  # fmt: skip
         done = replay(in_order(work), machine, Easy())
         start = np.full(len(run), math.nan)

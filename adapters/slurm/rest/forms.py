@@ -15,7 +15,7 @@ from typing import Any
 from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
-from ..transport.parsing import clean, comment, job_state, node_state, tres
+from ..transport.parsing import array_tasks, clean, comment, job_state, node_state, tres
 from ..transport.rows import Unreadable, read_rows, unknown_job
 from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for, unusual_size
 from ..transport.squeue import nodes as names
@@ -188,11 +188,17 @@ def _job(most: int, form: Form) -> SlurmJob:
         **{name: _moment(form[key]) for name, key in _TIMES.items()},
         **{name: names(_text(form[key]), most) for name, key in _NODES.items()},
     }
+    array, of_several = int(number(form["array_job_id"]) or 0), bool(number(form["het_job_id"]))
+    listed = _text(form.get("array_task_string"))
+    waiting, at_once = (0, None) if of_several else array_tasks(listed) if listed else (1, None)
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=state,
         reason=_without_none(_text(form["state_description"]) or _text(form["state_reason"])),
-        part=bool(number(form["array_job_id"]) or number(form["het_job_id"])),
+        part=bool(array or of_several),
+        array=array,
+        tasks=waiting,
+        tasks_at_once=at_once,
         uid=_identity(form["user_id"], least=0),
         nodes=many,
         cpus=cpus,

@@ -31,6 +31,8 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)[cn]?")
 _UNITS = {"K": 2.0**10, "": 2.0**20, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMG]?)(?:-\d+[KMG]?)?")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
+_TASKS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?(?::([0-9]{1,10}))?")
+_TASK_LIMIT = re.compile(r"[1-9][0-9]{0,9}")
 #: No count, size or span of Slurm's is larger.
 MOST = 2.0**63
 _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
@@ -117,6 +119,23 @@ def comment(text: str) -> str:
 def clean(text: str) -> str:
     """Return the text with a question mark for each byte that is no UTF-8."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def array_tasks(text: str) -> tuple[int, int | None]:
+    """Return how many tasks of an array the text lists, 0 if that is not known, and how many may run at once.
+
+    The text is such as `7`, `0-9%2` or `1,3,10-20:5`; None: as many as there are. Slurm ends a text that it cut with
+    `...`.
+    """
+    listed, _, most = text.partition("%")
+    total = 0
+    for each in listed.split(","):
+        found = _TASKS.fullmatch(each)
+        if not found:
+            return 0, None
+        first, last, step = (int(number or 0) for number in found.groups())
+        total += len(range(first, max(first, last) + 1, step or 1))
+    return total, int(most) if _TASK_LIMIT.fullmatch(most) else None
 
 
 def tres(text: str) -> dict[str, str]:

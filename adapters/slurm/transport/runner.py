@@ -39,7 +39,14 @@ _AWAY = (
 _FUNCTIONS = re.compile(r"^(?:(?:error|fatal|\w+_\w*(?: error)?): )+")
 #: Of the lines that a command prints on stderr, how many are shown, and how many characters of each.
 MOST_LINES, MOST_OF_A_LINE = 4, 200
-ENVIRONMENT = {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
+#: Characters of a list of tasks that `squeue` prints; a longer one is cut.
+LONGEST_TASK_LIST = 4096
+ENVIRONMENT = {
+    "TZ": "UTC",
+    "LC_ALL": "C",
+    "SLURM_TIME_FORMAT": "standard",
+    "SLURM_BITSTR_LEN": str(LONGEST_TASK_LIST),
+}
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
 #: Variables that would make a user's `sbatch` submit something else than one job, or change its answer.
 _NOT_EVEN_FOR_USERS = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_CLUSTERS", "SBATCH_DEBUG")

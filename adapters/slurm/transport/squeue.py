@@ -18,7 +18,21 @@ from ....formats.hostlist import expand
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState, NodeState
 from ..records import SlurmJob, SlurmNode
-from .parsing import SEPARATOR, Table, comment, count, job_state, moment, node_state, size, span, tres, whole, word
+from .parsing import (
+    SEPARATOR,
+    Table,
+    array_tasks,
+    comment,
+    count,
+    job_state,
+    moment,
+    node_state,
+    size,
+    span,
+    tres,
+    whole,
+    word,
+)
 from .rows import MOST_NODES, Unreadable, unknown_job
 
 #: Requests of jobs that are left to Slurm: field -> in words; see `unusual_size`, too. `--spread-job` needs nothing:
@@ -164,10 +178,16 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
         )
         threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
         special = special or unusual_size(many, most, asked, cpus, tasks, each)
+    array, _, listed = row["JobArrayID"].partition("_")
+    of_several = "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0")
+    waiting, at_once = (0, None) if of_several else array_tasks(listed.strip("[]")) if listed else (1, None)
     return SlurmJob(
         id=whole(row["JobID"]),
         state=state,
-        part="_" in row["JobArrayID"] or "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0"),
+        part=bool(listed) or of_several,
+        array=whole(array) if listed else 0,
+        tasks=waiting,
+        tasks_at_once=at_once,
         uid=whole(row["UserID"]),
         nodes=many,
         cpus=cpus,

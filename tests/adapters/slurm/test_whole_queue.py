@@ -55,7 +55,9 @@ def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
         ({"reason": "QOSMaxJobsPerUserLimit"}, "Slurm says QOSMaxJobsPerUserLimit"),
         ({"reservation": "maintenance"}, "it has the reservation maintenance"),
         ({"special": "licenses"}, "it asks for licenses"),
-        ({"part": True}, "how many tasks wait is not known"),
+        ({"part": True, "array": 7, "tasks": 0}, "how many tasks wait is not known"),
+        ({"part": True, "tasks": 0}, "it is part of a heterogeneous job"),
+        ({"part": True, "array": 7, "tasks": 9}, ""),
         ({"features": "[a|b]"}, "it asks for nodes with [a|b]"),
         ({"partition": "shared"}, "jobs of partition shared share cores"),
         ({"partition": "closed"}, "partition closed is not up"),
@@ -64,6 +66,16 @@ def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
 def test_what_slurm_alone_decides_is_not_known(changes: dict[str, Any], why: str) -> None:
     site = Site(partitions={**BOTH, "closed": Partition("closed", up=False, nodes=frozenset({"n0"}))})
     assert seen(replace(PLAIN, **changes), RUNNING, site=site)["slurm/8"].unknown == why
+
+
+def test_a_job_waits_for_all_tasks_of_an_array() -> None:
+    task = replace(RUNNING, id=9, part=True, array=7)
+    rest = replace(PLAIN, id=7, part=True, array=7, tasks=3, tasks_at_once=1)
+    merge = replace(PLAIN, reason="Dependency", dependency="afterok:7_*(unfulfilled)")
+    found = seen(task, rest, merge)
+    assert set(found["slurm/8"].after) == {"slurm/7", "slurm/9"} and not found["slurm/8"].unknown
+    shown = found["slurm/7"]
+    assert (shown.tasks, shown.array, shown.tasks_at_once, found["slurm/9"].array) == (3, "7", 1, "7")
 
 
 def test_a_reservation_of_its_nodes_makes_a_start_unknown() -> None:

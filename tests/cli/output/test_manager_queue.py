@@ -15,7 +15,7 @@ PLAN = {
     "finish_within": [150.0, 190.0], "forecast_by": None, "next_best": None,
 }  # fmt: skip
 JOB = {"id": "7", "key": "slurm/7", "name": "align", "owner": "games", "state": "pending", "nodes": [], "plan": PLAN,
-       "manager_start_time": 700.0, "unknown": "", "walltime": 60.0}  # fmt: skip
+       "manager_start_time": 700.0, "unknown": "", "walltime": 60.0, "tasks": 1}  # fmt: skip
 HELD = JOB | {"id": "8", "name": "held", "plan": None, "manager_start_time": None, "unknown": "it is held"}
 
 
@@ -37,6 +37,14 @@ def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.C
     ]
     assert second.split() == ["8", "held", "games", "?"] and why == "?  it is held: 8"
     assert max(map(width, (head, columns, first, second, why))) <= 80
+
+
+def test_an_array_says_how_many_of_its_tasks_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    put_queue(Screen(), {"queue": [JOB, HELD | {"tasks": 1200}], "queue_left_out": 0, "time": 100.0}, everything=False)
+    *_, array, why, legend = capsys.readouterr().out.splitlines()
+    assert array.split()[0] == "8[1,200]" and why == "?  it is held: 8[1,200]"
+    assert legend == "7[50]: 50 tasks of array 7 wait; the first starts, and the last ends, as shown"
+    assert max(map(width, (array, legend))) <= 80
 
 
 def test_nothing_but_names_is_cut_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:

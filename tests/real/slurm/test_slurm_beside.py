@@ -238,6 +238,14 @@ def test_jobs_that_are_not_handed_over_show_when_they_start(slurm: SlurmCluster,
     jobs = [slurm.submit("sleep 2", *full) for _ in range(4)]
     eventually(lambda: held in waiting(), "the queue to be forecast")
     assert (waiting()[held]["plan"], waiting()[held]["unknown"]) == (None, "it is held")
+    later = slurm.submit("true", "--begin=now+1hour", "--time=5", "--array=1,3,7,10-30:10,40-99%2")
+    merge = slurm.submit("true", f"--dependency=afterok:{later}")
+    eventually(lambda: {str(later), str(merge)} <= waiting().keys(), "an array, and what follows it")
+    array, follower = (waiting()[str(number)] for number in (later, merge))
+    assert (array["tasks"], array["unknown"], follower["unknown"]) == (66, "", "")
+    assert array["plan"]["start_time"] > time.time() + 3000
+    assert follower["plan"]["start_time"] == pytest.approx(array["plan"]["finish_time"])
+    slurm.run("scancel", str(later), str(merge), user="games")
     last = str(jobs[-1])
     eventually(
         lambda: last not in (seen := waiting()) or seen[last]["plan"]["start_time"] < time.time() + 60, "to learn"

@@ -145,3 +145,38 @@ def test_a_job_starts_after_those_that_it_waits_for() -> None:
     first, then = waiting("a"), waiting("b", after=("a", "r"))
     found = forecast_queue(queue(running("r", walltime=200.0), first, then))
     assert found["b"].start_time == NOW + 190.0
+
+
+@settings(deadline=None)
+@given(queues(), st.lists(st.integers(1, 5), min_size=8, max_size=8), st.floats(1.0, 500.0))
+def test_the_tasks_of_an_array_are_jobs(seen: ObservedQueue, tasks: list[int], run: float) -> None:
+    count = {job.key: tasks[i % 8] if job.waiting else 1 for i, job in enumerate(seen.jobs)}
+    alike = [replace(job, key=f"{job.key}.{i}") for job in seen.jobs for i in range(count[job.key])]
+    arrays = replace(seen, jobs=[replace(job, tasks=count[job.key]) for job in seen.jobs])
+    expected = ExpectedRun(run, run / 2.0, run * 2.0)
+    found = forecast_queue(arrays, lambda job: expected, draws=3)
+    separate = forecast_queue(replace(seen, jobs=alike), lambda job: expected, draws=3)
+    for key, said in found.items():
+        first, last = separate[f"{key}.0"], separate[f"{key}.{count[key] - 1}"]
+        assert (said.start_time, said.start_within) == (first.start_time, first.start_within)
+        assert (said.finish_time, said.finish_within) == (last.finish_time, last.finish_within)
+
+
+def test_a_limit_of_an_array_counts_the_tasks_that_run() -> None:
+    limited = {"array": "7", "tasks_at_once": 2}
+    whole = forecast_queue(queue(waiting("7", tasks=6, **limited), waiting("next")))
+    assert (whole["7"].start_time, whole["7"].finish_time) == (NOW, NOW + 300.0) and whole["next"].start_time == NOW
+    began = [running(name, **limited) for name in ("8", "9")]
+    assert forecast_queue(queue(*began, waiting("7", tasks=2, **limited)))["7"].start_time == NOW + 90.0
+    merge = waiting("merge", after=("7", "8", "9"))
+    found = forecast_queue(queue(*began, waiting("7", tasks=3, **limited), merge))
+    assert found["7"].finish_time == found["merge"].start_time == NOW + 290.0
+
+
+def test_what_waits_behind_a_very_long_array_is_not_known() -> None:
+    long = waiting("7", tasks=1_000_000)
+    found = forecast_queue(queue(long, waiting("next"), waiting("merge", after=("7",)), waiting("8", tasks=2)))
+    assert found["7"].unknown == found["8"].unknown == "more than 5,000 jobs wait before its last task"
+    assert found["next"].unknown == found["merge"].unknown == "more than 5,000 jobs wait before it"
+    many = waiting("m", tasks=60_000, after=("a", "b"))
+    assert forecast_queue(queue(waiting("a"), waiting("b"), many))["m"].unknown == "it waits for too many jobs"
