@@ -75,6 +75,7 @@ def test_a_pin_is_taken_back_whatever_the_job_says_in_its_comment(slurm: SlurmCl
     node = slurm.show(job)["ReqNodeList"]
     slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine")
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    slurm.signal(f"slurmd.{node}", signal.SIGKILL)  # or the node comes back, and Slurm starts the job on it
     slurm.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
     eventually(lambda: slurm.jobs()[job][0] == "PENDING", "the requeue")
     assert slurm.show(job)["ReqNodeList"] == node
@@ -89,6 +90,7 @@ def test_a_pin_is_taken_back_whatever_the_job_says_in_its_comment(slurm: SlurmCl
     assert pilotfish(*argv).stdout == ""
     slurm.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={node}", user="games")
     daemon.start()
+    eventually(lambda: daemon.story(job), "the daemon to see the job")
     time.sleep(2.0)
     assert slurm.show(job)["ReqNodeList"] == node, "now it is its user's wish"
     assert all(slurm.jobs()[each][0] == "PENDING" for each in jobs.values())
