@@ -164,12 +164,16 @@ def let_go(site: SlurmSite, job: int) -> bool:
 
 
 def test_a_wide_job_is_let_go_and_slurm_reserves_its_nodes(site: SlurmSite, daemon: SlurmDaemon) -> None:
-    neighbour = site.submit("sleep 40", "--time=2", "-c4", "--nodelist=n1")
+    go = site.shared() / "neighbour-may-end"
+    go.unlink(missing_ok=True)
+    until = f"until [ -e {go} ]; do sleep 0.2; done"
+    neighbour = site.submit(until, "--time=10", "-c4", "--nodelist=n1", user="root")
     site.until(lambda: site.jobs()[neighbour][0] == "RUNNING", "the neighbour")
     daemon.start()
     wide = hand_over(site, "sleep 1", f"--nodes={site.nodes}", "--time=1")
     eventually(lambda: let_go(site, wide), "the job to be let go")
     assert site.jobs()[neighbour][0] == "RUNNING" and site.show(wide)["ReqNodeList"] == "(null)"
+    go.touch()
     eventually(lambda: site.jobs()[wide][0] == "COMPLETED", "the end of the wide one")
     told = [record["text"] for record in daemon.story(wide)["story"]]
     assert any("release" in text and f"{site.nodes} nodes" in text for text in told), told
