@@ -21,6 +21,7 @@ from pilotfish.simulate.model.snapshot import JobView
 
 CPUS = sorted(os.sched_getaffinity(0))
 HALF = NodeType("half", 1, 1e9, 1e10)
+PATIENCE_S = 120.0
 CLUSTER = Cluster("here", (Node("a", HALF, "host0", (CPUS[0],)), Node("b", HALF, "host0", (CPUS[-1],))))
 
 
@@ -41,8 +42,8 @@ class LocalWorld:
         self.path, self.state = path, path / "state"
         self.adapter = self._make()
 
-    def _make(self) -> LocalAdapter:
-        return create(CLUSTER, self.state, grace_s=0.3)
+    def _make(self, grace_s: float = 0.3) -> LocalAdapter:
+        return create(CLUSTER, self.state, grace_s=grace_s)
 
     def job(self, id: str, seconds: float, exit_code: int = 0, walltime: float | None = None) -> Job:
         note = shlex.quote(str(self.path / f"{id}.runs"))
@@ -51,9 +52,9 @@ class LocalWorld:
     def step(self) -> None:
         self.adapter.wait(0.1)
 
-    def restart(self) -> None:
+    def restart(self, **options: float) -> None:
         self.adapter.close()
-        self.adapter = self._make()
+        self.adapter = self._make(**options)
 
     def runs(self, id: str) -> int:
         path = self.path / f"{id}.runs"
@@ -86,7 +87,8 @@ class LocalWorld:
 
     def wait_for(self, wanted: Any) -> Any:
         """Step until `wanted()` is true, and return what it was."""
-        for _ in range(600):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             if found := wanted():
                 return found
             self.step()

@@ -79,12 +79,13 @@ def test_killed_keepers_never_run_a_job_twice(world: LocalWorld) -> None:
 
 
 def test_a_killed_keeper_leaves_a_job_that_is_watched_to_its_end(world: LocalWorld) -> None:
-    world.start(sh("j", f"sleep 0.8; echo done > {world.path}/done; exit 4"))
+    world.start(sh("j", f"until [ -e {world.path}/go ]; do sleep 0.05; done; echo done > {world.path}/done; exit 4"))
     world.kill_keeper("j")
     view = world.look("j")
     assert (view.state, view.exit_code) == (JobState.RUNNING, None)
     assert "keeper was killed" in view.reason
     assert world.look("j").state is JobState.RUNNING
+    (world.path / "go").touch()
     view = world.wait_for(lambda: (v := world.look("j")).state.ended and v)
     assert (view.state, view.exit_code, view.signal) == (JobState.FAILED, None, None)
     assert "exit code unknown" in view.reason
@@ -94,7 +95,7 @@ def test_a_killed_keeper_leaves_a_job_that_is_watched_to_its_end(world: LocalWor
 @pytest.mark.parametrize("step_s", [-36_000.0, 36_000.0])
 def test_a_wall_clock_that_was_set_neither_ends_nor_prolongs_an_orphaned_job(world: LocalWorld, step_s: float) -> None:
     """A clock set forward has its job begin long ago, and a clock set back in the future."""
-    world.start(sh("short", "sleep 600", walltime=2.0))
+    world.start(sh("short", "sleep 600", walltime=5.0))
     world.start(sh("long", "sleep 600", walltime=600.0), "b")
     for key in ("short", "long"):
         begin = world.begun(key)
@@ -121,7 +122,7 @@ def test_a_process_that_only_looks_like_a_keeper_stops_no_job(world: LocalWorld,
 
 def test_an_orphaned_job_still_has_its_walltime_and_its_whole_tree_goes(world: LocalWorld) -> None:
     away = "import os, time\nif not os.fork():\n os.setsid()\n if os.fork(): os._exit(0)\ntime.sleep(600)"
-    world.start(python("j", away, walltime=2.0))
+    world.start(python("j", away, walltime=5.0))
     first = world.begun("j")["pid"]
 
     def elsewhere() -> list[int]:

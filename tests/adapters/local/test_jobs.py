@@ -171,7 +171,7 @@ def pids(world: LocalWorld) -> list[int]:
 
 @pytest.mark.parametrize("how", ["walltime", "cancel", "leftover"])
 def test_the_whole_tree_ends_with_its_job(world: LocalWorld, how: str) -> None:
-    world.start(tree(world, 1.0 if how == "walltime" else None))
+    world.start(tree(world, 4.0 if how == "walltime" else None))
     processes = world.wait_for(lambda: pids(world))
     if how == "cancel":
         world.adapter.apply(Cancel("tree"))
@@ -185,7 +185,8 @@ def test_the_whole_tree_ends_with_its_job(world: LocalWorld, how: str) -> None:
 
 
 def test_a_job_has_a_grace_to_end_by_itself(world: LocalWorld) -> None:
-    view = world.finish(sh("j", "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done", walltime=0.3))
+    world.restart(grace_s=60.0)
+    view = world.finish(sh("j", "trap 'echo bye; exit 5' TERM; while :; do sleep 0.05; done", walltime=2.0))
     assert (view.state, view.exit_code, view.signal) == (JobState.TIMEOUT, 5, None)
     assert said(world, "j") == "bye\n"
 
@@ -193,8 +194,8 @@ def test_a_job_has_a_grace_to_end_by_itself(world: LocalWorld) -> None:
 def test_what_a_job_used_is_measured(world: LocalWorld) -> None:
     code = "import time\nx = bytearray(60_000_000)\nwhile time.process_time() < 0.5: pass"
     used = dict(world.finish(python("j", code)).usage)
-    assert 0.5 <= used["cpu_seconds"] < 1.0
-    assert 0.4 <= used["on_core_seconds"] <= used["cpu_seconds"] + 0.05
+    assert used["cpu_seconds"] >= 0.5
+    assert used["on_core_seconds"] == pytest.approx(used["cpu_seconds"], rel=0.2)  # read when it has ended
     assert used["waiting_seconds"] >= 0.0
     assert (used["threads"], used["tasks"]) == (1, 1)
     assert 60e6 <= used["memory_bytes"] < 120e6
