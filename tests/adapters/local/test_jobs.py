@@ -213,7 +213,8 @@ def test_children_count_whichever_process_reaps_them(world: LocalWorld) -> None:
         "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n open('ended', 'w')"
     )
     waits = "until [ -e ended ]; do sleep 0.1; done; sleep 0.3"
-    used = dict(world.finish(sh("j", f'{sys.executable} -I -S -c "{orphan}"; {waits}')).usage)
+    line = f'{sys.executable} -I -S -c "{orphan}"; {waits}'
+    used = dict(world.finish(sh("j", line, directory=str(world.path))).usage)
     assert used["cpu_seconds"] >= 0.3
 
 
