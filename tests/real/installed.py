@@ -7,6 +7,7 @@ extras; a second one has them all.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -76,6 +77,17 @@ class Installed:
         """Return a PATH on which the `pilotfish` of that environment comes first."""
         return f"{self.folder / environment / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
 
+    def type(self, words: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
+        """Run a command line as an ordinary user, in a fork of a process that has imported the clean environment's
+        pilotfish; return its exit status, stdout and stderr."""
+        asked = {"argv": words, "env": environment, "cwd": str(folder), "timeout": PATIENCE_S}
+        server = _server(self)
+        assert server.stdin and server.stdout
+        server.stdin.write(json.dumps(asked) + "\n")
+        server.stdin.flush()
+        code, out, err = json.loads(server.stdout.readline())
+        return code, out, err
+
     def full(self) -> Path:
         """Return the environment with all extras, made at the first call: the clean one, and what they ask for."""
         place = self.folder / "full"
@@ -90,6 +102,14 @@ class Installed:
                 import_all(place)
                 (place / "ready").touch()
         return place
+
+
+@cache
+def _server(made: Installed) -> subprocess.Popen[str]:
+    """Start the process whose forks run command lines; it ends with this one."""
+    kept = {"LANG": "C.UTF-8", "PATH": made.path(), guardian.MARK: os.environ[guardian.MARK]}
+    argv = [*as_user(EVERYBODY), str(made.folder / "clean" / "bin" / "python"), str(made.folder / "forked.py")]
+    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=kept, cwd="/")
 
 
 @contextmanager
@@ -125,6 +145,8 @@ def _build(folder: Path) -> None:
     _run(str(folder / "clean" / "bin" / "python"), *WARM, PILOTFISH_CACHE=str(kept))
     shutil.copytree(kept / "kernels", made.cache / "kernels")
     _run("chmod", "-R", "a+rX", str(made.cache))
+    shutil.copy(Path(__file__).with_name("forked.py"), folder)
+    (folder / "forked.py").chmod(0o644)
 
 
 def _environment(folder: Path, place: Path) -> None:

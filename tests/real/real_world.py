@@ -1,4 +1,4 @@
-"""The command `pilotfish` as a user has it: a process of its own."""
+"""The command `pilotfish` as a user has it: a process of its own, or a fork of this one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import forked
 import guardian
 from installed import locked
 
@@ -36,7 +37,12 @@ time.time = stepped
 
 
 def pilotfish(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; keyword arguments are added to its environment."""
+    """Run a command to its end, in a fork; keyword arguments are added to its environment."""
+    return forked.run([*map(str, argv)], env=os.environ | options, timeout=PATIENCE_S)
+
+
+def process(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with a Python of its own; keyword arguments are added to its environment."""
     return subprocess.run(
         [*COMMAND, *map(str, argv)],
         capture_output=True,

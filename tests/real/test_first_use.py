@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_world import COMMAND, PATIENCE_S, pilotfish
+from real_world import COMMAND, PATIENCE_S, process
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -33,9 +33,9 @@ NOBODY = 65534
 def test_compiling_is_said_once(tmp_path: Path) -> None:
     (tmp_path / "t.swf").write_text(TRACE)
     argv, cache = ("convert", "t.swf", "t.json"), {"PILOTFISH_CACHE": str(tmp_path / "cache")}
-    first = pilotfish(*argv, **cache)
+    first = process(*argv, **cache)
     written = (tmp_path / "t.json").read_bytes()
-    second = pilotfish(*argv, **cache)
+    second = process(*argv, **cache)
     assert first.returncode == second.returncode == 0, first.stderr
     said, *others = first.stderr.splitlines()
     assert said.startswith("pilotfish: compiling the reader of SWF files for this machine (about ")

@@ -1,13 +1,16 @@
 """Every command of the README and of docs/, typed as users type it, with the wheel installed in a clean environment.
 
 An ordinary user types them all. Users whose home cannot be written, or who have none, type each command once: the home
-decides where things are read and kept, whatever the options. Root makes the files that the documents name.
+decides where things are read and kept, whatever the options. Root makes the files that the documents name. Of the
+first, and of those without a home, the lines that are one command alone run in a fork of a process that has imported the
+installed pilotfish; the others start a Python each.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -30,6 +33,9 @@ ROOT_ONLY = os.geteuid() == 0
 EVERYTHING = "user"  #: the kind that types every command
 KINDS = ("read-only", "homeless")  #: the others
 PATIENCE_S = 120.0
+FORKS = (EVERYTHING, "homeless")  #: whose plain lines run in forks
+#: A line that needs no shell.
+PLAIN = re.compile(r"pilotfish [^|&;<>()$`*?~#{}\\\[\]\n]*")
 ONCE_COLD = "homeless"  #: the kind that compiles more than the smallest kernel
 #: What a command compiles where nothing is kept; tests/real/test_first_use.py has the simulator of workflows.
 COLD = {"pilotfish simulate -w small.swf": ["reader", "replay"]}
@@ -58,6 +64,7 @@ class Person:
         self.prefix = as_user("root" if kind == "root" else EVERYBODY)
         self.daemon: subprocess.Popen[bytes] | None = None
         self.took: dict[str, float] = {}  #: seconds by line
+        self.forks = False
         for place in (self.home, self.work, self.state):
             place.mkdir()
         self.environment = {
@@ -82,11 +89,15 @@ class Person:
         self, line: str, folder: Path | None = None, environment: str = "clean"
     ) -> subprocess.CompletedProcess[str]:
         """Run a line in a shell, to its end."""
-        begin = time.monotonic()
+        begin, where = time.monotonic(), folder or self.work
+        variables = self.environment | {"PATH": self.installed.path(environment)}
+        if self.forks and environment == "clean" and PLAIN.fullmatch(line):
+            done = Done(line, *self.installed.type(shlex.split(line)[1:], where, variables))
+            self.took[line] = time.monotonic() - begin
+            return done
         with subprocess.Popen(
             [*self.prefix, "/bin/sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            stdin=subprocess.DEVNULL, cwd=folder or self.work, start_new_session=True,
-            env=self.environment | {"PATH": self.installed.path(environment)},
+            stdin=subprocess.DEVNULL, cwd=where, start_new_session=True, env=variables,
         ) as shell:  # fmt: skip
             try:
                 out, err = shell.communicate(timeout=PATIENCE_S)
@@ -239,6 +250,7 @@ def type_all(
     """Type those lines of each document as somebody of that kind, in one folder."""
     failed = []
     with person(kind, installed, stock(installed)) as someone:
+        someone.forks = kind in FORKS
         first = "pilotfish profile run --name align -- ./align.sh"  # documents name this profile
         done = someone.type(first)
         assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ from malformed_inputs import (
     edited,
     named,
 )  # fmt: skip
-from real_world import CPUS, pilotfish
+from real_world import CPUS, process
 
 from pilotfish.cli.__main__ import main
 
@@ -162,7 +162,7 @@ def test_the_same_in_a_process_of_its_own(arena: Arena, name: str) -> None:
     """The interpreter's last words count, too."""
     (arena.folder / "wrong.yaml").write_bytes(TEXTS["a tag that runs"])
     before = tree(arena.folder)
-    done = pilotfish(*["wrong.yaml" if word == "FILE" else word for word in ANYWHERE[name].split()])
+    done = process(*["wrong.yaml" if word == "FILE" else word for word in ANYWHERE[name].split()])
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("pilotfish: error: wrong.yaml: ") and done.stderr.count("\n") == 1
     assert tree(arena.folder) == before

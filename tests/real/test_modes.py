@@ -11,9 +11,10 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import forked
 import psutil
 import pytest
-from real_world import COMMAND, CPUS, PATIENCE_S, Served, eventually
+from real_world import CPUS, PATIENCE_S, Served, eventually
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -74,12 +75,13 @@ class Home:
         cache = os.environ.get("PILOTFISH_CACHE") or Path.home() / ".cache" / "pilotfish"
         self.environment |= {"HOME": str(folder), "PILOTFISH_CACHE": str(cache), "PILOTFISH_SOCKET": f"{folder}/run/s"}
 
+    def try_to(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        return forked.run(line.split(), env=self.environment, cwd=self.folder, umask=self.umask, timeout=PATIENCE_S)
+
     def run(self, line: str) -> None:
         """Run a command, which must succeed."""
-        done = subprocess.run(
-            [*COMMAND, *line.split()], capture_output=True, text=True, timeout=PATIENCE_S, env=self.environment,
-            cwd=self.folder, umask=self.umask,
-        )  # fmt: skip
+        done = self.try_to(line)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
 
     def made(self) -> dict[str, int]:
@@ -180,9 +182,7 @@ def test_what_another_user_controls_is_refused(tmp_path: Path, what: str, how: s
     before = home.made()
     os.chown(folder / name, STRANGER if how == "owner" else 0, 0)
     (folder / name).chmod(mode if how == "owner" else 0o777)
-    done = subprocess.run(
-        [*COMMAND, *line.split()], capture_output=True, text=True, timeout=PATIENCE_S, env=home.environment, cwd=folder
-    )
+    done = home.try_to(line)
     said = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     assert str((folder / name).resolve()) in said and "not trusted" in said, done.stderr
