@@ -59,7 +59,7 @@ def endpoint(tmp_path_factory):
 
 
 @contextmanager
-def connected(endpoint, timeout_s=10.0):
+def connected(endpoint, timeout_s=60.0):
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(timeout_s)
         channel.connect(str(endpoint))
@@ -191,10 +191,11 @@ def test_two_thousand_connections_leave_the_daemon_as_it_was(tmp_path):
         argv = [sys.executable, "-I", "-c", program, endpoint, str(hard)]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
             assert crowd.stdout.readline() == b"2000\n"
-            time.sleep(0.2)
+            code, reply = answer_to(endpoint, STATUS)  # once all others are seen
+            assert code == 429 and "more than 16 connections" in reply["error"]
             assert len(os.listdir("/proc/self/fd")) - before < 64
             with pytest.raises(DaemonError, match="more than 16 connections"):
-                ask(endpoint, "status", timeout_s=0.5)
+                ask(endpoint, "status", timeout_s=2.0)
             crowd.stdin.close()
         assert ask(endpoint, "status")["ok"]
 
@@ -214,7 +215,7 @@ def test_large_bodies_of_one_user_are_bounded_together(endpoint):
     with connected(endpoint) as one, connected(endpoint) as two:
         one.sendall(head + b"x")
         two.sendall(head + b"x")
-        time.sleep(0.2)
+        assert ask(endpoint, "status")["ok"]  # so both have been read
         assert answer_to(endpoint, head, end=False)[0] == 429
         assert ask(endpoint, "status")["ok"]
 
@@ -224,10 +225,10 @@ def test_a_client_that_drips_has_a_deadline(tmp_path, monkeypatch):
     with serving(tmp_path / "s") as endpoint, connected(endpoint) as slow:
         began = time.monotonic()
         with suppress(BrokenPipeError):
-            while time.monotonic() < began + 8:
+            while time.monotonic() < began + 60:
                 slow.sendall(b"G")
                 time.sleep(0.05)
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 60
         assert b"408" in slow.recv(2**16)
         assert ask(endpoint, "status")["ok"]
 
@@ -237,8 +238,7 @@ def test_a_client_that_reads_no_answer_has_a_deadline(tmp_path, monkeypatch):
     long = {"ok": True, "text": "x" * 2**22}
     with serving(tmp_path / "s", lambda *_: dict(long), connections=1) as endpoint, connected(endpoint) as deaf:
         deaf.sendall(STATUS)
-        time.sleep(2.0)
-        assert len(ask(endpoint, "status")["text"]) == 2**22  # its place is free
+        assert len(ask(endpoint, "status", timeout_s=60.0)["text"]) == 2**22  # once the only place is free
 
 
 def test_a_busy_daemon_does_not_blame_its_clients(tmp_path, monkeypatch):

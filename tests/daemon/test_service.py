@@ -144,7 +144,7 @@ def test_from_ready_to_stop(daemon, kit):
     assert states == {"a": ("completed", 0), "b": ("failed", 7), "c": ("cancelled", None)}
     assert (daemon.folder / "trail").read_text() == "a\nb\n"
     for page, word in (("metrics", 'pilotfish_mode{mode="live"} 1.0'), ("healthz", "ok"), ("readyz", "ok")):
-        assert word in requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=5).text
+        assert word in requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=60).text
     places = f"socket {daemon.folder}/s, metrics at http://127.0.0.1:{daemon.port}/metrics"
     assert f"pilotfish serves cluster here with policy lookahead, live, {places}" in daemon.said()
     assert daemon.stop() == 0
@@ -389,7 +389,7 @@ def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on
         process = subprocess.Popen([sys.executable, script, daemon.config, fault], stderr=log)
 
     def status(page: str) -> int:
-        return requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=5).status_code
+        return requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=60).status_code
 
     with closing(daemon.systemd):
         try:

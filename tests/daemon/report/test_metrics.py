@@ -57,7 +57,7 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     bench.cycle.applier = Live(bench.cycle.adapter)
     workflow = bench.submit(kit.job("secret"))
     bench.run(15)
-    reply = requests.get(f"{url}/metrics", timeout=5)
+    reply = requests.get(f"{url}/metrics", timeout=60)
     assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
     families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
     assert {f"pilotfish_{name}" for name in NAMES} <= families
@@ -73,14 +73,14 @@ def test_a_scrape_sends_no_request_to_the_resource_manager(served):
     bench.run(1)
     before = bench.manager.version
     for page in ("metrics", "healthz", "readyz"):
-        requests.get(f"{url}/{page}", timeout=5)
+        requests.get(f"{url}/{page}", timeout=60)
     assert bench.manager.version == before
 
 
 def test_openmetrics_is_served_on_request(served):
     *_, url = served
     accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
-    reply = requests.get(f"{url}/metrics", headers=accept, timeout=5)
+    reply = requests.get(f"{url}/metrics", headers=accept, timeout=60)
     assert reply.text.rstrip().endswith("# EOF")
 
 
@@ -88,7 +88,7 @@ def test_health_follows_the_cycles(served):
     _, clock, health, url = served
 
     def codes():
-        return [requests.get(f"{url}/{page}", timeout=5).status_code for page in ("healthz", "readyz")]
+        return [requests.get(f"{url}/{page}", timeout=60).status_code for page in ("healthz", "readyz")]
 
     assert codes() == [200, 503]
     health.completed()
@@ -97,7 +97,7 @@ def test_health_follows_the_cycles(served):
     assert codes() == [503, 503]
     health.completed()
     assert codes() == [200, 200]
-    assert requests.get(f"{url}/else", timeout=5).status_code == 404
+    assert requests.get(f"{url}/else", timeout=60).status_code == 404
 
 
 def test_loads_power_and_energy_come_from_snapshots(served, kit):
@@ -227,10 +227,10 @@ def test_nobody_has_to_take_an_answer(small, monkeypatch):
 
 
 def eventually_answers(url):
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while time.monotonic() < deadline:
         with suppress(requests.RequestException):  # it may also be closed in the middle of its answer
-            assert requests.get(url, timeout=5).status_code == 200
+            assert requests.get(url, timeout=60).status_code == 200
             return
         time.sleep(0.01)
     raise AssertionError(f"{url} did not answer")
