@@ -157,7 +157,7 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
     while not (tmp_path / "begun").exists() and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(running.pid, number)
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=60)
     assert running.returncode == code, err
     assert "0 of 2 completed, 2 cancelled" in out and not (tmp_path / "ran").exists()
 

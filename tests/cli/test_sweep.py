@@ -296,7 +296,7 @@ def test_kill_9_loses_no_result_and_leaves_no_process(folder: Path, capsys: pyte
         workers = psutil.Process(process.pid).children()
         process.kill()
     assert len(workers) == 2
-    _, alive = psutil.wait_procs(workers, timeout=20)
+    _, alive = psutil.wait_procs(workers, timeout=60)
     assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     with (folder / "many.results" / "journal.jsonl").open("r+b") as file:
         file.truncate(file.seek(0, os.SEEK_END) - 30)  # as a power cut may leave it

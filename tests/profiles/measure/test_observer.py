@@ -65,15 +65,14 @@ def test_memory_of_a_job_without_samples_is_unknown():
 
 
 def test_the_tree_is_the_job_and_nothing_else():
-    job = subprocess.Popen(["/bin/sh", "-c", "sleep 5 & sleep 5 & wait"], start_new_session=True)
-    other = subprocess.Popen(["/bin/sleep", "5"])
+    job = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & sleep 60 & wait"], start_new_session=True)
+    other = subprocess.Popen(["/bin/sleep", "60"])
     try:
         tree = ProcessTree(job.pid)
-        for _ in range(100):
-            tree.refresh()
-            if len(tree.threads) == 3:
-                break
+        deadline = time.monotonic() + 50
+        while len(tree.threads) < 3 and time.monotonic() < deadline:
             time.sleep(0.02)
+            tree.refresh()
         assert len(tree.threads) == 3
         assert other.pid not in tree.threads
         memory = Memory()
@@ -99,7 +98,7 @@ def test_a_process_listed_late_is_found_at_the_next_refresh(monkeypatch):
     listing, hidden = tree._listing, set()
     monkeypatch.setattr(tree, "_newest_pid", lambda: b"12345")
     monkeypatch.setattr(tree, "_listing", lambda path: [name for name in listing(path) if name not in hidden])
-    with subprocess.Popen(["/bin/sh", "-c", "sleep 9 & wait"], start_new_session=True) as job:
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 60 & wait"], start_new_session=True) as job:
         try:
             while not (found := [str(pid) for pid in tree.children(job.pid)]):
                 time.sleep(0.01)
