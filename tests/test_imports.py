@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pilotfish
 from pilotfish.adapters.registry import BUILT_IN
 from tests.lint.layout import import_statements
 
+pytestmark = pytest.mark.xdist_group("sources")  # one process reads them
 ROOT = Path(pilotfish.__file__).resolve().parent
 ROOMS = {
     "simulate": {"simulate"},
@@ -36,6 +38,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -89,40 +92,34 @@ def test_there_is_something_to_read() -> None:
     assert len(FILES) > 50
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_imports_run_one_way(path: Path) -> None:
-    assert crossings(path) == []
+def test_imports_run_one_way() -> None:
+    assert [wrong for path in FILES for wrong in crossings(path)] == []
 
 
-DAEMON = [p for p in FILES if name_of(p).startswith("daemon/")]
+def imported(paths: list[Path], unwanted: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """(file, module) of everything unwanted that files import."""
+    return [(name_of(path), module) for path in paths for _, module in imports(path) if unwanted(module)]
 
 
-@pytest.mark.parametrize("path", DAEMON, ids=name_of)
-def test_the_daemon_imports_no_adapter_by_name(path: Path) -> None:
+def test_the_daemon_imports_no_adapter_by_name() -> None:
     adapters = tuple(f"pilotfish.adapters.{name}" for name in BUILT_IN)
-    assert [module for _, module in imports(path) if module.startswith(adapters)] == []
+    daemon = [path for path in FILES if name_of(path).startswith("daemon/")]
+    assert daemon and imported(daemon, lambda module: module.startswith(adapters)) == []
 
 
-PURE = [p for p in FILES if name_of(p).startswith("simulate/") and "kernels" not in p.parts]
+def test_the_simulation_knows_no_clock_and_no_outside() -> None:
+    pure = [path for path in FILES if name_of(path).startswith("simulate/") and "kernels" not in path.parts]
+    assert pure and [wrong for path in pure for wrong in outside(path)] == []
+    assert imported(pure, lambda module: module == "pilotfish.trust") == []
 
 
-@pytest.mark.parametrize("path", PURE, ids=name_of)
-def test_the_simulation_knows_no_clock_and_no_outside(path: Path) -> None:
-    assert outside(path) == []
-    assert "pilotfish.trust" not in [module for _, module in imports(path)]
-
-
-KERNELS = [p for p in FILES if name_of(p).startswith("simulate/kernels/")]
-
-
-@pytest.mark.parametrize("path", KERNELS, ids=name_of)
-def test_kernels_know_no_clock_and_no_chance(path: Path) -> None:
+def test_kernels_know_no_clock_and_no_chance() -> None:
     """One module may open files: the cache of compiled code."""
-    banned = ("time", "datetime", "subprocess", "socket", "threading", "random", "numpy.random")
-    assert [m for _, m in imports(path) if m.split(".")[0] in banned or m.startswith("numpy.random")] == []
-    if path.name != "object_cache.py":
-        outer = ("os", "pathlib", "tempfile", "io")
-        assert [m for _, m in imports(path) if m.split(".")[0] in outer or m == "pilotfish.trust"] == []
+    kernels = [path for path in FILES if name_of(path).startswith("simulate/kernels/")]
+    banned = ("time", "datetime", "subprocess", "socket", "threading", "random")
+    assert kernels and imported(kernels, lambda m: m.split(".")[0] in banned or m.startswith("numpy.random")) == []
+    others, outer = [path for path in kernels if path.name != "object_cache.py"], ("os", "pathlib", "tempfile", "io")
+    assert imported(others, lambda module: module.split(".")[0] in outer or module == "pilotfish.trust") == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from pilotfish import trust
 from pilotfish.daemon.config import DaemonConfig
 
+pytestmark = pytest.mark.xdist_group("sources")  # one process reads them
 ROOT = Path(trust.__file__).parent
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
 #: Files that listen, and where.
