@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pytest
 import typer
 
 from pilotfish.cli.daemon_replay import replay_daemon, with_policy
@@ -204,6 +205,7 @@ not slow each other down are a cluster file with `contention: none`.
 """
 
 
+@pytest.mark.uncounted  # it would take two and a half times as long
 def test_every_policy_in_every_world(tmp_path: Path) -> None:
     """If this fails because the page is out of date: run this file (`python -m tests.cli.test_what_goes_together`)."""
     assert PAGE.read_text() == page(every_cell(tmp_path))
