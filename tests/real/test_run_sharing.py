@@ -18,8 +18,9 @@ from real_world import CPUS, pilotfish
 pytestmark = pytest.mark.xdist_group("machine")
 
 CROWDS = (1, 2, 3)
-TRIES = 5
-QUIET, NOISY = 0.25, 0.5
+TRIES = 3
+QUIET, NOISY = 0.1, 0.3
+#: Relative, of slowdowns where others took none of the CPU; half of what they took is added.
 TOLERANCE = 0.05
 #: Waits for the others of its crowd, uses SECONDS of its CPU, and says when, and how long that CPU was idle.
 PROGRAM = """\
@@ -102,7 +103,7 @@ def one_try(folder: Path, seconds: float) -> tuple[list[Crowd], dict[str, float]
 def test_jobs_on_one_cpu_slow_down_by_their_number(tmp_path: Path, record_property: Any) -> None:
     tries: list[list[Crowd]] = []
     for i in range(TRIES):
-        crowds, forecasts = one_try(tmp_path / str(i), seconds=0.6)
+        crowds, forecasts = one_try(tmp_path / str(i), seconds=0.5)
         for name, slowdown in forecasts.items():
             assert slowdown == pytest.approx(int(name[0]))
         tries.append(crowds)
@@ -128,7 +129,7 @@ def test_jobs_on_one_cpu_slow_down_by_their_number(tmp_path: Path, record_proper
         + f" (others took up to {disturbance(best):.1%} of it, taken out; try {len(tries)} of {TRIES})",
     )
     for crowd, slowdowns in found.items():
-        assert slowdowns == [pytest.approx(crowd, rel=TOLERANCE)] * crowd
+        assert slowdowns == [pytest.approx(crowd, rel=TOLERANCE + disturbance(best) / 2)] * crowd
 
 
 def disturbance(crowds: list[Crowd]) -> float:
