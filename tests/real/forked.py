@@ -1,11 +1,12 @@
-"""The command line in a fork of this process, which has imported already what a command takes half a second to import.
+"""The command line in a fork of a process that has imported already what a command takes half a second to import: of
+this one, or of a server, which may be another user's, with another Python.
 
-Rule: a command gets streams, an environment, a folder, a user and a session of its own, and no file of this process.
+Rule: a command gets streams, an environment, a folder and a session of its own, and no file of the process that forks.
 What the interpreter itself does (its start, imports, its last words) is tested with real processes: tests/real/
 test_installed.py, test_first_use.py and test_malformed.py.
 
-    python forked.py    run the command lines on stdin, one a line, as JSON (the arguments of `run`); print, as JSON, the
-                        exit status, stdout and stderr of each
+    python forked.py    the server: run the command lines on stdin, one a line, as JSON (the arguments of `run`); print,
+                        as JSON, the exit status, stdout and stderr of each
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import json
 import logging
 import os
 import pkgutil
-import pwd
 import resource
 import select
 import signal
@@ -25,6 +25,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -33,14 +34,13 @@ from pilotfish.cli.__main__ import main
 
 
 def run(
-    argv: Sequence[str], *, env: Mapping[str, str], user: str = "", cwd: str | Path = ".", umask: int = -1,
-    timeout: float,
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run a command line to its end, as `subprocess.run` does; `user`: who runs it, "" for this one."""
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: str | Path = ".", umask: int = -1, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a command line to its end, as `subprocess.run` does."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         pid = os.fork()
         if not pid:
-            _become(argv, (out, err), env, user, cwd, umask)
+            _become(argv, (out, err), env, cwd, umask)
         ended = os.pidfd_open(pid)
         try:
             if not select.select([ended], [], [], timeout)[0]:
@@ -54,7 +54,7 @@ def run(
 
 
 def _become(
-    argv: Sequence[str], files: Sequence[IO[bytes]], env: Mapping[str, str], user: str, cwd: str | Path, umask: int
+    argv: Sequence[str], files: Sequence[IO[bytes]], env: Mapping[str, str], cwd: str | Path, umask: int
 ) -> NoReturn:
     code = 70
     try:
@@ -70,11 +70,6 @@ def _become(
         logging.root.handlers.clear()
         os.environ.clear()
         os.environ.update(env)
-        if user:
-            who = pwd.getpwnam(user)
-            os.setgroups([])
-            os.setgid(who.pw_gid)
-            os.setuid(who.pw_uid)
         os.chdir(cwd)
         if umask >= 0:
             os.umask(umask)
@@ -84,6 +79,32 @@ def _become(
     finally:
         sys.stdout.flush()
         os._exit(code)
+
+
+class Server:
+    """A process whose forks run command lines.
+
+    Args:
+        python: The command that starts its Python, perhaps as another user.
+        script: This file, where that user may read it.
+        env: What it sees. It ends with this process.
+    """
+
+    def __init__(self, python: Sequence[str], script: str | Path, env: Mapping[str, str]) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen([*python, str(script)], **pipes, text=True, env=env, cwd="/")
+
+    def run(self, argv: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
+        """Run a command line to its end; see the function `run`."""
+        assert self._process.stdin and self._process.stdout
+        said = ""
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps({"argv": argv, **options}) + "\n")
+            self._process.stdin.flush()
+            said = self._process.stdout.readline()
+        if not said:
+            return subprocess.CompletedProcess(argv, 127, "", "the server has ended: Permission denied, most likely")
+        return subprocess.CompletedProcess(argv, *json.loads(said))
 
 
 if __name__ == "__main__":

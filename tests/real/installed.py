@@ -7,7 +7,6 @@ extras; a second one has them all.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import subprocess
@@ -16,11 +15,12 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import metadata
 from importlib.util import cache_from_source
 from pathlib import Path
 
+import forked
 import guardian
 import pytest
 from packaging.requirements import Requirement
@@ -77,16 +77,12 @@ class Installed:
         """Return a PATH on which the `pilotfish` of that environment comes first."""
         return f"{self.folder / environment / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
 
-    def type(self, words: list[str], folder: Path, environment: dict[str, str]) -> tuple[int, str, str]:
-        """Run a command line as an ordinary user, in a fork of a process that has imported the clean environment's
-        pilotfish; return its exit status, stdout and stderr."""
-        asked = {"argv": words, "env": environment, "cwd": str(folder), "timeout": PATIENCE_S}
-        server = _server(self)
-        assert server.stdin and server.stdout
-        server.stdin.write(json.dumps(asked) + "\n")
-        server.stdin.flush()
-        code, out, err = json.loads(server.stdout.readline())
-        return code, out, err
+    @cached_property
+    def server(self) -> forked.Server:
+        """An ordinary user's process that has imported the clean environment's pilotfish, whose forks run commands."""
+        kept = {"LANG": "C.UTF-8", "PATH": self.path(), guardian.MARK: os.environ[guardian.MARK]}
+        python = [*as_user(EVERYBODY), str(self.folder / "clean" / "bin" / "python")]
+        return forked.Server(python, self.folder / "forked.py", kept)
 
     def full(self) -> Path:
         """Return the environment with all extras, made at the first call: the clean one, and what they ask for."""
@@ -102,14 +98,6 @@ class Installed:
                 import_all(place)
                 (place / "ready").touch()
         return place
-
-
-@cache
-def _server(made: Installed) -> subprocess.Popen[str]:
-    """Start the process whose forks run command lines; it ends with this one."""
-    kept = {"LANG": "C.UTF-8", "PATH": made.path(), guardian.MARK: os.environ[guardian.MARK]}
-    argv = [*as_user(EVERYBODY), str(made.folder / "clean" / "bin" / "python"), str(made.folder / "forked.py")]
-    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=kept, cwd="/")
 
 
 @contextmanager

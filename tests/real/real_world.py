@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,6 +51,14 @@ def process(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[st
         timeout=PATIENCE_S,
         env=os.environ | options,
     )
+
+
+@cache
+def server_of(user: str) -> forked.Server:
+    """Return a process of a user, with the Python that they may run, whose forks run commands."""
+    kept = {name: os.environ[name] for name in ("PATH", guardian.MARK)}
+    python = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", sys.executable]
+    return forked.Server(python, forked.__file__, kept)
 
 
 def users_cache(user: str) -> Path:

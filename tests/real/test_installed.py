@@ -92,7 +92,8 @@ class Person:
         begin, where = time.monotonic(), folder or self.work
         variables = self.environment | {"PATH": self.installed.path(environment)}
         if self.forks and environment == "clean" and PLAIN.fullmatch(line):
-            done = Done(line, *self.installed.type(shlex.split(line)[1:], where, variables))
+            words = shlex.split(line)[1:]
+            done = self.installed.server.run(words, env=variables, cwd=str(where), timeout=PATIENCE_S)
             self.took[line] = time.monotonic() - begin
             return done
         with subprocess.Popen(

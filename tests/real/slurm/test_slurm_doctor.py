@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, pilotfish
+from real_world import COMMAND, PATIENCE_S, pilotfish, server_of
 from slurm_daemon import SlurmDaemon
 from slurm_lua import LuaSlurm
 from slurm_site import OPERATOR, SlurmSite
@@ -25,9 +25,8 @@ pytestmark = pytest.mark.xdist_group("site 2")
 
 
 def as_user(site: SlurmSite, user: str, *argv: str) -> subprocess.CompletedProcess[str]:
-    who = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     environment = site.environment | {"PATH": "/usr/bin:/bin:/usr/sbin", "COLUMNS": "80", "HOME": str(site.shared())}
-    done = subprocess.run([*who, *COMMAND, *argv], capture_output=True, text=True, env=environment, cwd="/")
+    done = server_of(user).run(argv, env=environment, cwd="/", timeout=PATIENCE_S)
     if "ermission denied" in done.stderr:
         pytest.skip(f"SKIPPED, the user {user} may not read the folder in which pilotfish is installed")
     return done
@@ -114,10 +113,10 @@ def test_the_clock_of_a_login_node(site: SlurmSite) -> None:
     done = pilotfish("doctor", "--adapter", "slurm", "--json")
     (wrong,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "clock" and each["mend"])
     assert "3 jobs of 2 users from " in wrong["says"] and "s later than their holds" in wrong["says"]
-    assert 35 <= int(re.search(r"begin (\d+) s", wrong["says"])[1]) <= 45  # type: ignore[index]
+    assert 10 <= int(re.search(r"begin (\d+) s", wrong["says"])[1]) <= 45  # type: ignore[index]
     there = subprocess.run([*ahead, *COMMAND, "doctor", "--adapter", "slurm", "--json"], capture_output=True, text=True)
     here = [each["says"] for each in json.loads(there.stdout)["findings"] if each["topic"] == "clock"]
-    assert re.match(r"the controller's clock is -(39|40|41) s from", here[0]) and "not placed" in here[0], there.stderr
+    assert re.match(r"the controller's clock is -(3|4)\d s from", here[0]) and "not placed" in here[0], there.stderr
 
 
 def test_jobs_that_are_handed_over_in_vain(site: SlurmSite) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, PATIENCE_S, eventually, users_cache
+from real_world import COMMAND, PATIENCE_S, eventually, server_of, users_cache
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
@@ -72,11 +72,15 @@ class User:
         path.write_text(yaml.safe_dump(flow, sort_keys=False))
         return path
 
-    def start(self, *argv: str | Path, path: str = "") -> subprocess.Popen[str]:
-        """Begin a command as this user."""
+    def environment(self, path: str) -> dict[str, str]:
+        """What the user's commands see; `path` is searched first."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PILOTFISH_", "XDG_"))}
         mine = {"HOME": str(self.home), "PILOTFISH_CLIENT": str(self.home / "client.yaml")}
         mine["PILOTFISH_CACHE"] = str(users_cache(self.name))
+        return kept | mine | {"PATH": f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"]}
+
+    def start(self, *argv: str | Path, path: str = "") -> subprocess.Popen[str]:
+        """Begin a command as this user."""
         as_user = ("setpriv", f"--reuid={self.name}", f"--regid={self.name}", "--clear-groups")
         return subprocess.Popen(
             [*as_user, *COMMAND, *map(str, argv)],
@@ -84,14 +88,13 @@ class User:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.home,
-            env=kept | mine | {"PATH": f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"]},
+            env=self.environment(path),
         )
 
     def __call__(self, *argv: str | Path, path: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        process = self.start(*argv, path=path)
-        out, err = process.communicate(timeout=PATIENCE_S)
-        return subprocess.CompletedProcess(argv, process.returncode, out, err)
+        server, words, environment = server_of(self.name), [*map(str, argv)], self.environment(path)
+        return server.run(words, env=environment, cwd=str(self.home), timeout=PATIENCE_S)
 
     def submit(self, *options: str | Path, path: str = "") -> str:
         """Submit the workflow; returns its id."""
