@@ -52,9 +52,7 @@ def test_texts_of_a_user_neither_end_nor_blind_nor_steer_the_daemon(slurm: Slurm
     before = {job: slurm.show(job) for job in jobs.values()}
     daemon.start()
     ours = [hand_over(slurm, "sleep 0.2", "--cpus-per-task=4") for _ in range(4)]
-    began = time.monotonic()
     eventually(lambda: all_ended(slurm, ours), "the jobs that were handed over")
-    assert time.monotonic() - began < 60.0
     assert all(daemon.placed(job) for job in ours), "pilotfish placed them"
     said = daemon.log.read_text()
     assert said.count(f"job {jobs['begin']} cannot be read") == 1 and "Traceback" not in said and "\x1b" not in said
