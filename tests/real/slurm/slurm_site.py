@@ -89,7 +89,7 @@ while [ -d {path}/power ]; do
     [ -e "$mark" ] || continue
     node=${{mark##*.}}; rm -f "$mark"; (sleep 1; {hold} slurmd -b -N "$node") </dev/null >/dev/null 2>&1 &
   done
-  sleep 0.2
+  sleep 1
 done
 """
 ACCOUNTS = """
