@@ -93,12 +93,13 @@ class Server:
     def __init__(self, python: Sequence[str], script: str | Path, env: Mapping[str, str]) -> None:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen([*python, str(script)], **pipes, text=True, env=env, cwd="/")
+        self._free = threading.Lock()
 
     def run(self, argv: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
         """Run a command line to its end; see the function `run`."""
         assert self._process.stdin and self._process.stdout
         said = ""
-        with suppress(BrokenPipeError):
+        with self._free, suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps({"argv": argv, **options}) + "\n")
             self._process.stdin.flush()
             said = self._process.stdout.readline()

@@ -23,7 +23,7 @@ import psutil
 import yaml
 from fault_oracle import Job, Run, Span, differences
 from fault_shims import Shims
-from real_world import COMMAND
+from real_world import server_of
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
@@ -337,9 +337,9 @@ class World:
     def reap(self, *, shims: bool = False) -> None:
         """Run the reaper once, under the shims or not."""
         for config in self.configs:
-            argv = [*self.daemon.prefix, *COMMAND, "reap", "--config", str(config), "--older-than", str(OLDER_S)]
+            argv = ["reap", "--config", str(config), "--older-than", str(OLDER_S)]
             environment = self.daemon.environment | ({} if shims else self.shims.without)
-            done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd="/", timeout=120)
+            done = server_of(OPERATOR).run(argv, env=environment, cwd="/", timeout=120)
             self.said += [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
     def close(self) -> None:
