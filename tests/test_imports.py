@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import pilotfish
 from pilotfish.adapters.registry import BUILT_IN
 from tests.lint.layout import import_statements
+from tests.support.sources import tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads them
 ROOT = Path(pilotfish.__file__).resolve().parent
@@ -36,11 +36,6 @@ GLOBAL_RANDOM = {"random", "randrange", "randint", "choice", "choices", "shuffle
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def imports(path: Path, tree: ast.Module | None = None) -> Iterator[tuple[int, str]]:

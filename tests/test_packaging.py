@@ -16,6 +16,7 @@ from setuptools.config.pyprojecttoml import apply_configuration
 from setuptools.dist import Distribution
 
 import pilotfish
+from tests.support.sources import tree_of
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 #: Folders of the repository that are not installed; of `docs` and of the root only what DATA names.
@@ -87,13 +88,14 @@ def imported_packages() -> dict[str, str]:
     found = {}
     for name in sorted(tracked()):
         if name.endswith(".py") and name.split("/")[0] not in (*NOT_INSTALLED, "setup.py"):
-            for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8"))):
+            for node in ast.walk(tree_of(ROOT / name)):
                 modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 modules += [str(node.module)] if isinstance(node, ast.ImportFrom) and not node.level else []
                 found |= {module.split(".")[0]: name for module in modules}
     return {module: name for module, name in found.items() if module not in (*sys.stdlib_module_names, "pilotfish")}
 
 
+@pytest.mark.xdist_group("sources")
 def test_every_imported_package_is_declared_and_every_declared_one_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [each for extra, names in project["optional-dependencies"].items() if extra != "dev" for each in names]

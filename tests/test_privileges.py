@@ -12,6 +12,7 @@ import pytest
 
 from pilotfish import trust
 from pilotfish.daemon.config import DaemonConfig
+from tests.support.sources import tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads them
 ROOT = Path(trust.__file__).parent
@@ -66,7 +67,7 @@ def nodes() -> dict[str, list[ast.AST]]:
     """The nodes of each file that matter here."""
     paths = [ROOT / "trust.py", ROOT / "api.py", *(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))]
     kinds = (ast.Call, ast.ClassDef, ast.List, ast.Tuple)
-    trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+    trees = {str(path.relative_to(ROOT)): tree_of(path) for path in paths}
     return {name: [node for node in ast.walk(tree) if isinstance(node, kinds)] for name, tree in trees.items()}
 
 

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from pilotfish import trust
 from pilotfish.formats.atomic_write import write_whole
 from pilotfish.trust import UntrustedError
+from tests.support.sources import tree_of
 
 STRANGER, OTHER = 61001, 61002
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
@@ -279,13 +280,12 @@ def making(tree: ast.AST) -> Iterator[str]:
             yield f"{node.lineno}: {ast.unparse(node)}"
 
 
+@pytest.mark.xdist_group("sources")
 def test_all_files_and_folders_are_made_in_one_place() -> None:
     found = {}
     for room in ("adapters", "cli", "daemon", "formats", "profiles", "simulate"):
         for path in (ROOT / room).rglob("*.py"):
-            calls = [
-                line for line in making(ast.parse(path.read_text())) if "O_CREAT" not in line or not by_trust(path)
-            ]
+            calls = [line for line in making(tree_of(path)) if "O_CREAT" not in line or not by_trust(path)]
             if calls:
                 found[str(path.relative_to(ROOT))] = calls
     assert {name: calls for name, calls in found.items() if name not in EXCEPT} == {}
