@@ -4,7 +4,7 @@
 #   make check   linters, types and pure tests: the quick loop of a developer, under 90 s on two cores
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
-#   make lock    write requirements.lock and sbom.cdx.json anew
+#   make lock    write requirements.lock and sbom.cdx.json
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +25,7 @@ LINTERS := lint-ruff lint-tree lint-spelling lint-types
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
 
-# Each of the many processes of a test run would compile all modules anew.
+# Without .pyc files, each of the many processes of a test run would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The kernels are compiled while the development tools are installed, and the types are checked while the tests run,

@@ -31,7 +31,7 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 class UntrustedError(PermissionError):
-    """Somebody else controls a file or folder; `strerror` names it, its owner and mode, and what to do."""
+    """Another user controls a file or folder; `strerror` names it, its owner and mode, and what to do."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(errno.EACCES, f"{path} is not trusted: {problem}", path)

@@ -106,6 +106,11 @@ def has_reaper(name: str) -> bool:
     return name in names() and _has(name, "reap")
 
 
+def sites() -> list[str]:
+    """Return the names of the adapters that can list their nodes, sorted."""
+    return [name for name in names() if _has(name, "discover")]
+
+
 def discover(name: str) -> tuple[Cluster, tuple[str, ...]]:
     """Return the nodes that a resource manager knows, and a sentence for each assumption about them.
 

@@ -103,7 +103,7 @@ CHAINS = Load(24, 2, 5, 0.0, busy=0.0, slots=SLOTS)
 class Way:
     """How jobs are handed over: held by a begin time or free to start, with or without profiles and events.
 
-    A run follows another one of the daemon, since it looks seldom while nothing was handed over for two minutes.
+    A run follows another one of the daemon, since it looks rarely while nothing was handed over for two minutes.
 
     Args:
         script: job_submit.lua decides which are held; the daemon has seen the same load before.

@@ -19,7 +19,7 @@ def exported(spec: str, own: Mapping[str, str] = os.environ) -> dict[str, str]:
 
     Args:
         spec: `ALL`, `NONE`, or a list of `NAME` (as in `own`) and `NAME=VALUE`, which may begin with one of the two.
-        own: the environment of who submits.
+        own: the environment of the submitting user.
 
     Raises:
         ConfigError: an empty name, or a name that is not set.

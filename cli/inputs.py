@@ -161,7 +161,7 @@ class Profiles:
 
         Args:
             path: its file.
-            site: where such a job fits with its profile if it fits at all; None = not known.
+            site: the cluster; a learned profile counts only if the job fits there with it. None = not known.
 
         Raises:
             PilotfishError: it cannot be read.

@@ -36,6 +36,13 @@ def queue_policy_names() -> list[str]:
     return [*POLICIES, *ON_NODES]
 
 
+def adapter_names() -> list[str]:
+    """Return the names of the adapters of resource managers, built-in or installed."""
+    from ..adapters.registry import sites
+
+    return sites()
+
+
 def profile_names() -> list[str]:
     """Return the names in the user's profile store."""
     from .inputs import Profiles
@@ -149,7 +156,7 @@ ClusterFile = Annotated[
     option("FILE", "Cluster file (YAML); replays also read SimGrid and IRMaSim platforms.", "--cluster", "-c"),
 ]
 ThisSite = option(
-    "NAME", "Resource manager: slurm, or local (this machine; no queue).", "--adapter", words=("slurm", "local")
+    "NAME", "Resource manager: slurm, oar, or local (this machine; no queue).", "--adapter", words=adapter_names
 )
 ConfigFile = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""`pilotfish plan --adapter NAME` and `--config FILE`: what would become of the queue of a resource manager now."""
+"""`pilotfish plan --adapter NAME` and `--config FILE`: plan the queue of a resource manager once, as it is now."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def doctor(
 ) -> int:
     """Examine a site before and while pilotfish works there; change nothing (but see --try).
 
-    Without options, examine the configuration if there is one, this machine, and Slurm if its commands are here.
-    Each finding says what it means for pilotfish, and how to change it. Exit code 1 if something is a problem.
+    Without options, examine the configuration if there is one, this machine, and Slurm and OAR if their commands are
+    here. Each finding says what it means for pilotfish, and how to change it. Exit code 1 if something is a problem.
 
     \b
     Examples:

@@ -362,7 +362,7 @@ def load_policy_of(config: DaemonConfig, path: str | Path) -> None:
         path: where it was read from.
 
     Raises:
-        ConfigError: it cannot be loaded, or somebody else can change its file.
+        ConfigError: it cannot be loaded, or another user can change its file.
     """
     from .planning.live_component import use_policy
 

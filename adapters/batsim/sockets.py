@@ -150,7 +150,7 @@ class LiveSocket:
         return self._socket.recv()
 
     def _was_lost(self) -> bool:
-        """Read what has become of the connection; return whether it was closed since the last call."""
+        """Read the state of the connection; return whether it was closed since the last call."""
         lost = False
         while self._changes.poll(0):
             self._connected = recv_monitor_message(self._changes)["event"] == zmq.EVENT_CONNECTED

@@ -38,7 +38,7 @@ from .world import ENDED, OarJob, Reader, World
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which what was read counts as fresh when a job is to be changed.
 FRESH_S = 2.0
-#: Seconds for which it is as good as read again: less than a command of a user's takes.
+#: Seconds for which it counts as just read: less than a user's command takes.
 JUST_READ_S = 0.15
 #: Seconds from placing a job to its start: a pass, the launch, and the 10 s of a notification that came too early.
 BEGINS_S = 30.0

@@ -140,7 +140,7 @@ def _job(said: Mapping[str, Any], alive: Collection[int]) -> OarJob:
     state = state_with(str(said["state"]), held=holds)
     decided, stop = float(said["startTime"] or 0), float(said["stopTime"] or 0)
     ran = state not in ("Waiting", "Hold", "toLaunch", "Launching", "toAckReservation")
-    if state == "Error":  # only what became a process has an exit code, or was ended by somebody
+    if state == "Error":  # only a job whose process began has an exit code, or was ended by a user
         ran = said.get("exit_code") is not None or bool(said["assigned_resources"])
     before = int(said["resubmit_job_id"] or 0)
     if before and int(said["array_index"]) == 1:

@@ -108,7 +108,7 @@ class OarJobs(UserJobs):
         return takes_option(option, _OURS, _LETTERS)
 
     def _shown(self, world: World) -> list[UserJob]:
-        """Return the user's jobs, each as the last that OAR has made of it."""
+        """Return the user's jobs; of a job that OAR submitted again, the latest submission."""
         machine = Machine(world.resources)
         last = {job.first: job for job in world.jobs if job.user == self._user}  # a later one has a higher id
         self._seen |= last

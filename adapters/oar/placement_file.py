@@ -124,7 +124,7 @@ class PlacementFile:
         self._freed.add(job)
 
     def retain(self, waiting: Collection[int]) -> None:
-        """Forget all jobs but these; what is written next has no others."""
+        """Forget all jobs but these; the next file has no others."""
         self._freed.intersection_update(waiting)
         self._placed = {job: found for job, found in self.placed.items() if job in waiting}
 
@@ -154,7 +154,7 @@ class PlacementFile:
             raise AdapterError(why, transient=True, kind="state") from None
 
     def _read(self) -> None:
-        """Take over what a file says that is whole; ignore any other."""
+        """Take over the content of a complete file; ignore any other file."""
         try:
             with os.fdopen(open_file(self.path)) as file:
                 lines = file.read(MOST_BYTES).splitlines()

@@ -1,7 +1,6 @@
 """OAR's own configuration, /etc/oar/oar.conf: how its database and its server are reached.
 
-Rule: it is only read, never by a shell, and only by who may: OAR keeps it for root and its own account. Its passwords
-are shown nowhere.
+Rule: it is read, never run by a shell. OAR lets only root and its own account read it. Its passwords are never shown.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def site_config(path: Path = CONFIG) -> SiteConfig:
 
 
 def _quoted(value: str) -> str:
-    """Return a value in libpq's words."""
+    """Return a value as libpq quotes it."""
     if re.fullmatch(r"[\w./:-]+", value):
         return value
     return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"

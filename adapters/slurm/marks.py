@@ -184,7 +184,7 @@ class PinRecord:
     def retain(self, jobs: Collection[int]) -> None:
         """Forget the pins of all jobs but these: they have left the queue.
 
-        If none is left, none is forgotten: a user without rights, whose jobs are private, sees no queue either.
+        An empty queue forgets nothing: a user without rights, from whom jobs are hidden, sees an empty queue, too.
         """
         known = self._pins.keys() | self.damaged
         for gone in known - set(jobs) if not known.isdisjoint(jobs) else ():

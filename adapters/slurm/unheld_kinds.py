@@ -3,8 +3,8 @@
 Rule: a kind is a user with a name of job. Once FEWEST of its jobs were judged, and holding them lost time in the mean
 (the newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over free
 to start. It is taken out when the mean is a gain again, and after a time, so that one more job is held and judged:
-AGAIN_S, each time in vain twice as long, up to LONGEST_S. Without the file all are held: whoever removes it loses time
-and nothing else.
+AGAIN_S, doubled each time in vain, up to LONGEST_S. Without the file all are held: removing it costs time and nothing
+else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The delays of this site as distributions, kept in a file: what real time adds to a simulated schedule.
 
 Rule: a delay is kept as it was measured, also below 0 where times are stated in whole seconds: those errors cancel out
-in sums. Only the NEWEST of each phase count. A file that cannot be read is as good as none.
+in sums. Only the NEWEST of each phase count. A file that cannot be read counts as missing.
 """
 
 from __future__ import annotations

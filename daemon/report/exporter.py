@@ -38,7 +38,7 @@ class Health:
         self._last, self._ready, self._trouble = self._clock(), True, trouble
 
     def confirmed(self) -> None:
-        """Note that nothing has happened since the last completed cycle: it is as good as a new one."""
+        """Note that nothing has happened since the last completed cycle, so that it counts as a new one."""
         self._last = self._clock()
 
     @property

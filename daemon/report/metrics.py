@@ -283,8 +283,8 @@ class Metrics:
         self.start_errors = make(
             Histogram,
             "start_forecast_error_seconds",
-            "Start of a job over its first forecast, without sign, by who made it: pilotfish, or the resource manager; "
-            "compared: where both said something.",
+            "Error of the first forecast of a job's start, without sign, by the maker of the forecast: pilotfish, or "
+            "the resource manager; compared: of jobs for which both exist.",
             ("by", "compared"),
             buckets=_START_ERRORS,
         )

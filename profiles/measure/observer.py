@@ -1,4 +1,4 @@
-"""Observing a running job, whoever started it.
+"""Observing a running job, whichever process started it.
 
 Rule: samples are paid for by pauses (see `sampling_budget`): the more a sample costs, the longer the next pause.
 """

@@ -1,6 +1,6 @@
 """Compiled kernels as object files: made by numba once, loaded by LLVM alone from then on.
 
-Rule: whoever calls `load` gets a function and need not know whether something was compiled. The file's name
+Rule: the caller of `load` gets a function and need not know whether something was compiled. The file's name
 hashes the kernels' sources, the compilers' versions and this processor, its content carries its own checksum, and
 it is written whole or not at all. The code in it is run: a file or directory that is not trusted (see `trust`) is
 neither loaded nor written. A directory that cannot be used costs time and is never an error.

@@ -74,7 +74,7 @@ class FreeResources:
 
 
 class MergedIntervals(list[Interval]):
-    """Intervals of resources from 0 on that ascend and do not touch; whoever makes one has checked that."""
+    """Intervals of resources from 0 on that ascend and do not touch; the caller has checked that."""
 
 
 def merge_intervals(intervals: Iterable[Interval]) -> MergedIntervals | int:

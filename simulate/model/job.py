@@ -179,7 +179,7 @@ class Job:
             unknown.
         traits: more that says which jobs are alike there: `user`, `group` (its account or project), `executable` (its
             name) and `queue` (its partition), as far as they are known.
-        owner: uid of its user in the resource manager; None = whoever runs us.
+        owner: uid of its user in the resource manager; None = the user that runs pilotfish.
         inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
         base_environment: variables that it has before `environment` is added; None = those that its starter has.
     """
@@ -208,7 +208,7 @@ class Workflow:
     """Jobs in file order with their dependencies.
 
     Args:
-        base_environment: of who submitted it, for all its jobs; see `Job`.
+        base_environment: variables of the submitting user, for all its jobs; see `Job`.
 
     Raises:
         InvalidJobError: on use of `index` or `dag`: a duplicate job, an unknown dependency or a cycle.

@@ -183,7 +183,7 @@ class _Run(NodePolicyCalls):
             raise PolicyError(self.name, f"job {simulation.workflow.jobs[number].id!r}", f"it is never started: {why}")
         world = simulation.world
         energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
-        world.nodes["cap"][self.usable] = self.empty  # whoever runs the plan again does not oversubscribe either
+        world.nodes["cap"][self.usable] = self.empty  # so that a repetition of the plan does not oversubscribe either
         found = Candidate.of(simulation, world.nodes["cap"])
         makespan = float(np.fmax.reduce(jobs["finish"], initial=0.0))
         return Mapped(makespan, energy, found, rejected=self.rejected, warnings=self._notes())

@@ -123,7 +123,7 @@ class Reject:
 class Wake:
     """Call the policy again at `time`, in seconds, even if nothing happens then.
 
-    Later than now; or now, after other decisions: the next call sees what has become of them.
+    Later than now; or now, after other decisions: the next call sees their effects.
     """
 
     time: float

@@ -155,7 +155,7 @@ class Powered(PolicyCalls):
         return count_of(running.resources)
 
     def _column(self, running: Running, name: str) -> Any:
-        """Return what is known of a job, of the workload or submitted by the policy."""
+        """Return a job's value in a further column; the workload or the policy submitted it. None = not known."""
         row, known = running.job.number, len(self.workload)
         if row >= known:
             return self.added[row - known].more.get(name)

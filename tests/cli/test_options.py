@@ -134,6 +134,7 @@ def complete(line: str) -> set[str]:
         ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),
         ("pilotfish generate lublin --kind b", {"both", "batch"}),
         ("pilotfish policies cons", {"conservative"}),
+        ("pilotfish doctor --adapter ", {"local", "oar", "slurm"}),
     ],
 )
 def test_words_are_completed(line: str, offered: set[str]) -> None:

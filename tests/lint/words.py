@@ -29,6 +29,9 @@ PRODUCT_PHRASES = {
     r"\bthere (is|are) none\b": "name the subject: 'it has no ...', or None",
     r"\bof which\b": "two sentences, or a relative clause with a noun",
     r"\b(was|is|are|be) told\b(?! to)|\b(kernel|which|log|metric|it) tells\b": "report, print, or pass",
+    r"\b[Ss]eldom\b": "rarely, or less often",
+    r"\b[Ss]ome(body|one)\b|\b[Ww]hoever\b|\b(environment|only by|variables) of who\b|\bby who (may|made)\b": "name who: a user",
+    r"\bbecome of\b|\bas good as\b": "name the state, or 'counts as'",
 }
 SUFFIXES = {".py", ".md", ".yaml", ".yml", ".json", ".toml", ".sh", ".service", ".timer", ".conf", ".lua"}
 #: This file names the phrases.
@@ -54,5 +57,5 @@ def problems_in(name: str, lines: Iterable[str]) -> Iterator[str]:
 def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     """Yield one message for each banned phrase in the tracked text files."""
     for name in files:
-        if Path(name).suffix in SUFFIXES and name not in EXEMPT:
+        if (Path(name).suffix in SUFFIXES or Path(name).name == "Makefile") and name not in EXEMPT:
             yield from problems_in(name, (root / name).read_text(encoding="utf-8").splitlines())

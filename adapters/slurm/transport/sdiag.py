@@ -1,7 +1,7 @@
 """What `sdiag` prints: the controller's clock, and how often each kind of request has reached it.
 
-Rule: a request that is not known to change nothing counts as a change, so that a newer Slurm is looked at too often
-rather than too seldom. Pure.
+Rule: pure. A request counts as a change unless it is known to change nothing, so that a newer Slurm is read too often
+rather than too rarely.
 Source: sdiag(1) of Slurm 22.05 to 25.05. Not counted: a node that stops answering, a begin time that is reached, and
 what follows from priorities alone.
 """

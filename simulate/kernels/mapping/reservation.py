@@ -39,7 +39,7 @@ def _now_free(world: World, n: int) -> None:
 
 @inner
 def _free_between(world: World, n: int, after: float, until: float) -> None:
-    """Add what the jobs of a node hold that are expected to end after one time and by another to its row of `later`."""
+    """Add to row `n` of `later` what the jobs of the node hold that are expected to end in (after, until]."""
     later, p, last = world.later[n], world.nodes[n].head, -1
     while p >= 0:
         job = world.strands[world.parts[p].strand].job

@@ -116,7 +116,7 @@ def _add_boundary(world: Reserving, time: float) -> int:
 def _drop_boundary(world: Reserving, k: int) -> None:
     """Remove a user from the boundary at the begin of slice `k`, and the boundary with its last user.
 
-    The first slice stays, whoever uses it. O(slices behind it).
+    The first slice stays in any case. O(slices behind it).
     """
     count, end = world.count, world.count.slices
     world.users[k] -= 1
