@@ -88,9 +88,10 @@ def run(
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
         read = inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))
-        runs.append(replace(measured, inputs=read, words=words_checksum(command)))
+        own = profile_name(command, None)
+        runs.append(replace(measured, inputs=read, words=words_checksum(command), command=own))
         profile = keep.record(chosen, runs[-1])
-        if (own := profile_name(command, None)) != chosen:
+        if own != chosen:
             keep.record(own, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")

@@ -70,8 +70,12 @@ def have_same_inputs(one: Mapping[str, float], other: Mapping[str, float]) -> bo
 
 
 def usable(runs: Sequence[Measurement]) -> list[Measurement]:
-    """Return the runs that a profile rests on, oldest first: of one machine, with inputs and threads as usual."""
+    """Return the runs that a profile rests on, oldest first: of one machine, with inputs and threads as usual.
+
+    If the last run names its command, runs of other commands do not count: a new measurement replaces another program.
+    """
     good = on_one_machine(runs)
+    good = [run for run in good if run.command in ("", good[-1].command) or not good[-1].command]
     good = [run for run in good if have_same_inputs(run.inputs, good[-1].inputs)][-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))
     return undisturbed([run for run in good if _shape(run) == shapes.most_common(1)[0][0]])

@@ -90,6 +90,7 @@ class Measurement:
         inputs: bytes of the files that its command named, by the place of the word, before it began; below 0 for one
             that it wrote.
         words: which files these were, as `identity.words_checksum` has it; "" = unknown.
+        command: name of the measured command, as `identity.signature` has it; "" = unknown.
         traits: of a job that was submitted to the resource manager, see `similar_jobs.traits_of`.
     """
 
@@ -118,6 +119,7 @@ class Measurement:
     aged: str = ""
     inputs: dict[str, float] = field(default_factory=dict)
     words: str = ""
+    command: str = ""
     traits: dict[str, Any] = field(default_factory=dict)
 
     @property

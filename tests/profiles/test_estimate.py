@@ -38,6 +38,14 @@ def test_a_changed_program_is_followed():
     assert estimate("x", runs).groups[0].demand == 5.0
 
 
+def test_a_new_measurement_of_another_command_replaces_the_old_one():
+    old, new = run(9.0, command="cmd: stream 64 12.3"), run(2.0, command="cmd: stream 64 2.8", company=1.0)
+    imported = run(4.0, bandwidth=3e9)
+    assert usable([old, new]) == [new]  # although others disturbed the new run only
+    assert usable([old, imported]) == [old, imported]
+    assert estimate("x", [old, imported, new]).groups[0].bandwidth == 3e9
+
+
 def test_memory_is_the_highest_seen():
     assert estimate("x", [run(memory_bytes=5e8), run(memory_bytes=2e8), run()]).memory == 5e8
 
