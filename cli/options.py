@@ -31,9 +31,9 @@ def planning_policy_names() -> list[str]:
 
 def queue_policy_names() -> list[str]:
     """Return the names of the policies of `simulate` and `sweep`."""
-    from ..simulate.queue_policies.policy_specs import ON_NODES, POLICIES
+    from ..simulate.queue_policies.policy_specs import ON_NODES, PLANNING, POLICIES
 
-    return [*POLICIES, *ON_NODES]
+    return [*POLICIES, *ON_NODES, *PLANNING]
 
 
 def adapter_names() -> list[str]:

@@ -368,7 +368,8 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
         allowed = "simulate --edc ENDPOINT; or policy: in the configuration of the daemon"
         raise ConfigError("policy", "", f"{text!r} is a decision component of Batsim", allowed)
     if name not in kinds:
-        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, kinds, str)}", ", ".join(kinds))
+        known = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]
+        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, known, str)}", ", ".join(known))
     return parse_options(kinds[name], name, rest)
 
 

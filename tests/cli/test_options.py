@@ -129,7 +129,7 @@ def complete(line: str) -> set[str]:
         ("pilotfish plan --policy s", {"slf", "strict"}),
         (
             "pilotfish simulate --policy ",
-            {"easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg"},
+            {"easy", "conservative", "strict", "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead"},
         ),
         ("pilotfish plot ", {"gantt", "utilisation", "queue", "energy", "compare"}),
         ("pilotfish generate lublin --kind b", {"both", "batch"}),

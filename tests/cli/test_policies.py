@@ -73,6 +73,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         (["run", "d.yaml", "-p", "no.such:Class"], "there is no module 'no'"),
         (["run", "d.yaml", "-p", "mon"], "did you mean 'mom'?"),
         (["simulate", "t.swf", "-p", "easy:order=sfj"], "did you mean sjf?"),
+        (["simulate", "t.swf", "-p", "lookahed"], "did you mean lookahead?"),
         (["simulate", "t.swf", "-p", "easy:oder=sjf"], "did you mean order=...?"),
         (["plan", "d.yaml", "-c", "c.yaml", "--objective", "makspan"], "did you mean 'makespan'?"),
     ],
