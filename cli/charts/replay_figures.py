@@ -31,7 +31,7 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A run, with its name and style in the figure; `title` is its name where the figure shows several runs, or ""."""
+    """A run, with its name and style in the figure; `title` is its name if it was given or there are several, or ""."""
 
     run: Run
     label: str
@@ -88,7 +88,7 @@ def view(
     for i, (run, name, folder) in enumerate(zip(runs, names, folders, strict=True)):
         label = labels[i] if labels else name if names.count(name) == 1 else f"{name} ({folder})"
         label = fit(clean(label), _LONGEST)
-        shown.append(Shown(run, label, label if len(runs) > 1 else "", *series_style(i)))
+        shown.append(Shown(run, label, label if labels or len(runs) > 1 else "", *series_style(i)))
     first, last = span(runs)
     low, high = first if begin is None else begin, last if end is None else end
     if low >= high:  # the wanted time is before or after all jobs

@@ -88,16 +88,17 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     values = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
     columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary)]
-    columns += numbers("ALIKE", *heads)
+    shared = max(many) > 1
+    columns += numbers(*["RUNS"] * shared, *heads)
     every = list(zip(marks, runs, many, values, strict=True))
-    rows = [(mark + run[0], *run[1:], str(same), *row) for mark, run, same, row in every]
+    rows = [(mark + run[0], *run[1:], *[str(same)] * shared, *row) for mark, run, same, row in every]
     if needed(columns, rows) <= screen.cells:
         return [grid(columns, rows, screen)]
     sizes = [max(map(width, column)) for column in zip(heads, *values, strict=True)]
     lines = [Text("    " + _right(heads, sizes), style="bold")]
     for mark, run, same, row in every:
         what = [run[0], *(f"{name} {value}" for name, value in zip(vary, run[1:], strict=True))]
-        what += [f"{same} alike"] * (same > 1)
+        what += [f"{same} equal runs"] * (same > 1)
         text = clean(", ".join(what), ascii_only=screen.ascii_only)
         first, *others = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
         lines += [Text(mark + first), *(Text(f"    {each}") for each in others), Text("    " + _right(row, sizes))]

@@ -52,6 +52,12 @@ def test_the_start_date_of_a_trace_is_on_the_axis(run: Path) -> None:
     assert "time on 2 Sep 2012 (UTC)" in Path("x.svg").read_text()
 
 
+def test_the_name_of_a_single_run_is_shown(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "gantt", "run"]) == 0 and "last year" not in capsys.readouterr().out
+    assert main(["plot", "gantt", "run", "--label", "last year"]) == 0
+    assert "last year" in capsys.readouterr().out
+
+
 def test_time_title_and_names(run: Path) -> None:
     argv = [
         "plot",

@@ -426,4 +426,4 @@ def test_whoever_uses_dask_reads_whom_they_trust(capsys: pytest.CaptureFixture[s
     assert main(["sweep", "-h"]) == 0
     assert re.search(r"tls://HOST:8786[^.]*can\s+(?:│\s+)*run\s+code\s+as\s+you", capsys.readouterr().out)
     guide = " ".join((Path(__file__).parents[2] / "docs" / "guides" / "replay.md").read_text().split())
-    assert "whoever can connect to it, can run code as you: use TLS" in guide and "--dask tcp://" not in guide
+    assert "any user who can connect to it, can run code as you: use TLS" in guide and "--dask tcp://" not in guide

@@ -51,8 +51,16 @@ def test_a_run_that_fits_takes_one_line(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setenv("COLUMNS", "120")
     show_sweep(Screen(), rows(POLICIES[:2]), ["workload", "load"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].split()[:5] == ["POLICY", "MACHINE", "SEED", "ALIKE", "WAITING"]
+    assert lines[2].split()[:5] == ["POLICY", "MACHINE", "SEED", "RUNS", "WAITING"]
     assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]
+
+
+def test_the_number_of_equal_runs_is_shown_only_where_there_are_some(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    show_sweep(Screen(), rows(POLICIES[:1])[:1], ["workload", "load"])
+    assert "RUNS" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("selected", [{}, {"until": 86400.0, "min_size": 2, "load": 1.2}])
