@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..formats.text import count
+from ..simulate.errors import PilotfishError
 from . import options
 from .options import flag, option
 from .output.documents import print_json
@@ -31,12 +32,15 @@ def warm(
       PILOTFISH_CACHE=/var/cache/pilotfish pilotfish warm -k mapping.entry
     """
     from ..simulate.kernels import KERNELS, is_warm
+    from ..simulate.kernels.object_cache import why_not_kept
 
     for name in only or ():
         if name not in KERNELS:
             raise not_among("--kernel", name, "a kernel", KERNELS)
     wanted = [name for name in KERNELS if not only or name in only]
     if not as_list and (missing := [name for name in wanted if not is_warm(name)]):
+        if problem := why_not_kept():
+            raise PilotfishError(problem)
         _compile(missing, workers)
     there = {name: is_warm(name) for name in wanted}
     _show(there, as_list=as_list, as_json=as_json)

@@ -67,6 +67,8 @@ PLACES = (
     ("CACHE_DIRECTORY", "kernels"),
     ("XDG_CACHE_HOME", "pilotfish/kernels"),
 )
+NO_HOME = "this user has no home directory"
+ADVICE = "PILOTFISH_CACHE names another directory"
 _loaded: dict[str, Call] = {}
 _said: set[str] = set()
 
@@ -204,11 +206,21 @@ def _fallback(
 
 def _keep(path: Path | None, code: bytes, say: Callable[[str], None]) -> None:
     """Write an object file, or say why every process compiles."""
-    why = "this user has no home directory" if path is None else _write(path, code)
+    why = NO_HOME if path is None else _write(path, code)
     if why is not None:
         where = "" if path is None else f" in {path.parent.parent}"
-        advice = "PILOTFISH_CACHE names another directory"
-        _say_once(say, "kept", f"kernels cannot be kept{where} and are compiled each time: {why} ({advice})")
+        _say_once(say, "kept", f"kernels cannot be kept{where} and are compiled each time: {why} ({ADVICE})")
+
+
+def why_not_kept() -> str:
+    """Try to write into the cache. Return why no kernel can be kept there; "" if they can."""
+    if (directory := cache_directory()) is None:
+        return f"kernels cannot be kept: {NO_HOME} ({ADVICE})"
+    try:
+        with tempfile.TemporaryFile(dir=make_folder(directory)):
+            return ""
+    except OSError as error:
+        return f"kernels cannot be kept in {directory.parent}: {error.strerror or error} ({ADVICE})"
 
 
 def _numba_directory(path: Path | None) -> str | None:
