@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 import pilotfish
 from pilotfish.adapters.local import create
+from pilotfish.daemon.service import LOOPS
 from pilotfish.simulate.kernels import KERNELS
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
@@ -153,8 +154,8 @@ def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
     assert _settings("pilotfishd-local-jobs.conf")["KillMode"] == "process"
     assert unit["CacheDirectory"] == "pilotfish"  # systemd sets CACHE_DIRECTORY, where kernels are kept
     warm = unit["ExecStartPre"].split()
-    assert warm[:3] == ["-/usr/bin/pilotfish", "warm", "-k"] and warm[3] in KERNELS
-    assert int(unit["TimeoutStartSec"]) >= 10 * KERNELS["mapping.entry"].seconds
+    assert warm == ["-/usr/bin/pilotfish", "warm", *(word for name in LOOPS for word in ("-k", name))]
+    assert int(unit["TimeoutStartSec"]) >= 10 * sum(KERNELS[name].seconds for name in LOOPS)
     user = (FOLDER / "pilotfish.sysusers.conf").read_text()
     assert re.search(rf"^u {unit['User']} ", user, re.M)
 
