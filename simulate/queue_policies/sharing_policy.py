@@ -3,7 +3,7 @@
 Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither
 it nor any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of
 later phases; where it would be alone, it may always start. The head of the queue has a reservation of nodes without
-other jobs. Until a job ends, the reservation stands and what was refused stays refused.
+other jobs. Until a job ends, or outlasts its expected end, the reservation stands and what was refused stays refused.
 Under conservative backfilling each waiting job has a reservation of nodes without other jobs. Before that, it may start
 next to running jobs, as above, on nodes that are not reserved for others until its latest end; so it delays no
 reservation.
@@ -40,7 +40,7 @@ class SharedBackfilling:
     def __init__(self, queue: Order, bound: float, *, steady: bool) -> None:
         self._queue, self._bound, self._steady = queue, bound, steady
         self._head: Job | None = None  # who has the reservation
-        self._reserved, self._later, self._drifts = math.inf, (np.zeros(0), np.zeros(0)), False
+        self._reserved, self._later = math.inf, (np.zeros(0), np.zeros(0))
         self._refused = set[int]()  # numbers of jobs
         self._called = -math.inf
 
@@ -52,7 +52,7 @@ class SharedBackfilling:
         if not queue:
             self._head = None
             return
-        stands = queue[0] is self._head and not now.ended and (again or (self._steady and not self._drifts))
+        stands = queue[0] is self._head and not now.ended and (again or (self._steady and not _is_overdue(now)))
         if not stands:
             self._head = None
             self._refused.clear()
@@ -100,7 +100,6 @@ class SharedBackfilling:
             later.take(head, place)
             later.cores[list(place)] = 0
         self._head, self._later = head, (later.cores, later.memory)
-        self._drifts = any(it.until <= now.time and it.start_time < now.time for it in now.running)
 
 
 class SharedReserving(Reserving):
@@ -163,6 +162,11 @@ class SharedReserving(Reserving):
             if number != job.number and begin < reserved_until(now.time, job):
                 fits[list(reserved)] = False
         return _lowest_within(now, job, fits, self._bound)
+
+
+def _is_overdue(now: Snapshot) -> bool:
+    """Return whether a running job has outlasted its expected end."""
+    return any(it.until <= now.time and it.start_time < now.time for it in now.running)
 
 
 def _cores_of(now: Snapshot) -> Array:

@@ -2,8 +2,8 @@
 
 Rule: as `queue_policies.easy_policy` has it. A job starts on the lowest nodes that have what it needs. The first
 waiting job that does not fit (the head) has a reservation of nodes; what is started behind it ends before the
-reservation, or leaves its nodes what the head needs. Until a job ends, the reservation stands and what was refused
-stays refused, so only new jobs are examined.
+reservation, or leaves its nodes what the head needs. Until a job ends, or outlasts its expected end, the reservation
+stands and what was refused stays refused, so only new jobs are examined.
 With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than
 1 / bound of its rate alone; as that holds at every start, it holds at all times. Where it would be alone, it may always
 start, however much its own threads slow each other down. The reservation of the head is then one of nodes without other
@@ -28,7 +28,7 @@ from .forecast import crowding, is_alone
 from .free_cores import next_free, update_free
 from .layout import EASY, NO_INDEX, ONE, Scratch, World
 from .rates import solve
-from .reservation import note_change, reserve, take_behind, update
+from .reservation import is_overdue, note_change, reserve, take_behind, update
 from .tables import place
 
 HAIR = 1.0 + 1e-9
@@ -62,6 +62,7 @@ def _start(world: World, scratch: Scratch, rank: int, now: float) -> None:
     for i in range(cls.nodes):
         world.placed[j.place0 + i] = scratch.chosen[i]
     place(world, scratch, job, now)
+    world.clock.first_end = min(world.clock.first_end, now + j.asked)
     for i in range(cls.nodes):
         n = scratch.chosen[i]
         update_free(world, n)
@@ -144,7 +145,7 @@ def run_pass(world: World, scratch: Scratch, policy: int, now: float) -> None:
     if count.waiting == 0:
         return
     first, count.newest = count.newest, NO_JOB
-    if some_ended or count.reserved_for != count.head + 1:
+    if some_ended or count.reserved_for != count.head + 1 or (policy == EASY and is_overdue(world, now)):
         count.passes += 1
         _start_heads(world, scratch, policy, now)
         first = count.head

@@ -79,8 +79,9 @@ COUNT = row_dtype(
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
     "holds unlisted",
 )
-#: `share`: the largest factor by which jobs may slow each other down.
-CLOCK = row_dtype("now share reserved", "")
+#: `share`: the largest factor by which jobs may slow each other down; `first_end`: no running job is expected to end
+#: before.
+CLOCK = row_dtype("now share reserved first_end", "")
 
 #: Results of operations, see `entry.call`. `exact`, `found`: 1 or 0; `wrong`: a job that cannot run as mapped.
 ANSWER = row_dtype("makespan joules seconds", "status wrong exact found")

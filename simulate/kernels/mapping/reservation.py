@@ -200,11 +200,25 @@ def _list_ends(world: World) -> None:
     world.count.unlisted = 0
 
 
+@inner
+def is_overdue(world: World, now: float) -> bool:
+    """Return whether a running job has outlasted its expected end. O(1) before the first of these ends."""
+    if now < world.clock.first_end:
+        return False
+    _list_ends(world)
+    world.clock.first_end = math.inf
+    if world.count.blocks == 0:
+        return False
+    first = world.ends[world.blocks[0].first]
+    world.clock.first_end = first.until
+    return first.until <= now and world.jobs[first.job].start < now
+
+
 # --- the reservation ---
 @inner
 def reserve(world: World, job: int, now: float) -> bool:
     """Reserve nodes for a new head. Return whether the reservation changes with time alone."""
-    cls, count = world.classes[world.jobs[job].cls], world.count
+    cls, count, overdue = world.classes[world.jobs[job].cls], world.count, is_overdue(world, now)
     _list_ends(world)
     for i in range(count.changed):
         world.later[world.changed[i]].changed = 0
@@ -213,7 +227,7 @@ def reserve(world: World, job: int, now: float) -> bool:
     for i in range(count.candidates):
         _qualify(world, world.candidates[i].node, math.inf)
     count.candidates = 0
-    overdue = _sweep(world, cls, now)
+    _sweep(world, cls, now)
     _hold(world, cls, True, True)
     return overdue
 
@@ -227,11 +241,8 @@ def _list(world: World, n: int, time: float) -> None:
 
 
 @inner
-def _sweep(world: World, cls: Row, now: float) -> bool:
-    """Find the reservation and its candidates: free what running jobs hold, by their expected ends, until it is enough.
-
-    Return whether a job has outlasted its expected end.
-    """
+def _sweep(world: World, cls: Row, now: float) -> None:
+    """Find the reservation and its candidates: free what jobs hold, by their expected ends, until it is enough."""
     blocks, ends, count = world.blocks, world.ends, world.count
     count.sweeps += 1
     n = next_free(world.tree, ZERO, cls.threads)
@@ -248,7 +259,7 @@ def _sweep(world: World, cls: Row, now: float) -> bool:
         i += 1
         if i == blocks[b].size:
             b, i = b + 1, 0
-    back_b, back_i, overdue = b, i - 1, b > 0 or i > 0
+    back_b, back_i = b, i - 1
     reserved = math.inf
     while True:
         if back_i < 0 and back_b > 0:
@@ -273,7 +284,6 @@ def _sweep(world: World, cls: Row, now: float) -> bool:
         if count.candidates >= cls.nodes and reserved == math.inf:
             reserved = time
     world.clock.reserved = reserved
-    return overdue
 
 
 @inner
@@ -297,11 +307,8 @@ def _release(world: World, job: int, cls: Row, time: float) -> None:
 def update(world: World, job: int, now: float) -> bool:
     """Bring the reservation of the head up to date. Return False if it can start now, or needs a new reservation."""
     cls, count, rows = world.classes[world.jobs[job].cls], world.count, world.candidates
-    _list_ends(world)
-    if count.blocks > 0:
-        first = world.ends[world.blocks[0].first]
-        if first.until <= now and world.jobs[first.job].start < now:
-            return False
+    if is_overdue(world, now):
+        return False
     reserved = world.clock.reserved
     dirty = _requalify(world, cls)
     if count.candidates < cls.nodes or rows[cls.nodes - 1].time == -math.inf:

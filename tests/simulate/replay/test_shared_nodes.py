@@ -330,7 +330,29 @@ CROWD = st.lists(st.tuples(st.sampled_from((0.0, 0.0, 0.5, 1.0)), *JOB_PARTS), m
 def test_compiled_backfilling_is_that_in_python(
     rows: list[Any], cluster: Cluster, policy: Easy | Strict, actual: bool
 ) -> None:
-    jobs, told = workload(rows), "actual" if actual else "walltime"
+    alike(workload(rows), cluster, policy, "actual" if actual else "walltime")
+
+
+#: One core of four is free for the last job, for less time than the first jobs are late: it delays no reservation.
+OUTLASTED = [(0.0, 10.0, 9, 1, 9, 0), (0.0, 10.0, 9, 2, 9, 0), (1.0, 5.0, 9, 4, 0, 0), (12.0, 2.0, 9, 1, 0, 0)]
+FOUR = Cluster("c", (Node("n0", kind(Contention.EQUAL_SHARE, ContendingThreads.ALL, 4, 1.0)),))
+
+
+@given(CROWD, st.lists(JOB, max_size=4), CLUSTERS, ORDERED)
+@example(OUTLASTED[:3], OUTLASTED[3:], FOUR, Easy())
+@example(OUTLASTED[:3], OUTLASTED[3:], FOUR, Easy(share=Sharing(9.0)))
+@settings(max_examples=100, deadline=None)
+def test_a_reservation_is_made_again_once_a_job_has_outlasted_its_expected_end(
+    rows: list[Any], late: list[Any], cluster: Cluster, policy: Easy | Strict
+) -> None:
+    jobs = workload([*rows, *late])
+    done = alike(replace(jobs, walltime=np.full(len(jobs), 1e3)), cluster, policy, "actual")
+    if rows == OUTLASTED[:3] and cluster is FOUR:
+        assert done.start_time[3] == jobs.submit_time[3]
+
+
+def alike(jobs: Workload, cluster: Cluster, policy: Easy | Strict, told: str) -> Replayed:
+    """Return the schedule of the compiled policy; assert that it is that of its form in Python."""
     compiled = replay_on_nodes(jobs, cluster, policy, run_times=told)
     python = replay_queue_on_nodes(jobs, cluster, policy, run_times=told)
     for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
@@ -339,6 +361,7 @@ def test_compiled_backfilling_is_that_in_python(
         assert len(places(python, row)) == len(places(compiled, row)) == jobs.size[row]
     cores = [node.type.cores for node in cluster.nodes]
     assert nodes_of(compiled, cores) == nodes_of(python, cores) and compiled.machine == python.machine == sum(cores)
+    return compiled
 
 
 @pytest.mark.parametrize("spec", ["easy", "easy:order=sjf", "easy:order=largest", "easy:share=1.5", "strict"])
