@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
 from ..errors import PolicyError
 from ..kernels.mapping import layout
 from ..model.machine import core_powers
@@ -67,7 +66,7 @@ class _Run(NodePolicyCalls):
         of = world.jobs["cls"].tolist()
         memory = world.nodes["memory"][self.usable]
         needed = [needs[cls] for cls in of]
-        super().__init__(policy, name, cores, memory, names, needed, self._columns, core_powers(cluster))
+        super().__init__(policy, name, cores, memory, names, needed, core_powers(cluster))
         kinds = isolated[:, np.unique(world.nodes["type"][self.usable])]
         self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}
@@ -80,12 +79,6 @@ class _Run(NodePolicyCalls):
     def _need_of(self, shape: Any) -> Need:
         allowed = self.simulation.world.allowed[shape["places"]][self.usable] == 1 if shape["places"] >= 0 else None
         return Need(int(shape["threads"]), float(shape["memory"]), allowed)
-
-    def _columns(self) -> dict[str, Array]:
-        rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
-        columns = np.array(rows).reshape(-1, 4).T
-        return {"number": columns[0].astype(np.int64), "size": columns[1].astype(np.int64),
-                "walltime": columns[2], "submit_time": columns[3]}  # fmt: skip
 
     def _job(self, number: int, submit_time: float) -> NodeJob:
         job, predicted = self.simulation.workflow.jobs[number], self.simulation.workflow.jobs[number].walltime is None

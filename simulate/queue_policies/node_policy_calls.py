@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from operator import index
 from typing import Any
@@ -34,18 +34,17 @@ class NodePolicyCalls(PolicyCalls):
         memory: bytes of each node [nodes].
         names: name of each node.
         needs: what each job needs, by its number.
-        columns: returns the columns of the waiting jobs, see `Snapshot.columns`.
         powers: power of a core; None if it is not known.
     """
 
     def __init__(
         self, policy: QueuePolicy, name: str, cores: Array, memory: Array, names: tuple[str, ...],
-        needs: Sequence[Need], columns: Callable[[], dict[str, Array]], powers: Powers | MixedPowers | None = None,
+        needs: Sequence[Need], powers: Powers | MixedPowers | None = None,
     ) -> None:  # fmt: skip
         bounds = [0, *accumulate(cores.tolist())]
         self.nodes = tuple((first, end - 1) for first, end in pairwise(bounds))
         machine = Machine(bounds[-1], powers=powers, nodes=self.nodes, names=names)
-        super().__init__(policy, name, machine, columns, lambda: self.room.copy())
+        super().__init__(policy, name, machine, lambda: self.room.copy())
         self.needs, self.empty, self.memory = needs, cores, memory * (1.0 + 1e-12)
         self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job
         self.room = FreeNodes(cores.copy(), self.memory.copy(), self.need, lambda it: self.held[it.job.number])

@@ -16,6 +16,8 @@ from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..arrays import Array
 from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
@@ -52,14 +54,10 @@ class PolicyCalls(ABC):
         policy: the policy to call.
         name: its name, for messages.
         machine: the machine.
-        columns: returns the columns of the waiting jobs, see `Snapshot.columns`.
         free_nodes: returns what is free on each node, see `Snapshot.free_nodes`.
     """
 
-    def __init__(
-        self, policy: QueuePolicy, name: str, machine: Machine, columns: Callable[[], dict[str, Array]],
-        free_nodes: Callable[[], FreeNodes],
-    ) -> None:  # fmt: skip
+    def __init__(self, policy: QueuePolicy, name: str, machine: Machine, free_nodes: Callable[[], FreeNodes]) -> None:
         self.decide, self.name, self.processors = policy.decide, name, machine.processors
         self.open_ended = bool(getattr(policy, "open_ended", False))
         self.now = self.called_at = self.ready = -math.inf  # `ready`: when the machines of the next start have booted
@@ -72,9 +70,15 @@ class PolicyCalls(ABC):
         self.works: dict[int, Part] = {}  # of jobs that start with a work of their own
         self.woken = self.again = False
         self.snapshot = Snapshot(
-            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine, columns,
-            free_nodes, self.forecast,
+            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine,
+            self._columns, free_nodes, self.forecast,
         )  # fmt: skip
+
+    def _columns(self) -> dict[str, Array]:
+        rows = [(job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
+        size, walltime, submit_time = np.array(rows, np.float64).reshape(-1, 3).T
+        number = np.fromiter(self.waiting, np.int64, len(rows))
+        return {"number": number, "size": size.astype(np.int64), "walltime": walltime, "submit_time": submit_time}
 
     # --- what a world does in its own way ---
     @abstractmethod

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from ..arrays import Array
 from ..model.intervals import Interval
 from ..model.machine import Machine
 from .interface import FreeNodes, Job, Need, QueuePolicy, Start
@@ -17,13 +16,7 @@ class ProcessorPolicyCalls(PolicyCalls):
     """The queue and the running jobs on numbered resources."""
 
     def __init__(self, policy: QueuePolicy, name: str, machine: Machine) -> None:
-        super().__init__(policy, name, machine, self._columns, self._free_nodes)
-
-    def _columns(self) -> dict[str, Array]:
-        rows = [(job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
-        size, walltime, submit_time = np.array(rows, np.float64).reshape(-1, 3).T
-        number = np.fromiter(self.waiting, np.int64, len(rows))
-        return {"number": number, "size": size.astype(np.int64), "walltime": walltime, "submit_time": submit_time}
+        super().__init__(policy, name, machine, self._free_nodes)
 
     def _free_nodes(self) -> FreeNodes:
         return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))

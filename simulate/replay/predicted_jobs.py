@@ -102,7 +102,7 @@ class PredictedJobs(Predicted, RigidJobs):
 
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
-        self.walltimes[number] = self.columns[2][number] = expected
+        self.walltimes[number] = self.told[number] = expected
 
     def _columns(self) -> dict[str, Array]:
         found = super()._columns()

@@ -31,7 +31,8 @@ class RigidJobs(ProcessorPolicyCalls):
         self.run: list[float] = np.minimum(workload.run_time, workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         ids = workload.more.get("name", workload.id).tolist()
-        self.columns = ids, workload.size.tolist(), workload.walltime.tolist(), users
+        self.told: list[float] = workload.walltime.tolist()
+        self.columns = ids, workload.size.tolist(), self.told, users
         self.submit_times: list[float] = [*workload.submit_time.tolist(), math.inf]
         self.submitted, self.dependencies = workload.submit_time.copy(), DependencyTracker(workload)
         self.next, self.count, self.added, self.killed = 0, count, list[Submit](), set[int]()

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
 from ..kernels import load
 from ..kernels.mapping import layout
 from ..kernels.queue.network.tables import NetworkedNodes
@@ -106,13 +105,13 @@ class _Jobs(NodePolicyCalls):
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
         needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
-        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, self._columns, powers)
+        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, powers)
         count = len(workload)
-        told = workload.run_time if runtimes == ACTUAL else workload.walltime
+        self.told: list[float] = (workload.run_time if runtimes == ACTUAL else workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
         nodes = world.classes["nodes"].tolist()
         sizes = (world.classes["nodes"] * threads).tolist()
-        self.jobs = workload.more.get("name", workload.id).tolist(), sizes, told.tolist(), users, nodes
+        self.jobs = workload.more.get("name", workload.id).tolist(), sizes, self.told, users, nodes
         self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
         self.given: list[tuple[int, int, int]] = []
@@ -122,12 +121,6 @@ class _Jobs(NodePolicyCalls):
     def _ask(self, question: int, which: int = -1, until: float = math.inf, number: int = 0) -> None:
         self.kernel(question, self.world.address, self.scratch.address, 0, which, number, until)
         self.log.empty(self.world)
-
-    def _columns(self) -> dict[str, Array]:
-        rows = [(job.number, job.size, job.walltime, job.submit_time) for job in self.waiting.values()]
-        number, size, walltime, submit_time = np.array(rows).reshape(-1, 4).T
-        return {"number": number.astype(np.int64), "size": size.astype(np.int64),
-                "walltime": walltime, "submit_time": submit_time}  # fmt: skip
 
     # --- events ---
     def next_time(self, before: float) -> float:
@@ -251,7 +244,7 @@ class _PredictedJobs(Predicted, _Jobs):
 
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
-        self.jobs[2][number] = expected
+        self.told[number] = expected
         believe(self.world, number, expected)
 
 
