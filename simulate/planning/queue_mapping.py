@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from heapq import heappop
 from typing import Any
 
 import numpy as np
@@ -144,9 +143,7 @@ class _Run(NodePolicyCalls):
             self.now = self.snapshot.time = float(simulation.world.clock["now"])
             self._end_what_ended()
             self._submit_ready()
-            while self.wakes and self.wakes[0] <= self.now:
-                heappop(self.wakes)
-                self.woken = True
+            self.wake_at(self.now)
             if self.snapshot.submitted or self.snapshot.ended or self.woken:
                 self.apply(self.call_policy(), self.now)
                 while self.again:

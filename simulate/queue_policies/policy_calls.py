@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappush
+from heapq import heappop, heappush
 from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,20 @@ class PolicyCalls(ABC):
         size, walltime, submit_time = np.array(rows, np.float64).reshape(-1, 3).T
         number = np.fromiter(self.waiting, np.int64, len(rows))
         return {"number": number, "size": size.astype(np.int64), "walltime": walltime, "submit_time": submit_time}
+
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to come; this one is for worlds to which no more come."""
+        return bool(self.waiting or self.running)
+
+    def has_changed(self) -> bool:
+        """Return whether something happened since the last call that the policy must see."""
+        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
+
+    def wake_at(self, now: float) -> None:
+        """Note the wake-ups that are due."""
+        while self.wakes and self.wakes[0] <= now:
+            heappop(self.wakes)
+            self.woken = True
 
     # --- what a world does in its own way ---
     @abstractmethod

@@ -117,7 +117,7 @@ class Powered(PolicyCalls):
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
         assert self.snapshot.states is not None
-        changed: bool = super().has_changed()  # type: ignore[misc]
+        changed: bool = super().has_changed()
         return changed or bool(self.snapshot.states.switched and self.jobs_remain())
 
     def call_policy(self) -> list[Any]:

@@ -111,9 +111,7 @@ class RigidJobs(ProcessorPolicyCalls):
             self.next += 1
             if not self.dependencies.is_blocked(number):
                 self._submit(number, now)
-        while self.wakes and self.wakes[0] == now:
-            heappop(self.wakes)
-            self.woken = True
+        self.wake_at(now)
         self.now = self.snapshot.time = now
 
     def _submit(self, number: int, now: float) -> None:
@@ -123,10 +121,6 @@ class RigidJobs(ProcessorPolicyCalls):
             self.rejected[number] = True
         else:
             self.submit(job)
-
-    def has_changed(self) -> bool:
-        """Return whether something happened since the last call that the policy must see."""
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from heapq import heappop
 from typing import Any
 
 import numpy as np
@@ -152,9 +151,7 @@ class _Jobs(NodePolicyCalls):
         for number in dict.fromkeys(ready):
             if world.jobs["blockers"][number] == 0:
                 self._submit(number, now)
-        while self.wakes and self.wakes[0] <= now:
-            heappop(self.wakes)
-            self.woken = True
+        self.wake_at(now)
 
     def _submit(self, number: int, now: float) -> None:
         ids, sizes, told, users, nodes = self.jobs
@@ -163,10 +160,6 @@ class _Jobs(NodePolicyCalls):
             self.rejected[number] = True
         else:
             self.submit(job)
-
-    def has_changed(self) -> bool:
-        """Return whether something happened since the last call that the policy must see."""
-        return bool(self.snapshot.submitted or self.snapshot.ended or (self.woken and self.jobs_remain()))
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
