@@ -27,6 +27,7 @@ from ..kernels import load
 from ..kernels.queue.contention import tables
 from ..kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
 from ..kernels.queue.contention.tables import Contended as World
+from ..kernels.queue.tables import DONE, ENDED, REJECTED, WAITS
 from ..model.cluster import Cluster, NodeType, comparable_speeds
 from ..model.workload import Workload
 from ..planning.workflow_tables import fill_contention
@@ -111,7 +112,7 @@ def _contention_tables(
     size, many = len(workload), len(machine.processors)
     order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
     jobs, ranked = _jobs(workload, policy, run_times)
-    jobs["state"] = np.where(_fits(jobs, machine, whole=whole), tables.WAITS, tables.REJECTED)
+    jobs["state"] = np.where(_fits(jobs, machine, whole=whole), WAITS, REJECTED)
     if isinstance(policy, Nodes):
         by = machine.nodes["cores"] if policy.rule == "biggest" else machine.speeds
         order = np.argsort(-by, kind="stable")
@@ -129,7 +130,7 @@ def _contention_tables(
             "processors": processors,
             "cores": machine.core_table.copy(),
             "jobs": jobs,
-            "tasks": np.zeros(int(jobs["size"][jobs["state"] == tables.WAITS].sum()), tables.TASK),
+            "tasks": np.zeros(int(jobs["size"][jobs["state"] == WAITS].sum()), tables.TASK),
             **dependency_tables(workload, np.ones(size, bool)),
         },
         {
@@ -260,7 +261,7 @@ def replay_contended(
     kernel = load(KERNEL)
     began = slice_began = clock()
     size = slices.FIRST
-    while kernel(world.address, size) != tables.DONE:
+    while kernel(world.address, size) != DONE:
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock["now"]))
     return _result(workload, machine, world, clock() - began)
@@ -293,7 +294,7 @@ class _Steps:
                 world.jobs["key"][each] = expected
         waiting = int(world.count["waiting"])
         self.kernel(world.address, tables.STEP, -1, now)
-        ended = world.jobs["state"][self.running] == tables.ENDED
+        ended = world.jobs["state"][self.running] == ENDED
         self.unlearned += self.running[ended].tolist()
         self.running = self.running[~ended]
         self.news |= bool(ended.any()) or int(world.count["waiting"]) > waiting
@@ -331,7 +332,7 @@ class _Steps:
 def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:
     jobs = world.jobs
     left = stranded(world.unmet, len(jobs))
-    rejected = (jobs["state"] == tables.REJECTED) | left
+    rejected = (jobs["state"] == REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     count = int(world.count["tasks"])
     core, end = world.tasks["core"][:count].copy(), world.tasks["end"][:count].copy()

@@ -7,7 +7,7 @@ policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of
 no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`.
 Where decisions take time, or run times are predicted, a mapping policy is asked at each instant by `python_loop.drive`.
 What it chooses has its nodes from then on, and starts when the decision is applied: until then, nodes only become free.
-A job that outlasts its prediction is expected to go on for `forecast.OVERDUE_S`.
+A job that outlasts its prediction is expected to go on for `layout.OVERDUE_S`.
 The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
 Jobs with programs communicate over the network between the nodes, see `kernels.mapping.program_phases`. What forecasts
 know of such a job is its mean demand, and that it computes and waits for this long; nothing of its messages.
@@ -46,7 +46,6 @@ from .replay_result import Replayed, merge_pieces, without_switches
 KERNEL, NETWORKED = "mapping.entry", "mapping.networked"
 #: Shortest run time that is simulated, seconds.
 SHORTEST_S = 1e-6
-_PAUSED = 3
 _CODES = {Easy: int(layout.EASY), Strict: int(layout.STRICT)}
 
 
@@ -111,7 +110,7 @@ def replay_on_nodes(
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
-        if scratch.answer["status"] != _PAUSED:
+        if scratch.answer["status"] != layout.PAUSED:
             break
         log.empty(world)
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()

@@ -20,7 +20,7 @@ from ...arrays import Array
 from ..jit import inner
 from ..queue.tables import NO_JOB
 from ..queue.waiting import insert as add_waiting
-from ..queue.waiting import never_refused, remove, search
+from ..queue.waiting import never_refused, next_waiting, remove, search
 from .choose import fits
 from .component import gather, show_means
 from .expected_ends import remove_end
@@ -165,7 +165,7 @@ def _start_heads(world: World, scratch: Scratch, policy: int, now: float) -> Non
         _start(world, scratch, count.head, now)
         blocked = False
         if count.waiting > 0:
-            count.head = search(world, count.head + 1, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
+            count.head = next_waiting(world, count.head + 1)
             remove(world, count.head)
     if count.waiting == 0:
         return

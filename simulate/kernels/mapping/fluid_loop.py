@@ -15,13 +15,17 @@ from .backfilling import insert, run_pass
 from .choose import choose, fits, note_end
 from .component import rerate
 from .layout import (
+    CUT,
     DONE,
+    FINISHED,
     FORCED,
     MOM,
     NO_INDEX,
     ONE,
+    PAUSED,
     READY,
     RUNNING,
+    STUCK,
     WAITING,
     ZERO,
     Scratch,
@@ -31,7 +35,6 @@ from .program_phases import must_pause, next_phase, waits
 from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
-FINISHED, STUCK, CUT, PAUSED = range(4)
 ALL = int64(2**62)
 
 

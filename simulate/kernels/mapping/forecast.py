@@ -11,12 +11,9 @@ import math
 from ...arrays import Array, Row
 from ..jit import inner
 from .component import fill_part, gather, show_means
-from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, ZERO, Scratch, World
+from .layout import EQUAL_SHARE, LET, MEASURE, MOM, NO_INDEX, ONE, OVERDUE_S, ZERO, Scratch, World
 from .rates import solve
 from .tables import INSTANT, phase_at
-
-#: Seconds that a job is expected to go on for when it has run for longer than was expected.
-OVERDUE_S = 1.0
 
 
 @inner

@@ -156,6 +156,11 @@ _BACKFILLING = "tree late_tree least levels ends blocks unlisted later candidate
 #: Shapes of the tables of backfilling under other policies.
 NO_BACKFILLING = dict.fromkeys(_BACKFILLING.split(), (0,))
 
+#: How a run ended, see `fluid_loop.simulate`.
+FINISHED, STUCK, CUT, PAUSED = range(4)
+#: Seconds that a job is expected to go on for when it has run for longer than was expected.
+OVERDUE_S = 1.0
+
 # Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)
 STEP, DECIDE, START = range(11, 14)

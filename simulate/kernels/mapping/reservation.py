@@ -22,10 +22,8 @@ from ..jit import inner
 from .choose import fits
 from .expected_ends import add_end
 from .free_cores import next_free, update_late
-from .layout import RUNNING, ZERO, World
+from .layout import OVERDUE_S, RUNNING, ZERO, World
 
-#: Seconds that a job is expected to go on for when it has run for longer than was expected.
-OVERDUE_S = 1.0
 _ONE, _NONE = np.uint64(1), np.uint64(0)
 
 

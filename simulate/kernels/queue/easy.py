@@ -43,14 +43,13 @@ from .tables import (
     DONE,
     ENDED,
     GROW,
-    NO_JOB,
     PAUSED,
     REJECTED,
     RUNS,
     Replay,
     RichReplay,
 )
-from .waiting import append_to_queue, insert, never_refused, remove, search, sort_queue
+from .waiting import append_to_queue, insert, never_refused, next_waiting, remove, search, sort_queue
 
 
 @inner
@@ -163,12 +162,6 @@ def _start_waiting(replay: Block, rank: int, now: float) -> None:
 
 
 @inner
-def _next_head(replay: Block, rank: int) -> int:
-    """Return the rank of the first waiting job from `rank` on."""
-    return search(replay, rank, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
-
-
-@inner
 def _pass(replay: Block, now: float) -> None:
     """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, jobs = replay.count, replay.jobs
@@ -176,7 +169,7 @@ def _pass(replay: Block, now: float) -> None:
         _start_waiting(replay, count.head, now)
         count.reserved = 0
         if count.waiting > 0:
-            count.head = _next_head(replay, count.head + 1)
+            count.head = next_waiting(replay, count.head + 1)
     if count.waiting == 0:
         count.reserved = 0
         return

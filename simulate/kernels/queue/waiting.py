@@ -112,6 +112,12 @@ def search(
                 return -1
 
 
+@inner
+def next_waiting(replay: Block, rank: int) -> int:
+    """Return the first rank from `rank` on whose job waits; -1 if none."""
+    return search(replay, rank, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
+
+
 WFP3, UNICEP, F1, SJF = 1, 2, 3, 4
 
 

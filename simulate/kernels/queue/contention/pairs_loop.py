@@ -15,8 +15,9 @@ from ...compile import register
 from ...jit import inner
 from ..dependencies import assign_rank, next_submitted, release_followers
 from ..running import has_dependencies
+from ..tables import DONE, ENDED, PAUSED, REJECTED
 from .placement import choose, give_back, place, push, remove
-from .tables import DONE, ENDED, IDLE_CORE, PAUSED, REJECTED, Contended
+from .tables import IDLE_CORE, Contended
 from .task_rates import account, rate
 from .winner_tree import first, play_all
 

@@ -10,6 +10,7 @@ import math
 from ....arrays import Row
 from ...block import int64
 from ...jit import inner
+from ..tables import RUNS
 from .tables import (
     BY_KEY,
     BY_RANK,
@@ -18,7 +19,6 @@ from .tables import (
     ORDERED_NODE,
     RANDOM,
     RANDOM_NODE,
-    RUNS,
     Contended,
 )
 from .task_rates import account, rate, rescore

@@ -32,8 +32,6 @@ CORE = row_dtype("left rate since end until demand common", "job task processor"
 #: A task: its end and its core.
 TASK = row_dtype("end", "core")
 
-WAITS, RUNS, ENDED, REJECTED = range(4)
-DONE, PAUSED = range(2)
 #: A core is free; or its task has ended, but its job has not.
 FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.

@@ -20,10 +20,9 @@ from ..running import has_dependencies, must_pause, next_end, pop_running
 from ..tables import (
     DONE,
     GROW,
-    NO_JOB,
     PAUSED,
 )
-from ..waiting import append_to_queue, never_refused, rank_queue, remove, restore_queue, search
+from ..waiting import append_to_queue, never_refused, next_waiting, rank_queue, remove, restore_queue, search
 from .budget import (
     account,
     cannot_afford,
@@ -82,7 +81,7 @@ def _heads(world: Powered, now: float, limited: bool) -> None:
         _begin(world, count.head, now)
         count.reserved = 0
         if count.waiting > 0:
-            count.head = search(world, count.head + 1, NO_JOB - 1, NO_JOB - 1, 0.0, 0.0, never_refused)
+            count.head = next_waiting(world, count.head + 1)
 
 
 @inner
