@@ -33,7 +33,7 @@ class Block:
     numba_type: Any = None
 
     def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
-        rows = {name: () for name, (_, dimensions) in self.layout.items() if dimensions == 0}
+        rows = {name: () for name, (_, dims) in self.layout.items() if dims == 0 and name not in fixed}
         self.fixed, self.shapes = fixed, shapes | rows
         self._offsets: dict[str, int] = {}
         size = 0

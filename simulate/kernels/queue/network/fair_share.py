@@ -20,7 +20,7 @@ from ....arrays import Row
 from ...block import Block
 from ...jit import inner
 from .progress_heap import rekey
-from .tables import INCREMENTS, NONE
+from .tables import NONE
 
 #: Rounds over the links before levels are damped, and the largest number of rounds.
 PLAIN, MOST = 50, 1000
@@ -122,7 +122,7 @@ def solve_links(world: Block) -> None:
     if solver.dirty == 0:
         return
     _seek(world)
-    if world.rule[0] == INCREMENTS:
+    if world.rule.increments == 1:
         _raise_all(world)
         return
     number, rounds = solver.sought, 0
@@ -173,7 +173,7 @@ def _consider(world: Block, number: int) -> None:
     while at != NONE:
         wanted += uses[at].demand
         at = uses[at].after
-    if wanted > link.bandwidth or link.tight == 1 or world.rule[0] == INCREMENTS:
+    if wanted > link.bandwidth or link.tight == 1 or world.rule.increments == 1:
         link.level = math.inf
         world.sought[solver.sought] = number
         solver.sought += 1

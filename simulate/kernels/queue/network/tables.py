@@ -51,8 +51,8 @@ COURSE = row_dtype(
 #: What a host does in a phase: `flops`; bytes `sent` to others, `received`, and sent to itself through its port
 #: (`own`); `open`: 1 until its time was found.
 LOAD = row_dtype("flops sent received own", "open")
-#: How links are shared, in `rule`; see `fair_share`.
-MAX_MIN, INCREMENTS = range(2)
+#: How links are shared, see `fair_share`; `increments`: 1 or 0.
+RULE = row_dtype("", "increments")
 NONE = -1
 #: States of a job: its machines boot, its phase is in the latency, or its phase progresses.
 BOOTS, LATENT, GOES_ON = range(3)
@@ -97,10 +97,10 @@ _NETWORK = {
     "dirty": (INT, 1),
     "sought": (INT, 1),
     "met": (INT, 1),
-    "rule": (INT, 1),  # one number
     "power_log": (POWER, 1),
     "solver": (SOLVER, 0),
     "lags": (LAGS, 0),
+    "rule": (RULE, 0),
 }
 
 
