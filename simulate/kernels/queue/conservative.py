@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import types
 
 from ..block import int64
-from ..compile import register, trailing_zeros
+from ..compile import register
 from ..jit import inner
 from .availability_profile import (
     advance,
@@ -40,9 +39,6 @@ from .tables import (
 )
 from .waiting import F1, f1
 
-_NONE, _ONE = np.uint64(0), np.uint64(1)
-
-
 ReservingType = register(Reserving, __name__)
 NetworkedReservingType = register(NetworkedReserving, __name__)
 
@@ -50,25 +46,11 @@ NetworkedReservingType = register(NetworkedReserving, __name__)
 @inner
 def _record_pieces(world: Reserving, job: int) -> None:
     """Record a job's resources as pieces."""
-    row, used = world.jobs[job].set_row, world.count.pieces
-    world.jobs[job].piece0 = used
-    last = int64(-2)
-    for word in range(world.jobs[job].low_word, world.jobs[job].high_word + 1):
-        bits = world.sets[row, word]
-        while bits != _NONE:
-            low = int64(trailing_zeros(bits))
-            run = ~(bits >> np.uint64(low))
-            length = int64(64) if run == _NONE else int64(trailing_zeros(run))
-            first = word * 64 + low
-            if first == last + 1:
-                world.pieces[used - 1].last = first + length - 1
-            else:
-                world.pieces[used].first, world.pieces[used].last = first, first + length - 1
-                used += 1
-            last = first + length - 1
-            bits = _NONE if low + length == 64 else bits >> np.uint64(low + length) << np.uint64(low + length)
-    world.jobs[job].pieces = used - world.jobs[job].piece0
-    world.count.pieces = used
+    row = world.jobs[job]
+    for word in range(row.low_word, row.high_word + 1):
+        world.free[word] = world.sets[row.set_row, word]
+    world.count.lowest = row.low_word
+    take(world, row.size, job)
 
 
 @inner
