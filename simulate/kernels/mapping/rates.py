@@ -298,8 +298,29 @@ def _coupled(domain: Row, nodes: Array, parts: Array, segments: Array, equal: bo
 
 
 @inner
+def piecewise_share(kind: Row, demand: float, total: float, others: float) -> float:
+    """Return the share of its full speed that a thread has next to others (IRMaSim, section IV).
+
+    The smooth step is that of its authors' code.
+
+    Args:
+        kind: row with the parameters of the curve, in MB/s.
+        demand: bytes/s that the thread demands.
+        total: MB/s that all threads demand.
+        others: number of the other threads, at most `n_max`.
+    """
+    if total < kind.c:
+        return 1.0
+    x = (demand * 1e-6 - (kind.da - others) * kind.db) / (kind.dc - others * kind.dd)
+    x = min(max(x, 0.0), 1.0)
+    smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
+    n = others * kind.d_weight
+    return max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
+
+
+@inner
 def _piecewise(kind: Row, node: Row, parts: Array, segments: Array) -> None:
-    """Apply the piecewise-linear model per socket (IRMaSim, section IV, smoothstep of its authors' code; in MB/s)."""
+    """Apply the piecewise-linear model per socket."""
     for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
         for p in range(node.first, node.last):
@@ -311,13 +332,7 @@ def _piecewise(kind: Row, node: Row, parts: Array, segments: Array) -> None:
             part = parts[p]
             if part.socket != socket:
                 continue
-            part.wake, part.m = 1.0, part.inflation
-            if total >= kind.c:
-                x = (part.u * part.b * 1e-6 - (kind.da - others) * kind.db) / (kind.dc - others * kind.dd)
-                x = min(max(x, 0.0), 1.0)
-                smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
-                n = others * kind.d_weight
-                part.m /= max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
+            part.wake, part.m = 1.0, part.inflation / piecewise_share(kind, part.u * part.b, total, others)
     share_cores(node, parts, segments)
 
 

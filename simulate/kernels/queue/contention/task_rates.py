@@ -13,6 +13,7 @@ import math
 from ....arrays import Row
 from ...jit import inner
 from ...mapping.layout import EQUAL_SHARE, MAX_MIN, PIECEWISE
+from ...mapping.rates import piecewise_share
 from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER, Contended
 from .winner_tree import play
 
@@ -85,15 +86,8 @@ def level_of(world: Contended, p: int) -> float:
 def share_of(processor: Row, demand: float, level: float) -> float:
     """Return the share of its full speed that a task of this demand has."""
     if processor.contention == PIECEWISE:
-        total = processor.demand * 1e-6
-        if total < processor.c:
-            return 1.0
         others = min(processor.running - 1.0, processor.n_max)
-        x = (demand * 1e-6 - (processor.da - others) * processor.db) / (processor.dc - others * processor.dd)
-        x = min(max(x, 0.0), 1.0)
-        smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
-        n = others * processor.d_weight
-        return max((smooth * n + 1.0) / (n + 1.0), 1.0 + processor.b * (total - processor.c))
+        return piecewise_share(processor, demand, processor.demand * 1e-6, others)
     if demand <= level:
         return 1.0
     return 1.0 / (1.0 + (demand / level - 1.0) * processor.remote)
