@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from adapter_contract import AdapterContract, ended, until, view
+from adapter_contract import AdapterContract, Mind, ended, until, view
 from oar_cluster import OarCluster
 from oar_site import Shim
 from oar_world import OarWorld
@@ -20,15 +20,22 @@ pytestmark = pytest.mark.xdist_group("oar")
 class TestOarContract(AdapterContract):
     """With the shim."""
 
-    @pytest.mark.parametrize("key", ["a b\n\"c'; rm -rf /", "x" * 300])
-    def test_any_key_comes_back(self, world: OarWorld, nodes: tuple[str, ...], key: str) -> None:
-        """Other keys differ in the argv only, which the tests of the adapter read back."""
-        super().test_any_key_comes_back(world, nodes, key)
+    #: Other keys differ in the argv only, which the tests of the adapter read back.
+    keys = ("a b\n\"c'; rm -rf /", "x" * 300)
 
-    def test_start_time_is_when_the_process_began(self, world: OarWorld, placing: tuple[str, ...]) -> None:
-        world.adapter.apply(Submit("k", world.job("a", 0.2), placing[:1]))
-        done = ended(world, "k")
-        assert done.start_time == pytest.approx(float((world.notes / "a.runs").read_text()), abs=1.5)
+    def test_a_job_is_previewed_starts_once_and_completes(self, world: OarWorld, nodes: tuple[str, ...]) -> None:
+        """Its start time is when its process began."""
+        super().test_a_job_is_previewed_starts_once_and_completes(world, nodes)
+        (job,) = world.reader.world().jobs
+        assert job.decided and job.began
+        began = float((world.notes / "a.runs").read_text())
+        assert began == pytest.approx(job.began, abs=1.5 + job.began - job.decided)  # what takes longer is less exact
+        assert view(world.adapter.snapshot(), "flow/a").start_time == job.began
+
+    @pytest.mark.parametrize("does", [Mind.HOLD, Mind.CANCEL])
+    def test_what_a_user_has_changed_is_the_users(self, world: OarWorld, placing: tuple[str, ...], does: Mind) -> None:
+        """OAR has no command for anything else."""
+        super().test_what_a_user_has_changed_is_the_users(world, placing, does)
 
     def test_a_job_that_oar_submits_again_is_still_the_same_job(
         self, world: OarWorld, placing: tuple[str, ...], oar: OarCluster
@@ -86,8 +93,8 @@ class TestOarUsersContract(AdapterContract):
 
 
 KEPT = (
-    "test_a_failing_job_keeps_its_exit_code", "test_starting_twice_starts_once", "test_a_preview_changes_nothing",
-    "test_a_job_on_two_nodes_has_both", "test_a_cancel_ends_a_job_and_only_that_one",
+    "test_a_job_is_previewed_starts_once_and_completes", "test_jobs_end_by_a_cancel_their_walltime_or_themselves",
+    "test_a_job_on_two_nodes_has_both_and_cores_on_both_or_none",
 )  # fmt: skip
 for name in dir(AdapterContract):
     if name.startswith("test_") and name not in KEPT:
