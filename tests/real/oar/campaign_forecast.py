@@ -28,7 +28,7 @@ from oar_site import Shim
 from real_world import COMMAND, PATIENCE_S, eventually, pilotfish
 
 pytestmark = pytest.mark.xdist_group("oar")
-oar_cluster.WAITS = {}
+oar_cluster.CHANGED = {}
 Dag = dict[str, tuple[list[str], int]]  #: name -> those before it, and seconds
 #: What OAR recorded of the jobs from an id on, epoch seconds: name, submission, decision, start of the process, end.
 RECORDS = """select coalesce(json_agg(json_build_array(job_id, job_name, submission_time, start_time,

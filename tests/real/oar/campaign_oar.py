@@ -21,7 +21,7 @@ from oar_world import OarWorld
 from real_world import eventually
 
 pytestmark = pytest.mark.xdist_group("oar")
-oar_cluster.WAITS = {}
+oar_cluster.CHANGED = {}
 
 
 def test_sixty_mixed_jobs(oar: OarCluster, users_shim: Shim) -> None:
