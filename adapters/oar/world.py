@@ -1,7 +1,7 @@
 """OAR's nodes and jobs as frozen values, read by one SQL statement through `psql`.
 
 Rule: one statement sees one moment, in a read-only session with a time limit. `psql` is used because OAR recommends
-its package, it needs no further Python package, and a hung one can be killed; it costs 0.04 s a read. An answer that
+its package, it needs no further Python package, and a hung one can be killed; it costs 0.02 s a read. An answer that
 cannot be read is an error, and a job in a state that is not known is not left out.
 Source: the tables of OAR 2.5.9 on PostgreSQL. OAR stores text as UTF-8 that was read as Latin-1.
 """
@@ -207,11 +207,17 @@ class Database:
 
     def _ask(self, which: str, *, whole: bool = False) -> World:
         statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
-        argv = ["psql", "-XAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
+        argv = [psql(), "-XAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
         if whole:
             self._rows = rows
         return world
+
+
+def psql(folder: Path = Path("/usr/lib/postgresql")) -> str:
+    """Return the newest `psql` below Debian's folder; that on the PATH is a script that takes 0.04 s to find it."""
+    found = folder.glob("[0-9]*/bin/psql")
+    return str(max(found, key=lambda path: float(path.parts[-3]), default="psql"))
 
 
 def world_in(answer: str) -> World:

@@ -14,7 +14,7 @@ from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state
 from pilotfish.adapters.oar.placement_file import Placement
 from pilotfish.adapters.oar.requests import Machine, left_to_oar, request_of
 from pilotfish.adapters.oar.submission import command, key_in, name_of
-from pilotfish.adapters.oar.world import Database, world_in
+from pilotfish.adapters.oar.world import Database, psql, world_in
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
@@ -53,6 +53,15 @@ def test_a_name_that_is_none_of_ours_is_never_part_of_a_statement() -> None:
     reader = Database(lambda argv, environment: said.append(argv[-1]) or answer(), "dbname=oar", None, 5.0)
     reader.find(names={"a'b": "u"})
     assert "j.job_name = 'a''b' and j.job_user = 'u'" in said[0]
+
+
+def test_the_newest_psql_is_run_without_the_script_that_looks_for_it(tmp_path: Path) -> None:
+    assert psql(tmp_path) == "psql"
+    for version in ("9.6", "15", "14"):
+        (tmp_path / version / "bin").mkdir(parents=True)
+        (tmp_path / version / "bin" / "psql").touch()
+    (tmp_path / "common").mkdir()
+    assert psql(tmp_path) == str(tmp_path / "15" / "bin" / "psql")
 
 
 def form(*levels: tuple[str, int], where: str = ORDINARY) -> list[Any]:
