@@ -21,6 +21,8 @@ import oar_cluster
 from oar_cluster import USERS, OarCluster
 from oar_site import Shim
 
+from pilotfish.adapters import request_guard
+
 
 @pytest.fixture(scope="session")
 def whole_oar() -> Iterator[OarCluster]:
@@ -42,8 +44,9 @@ def whole_oar() -> Iterator[OarCluster]:
 
 
 @pytest.fixture
-def oar(whole_oar: OarCluster) -> Iterator[OarCluster]:
-    """OAR with nothing in its queues."""
+def oar(whole_oar: OarCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[OarCluster]:
+    """OAR with nothing in its queues. Its late answers are the machine's: it is not left alone for them."""
+    monkeypatch.setattr(request_guard, "LATE_S", oar_cluster.PATIENCE_S)
     yield whole_oar
     whole_oar.up()
     whole_oar.clear()

@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 #: until a notification which came too early is looked at, and how it runs OAR's programs, see PROGRAMS.
 CHANGED = {
     "my $schedulertimeout = 60;": "my $schedulertimeout = 6;",
-    "my $read_commands_timeout = 10;": "my $read_commands_timeout = 1;",
+    "my $read_commands_timeout = 10;": "my $read_commands_timeout = 0.2;",
     "exec($command);": "Programs::run($command);",
     'exec("$cmd_to_run");': 'Programs::run("$cmd_to_run");',
 }

@@ -80,7 +80,7 @@ class Work:
         deadline = time.monotonic() + patience_s
         while alive := self._alive():
             assert time.monotonic() < deadline, f"waited in vain for {alive}"
-            time.sleep(0.3)
+            time.sleep(0.5)
 
     def _alive(self) -> list[int]:
         states = self.oar.jobs()

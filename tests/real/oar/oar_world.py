@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from adapter_contract import Mind
-from oar_cluster import USERS, OarCluster
+from oar_cluster import PATIENCE_S, USERS, OarCluster
 from oar_site import QUEUE, Losing, Shim, Since, as_user, cluster
 
 from pilotfish.adapters.oar.adapter import OarAdapter
@@ -31,8 +31,8 @@ class OarWorld:
         self.notes.mkdir()
         shutil.chown(self.notes, USERS[0])
         self.notes.chmod(0o1777)
-        self.commands = Commands(15.0, tuple(as_user()), self.notes)
-        database = Database(self.commands.psql, oar.connection, oar.password_file, 15.0)
+        self.commands = Commands(PATIENCE_S, tuple(as_user()), self.notes)
+        database = Database(self.commands.psql, oar.connection, oar.password_file, PATIENCE_S)
         first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
         self.reader = Since(database if shim else Oarstat(self.commands), first)
         if shim is not None:

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -67,6 +66,7 @@ def killed_schedulers(shim: Shim) -> Iterator[None]:
 def test_what_goes_away_in_oar_loses_and_doubles_no_job(oar: OarCluster, users_shim: Shim) -> None:
     """Almighty, its database, a node and the scheduler of the queue, one after another in the middle of work."""
     jobs = work(oar, "faults")
+    away, back = "the cluster cannot be reached: OAR's database: ", "can be reached again"
 
     def submit(count: int) -> None:
         for number in range(count):
@@ -77,11 +77,11 @@ def test_what_goes_away_in_oar_loses_and_doubles_no_job(oar: OarCluster, users_s
         eventually(users_shim.file.exists, "the first heartbeat")
         submit(8)
         oar.signal("almighty", signal.SIGKILL)
-        time.sleep(1)
         oar.start_server()
         oar.signal("postgres", signal.SIGINT)
-        time.sleep(2)
+        eventually(lambda: away in daemon.log.read_text(), "a database that is away")
         oar.start_database()
+        eventually(lambda: back in daemon.log.read_text(), "the database again")
         jobs.wait()
         with pinged(oar):
             oar.signal(f"sshd.{oar.nodes[0]}", signal.SIGKILL)
@@ -99,11 +99,7 @@ def test_what_goes_away_in_oar_loses_and_doubles_no_job(oar: OarCluster, users_s
     resubmitted = int(oar.sql(asked.format(jobs.jobs[0])))
     said = daemon.log.read_text()
     assert "Traceback" not in said
-    for words in (
-        "the cluster cannot be reached: OAR's database: ",
-        "can be reached again",
-        f"queue {QUEUE} is disabled",
-    ):
+    for words in (away, back, f"queue {QUEUE} is disabled"):
         assert said.count(words) == 1, words
     again = re.findall(r"could not launch job (\d+), and submits it again: PING_CHECKER_NODE_SUSPECTED: ", said)
     assert len([job for job in again if int(job) >= jobs.jobs[0]]) == resubmitted > 0  # it sees earlier jobs, too
@@ -120,8 +116,10 @@ def test_a_clock_that_is_stepped_is_plain_oar_until_it_is_right(oar: OarCluster,
         daemon.environment["PYTHONPATH"] = str(daemon.folder)
         daemon.start()
         eventually(users_shim.file.exists, "the first heartbeat")
-        for seconds in ("-3600", "+3600", "0"):
+        for seconds, says in (("-3600", "behind"), ("+3600", "ahead of"), ("0", "agrees with")):
             step.write_text(seconds)
+            words = rf"this machine's clock .*{says} OAR's"
+            eventually(lambda words=words: re.search(words, daemon.log.read_text()), words)
             last = jobs.add(0.1, *SMALL, user=USERS[0])
             jobs.wait()
         placed = eventually(lambda: daemon.placed(last), "the choice")
@@ -176,11 +174,13 @@ def test_what_users_delete_or_hold_in_the_middle_of_work_is_theirs(oar: OarClust
     with closing(OarDaemon("users", oar, users_shim)) as daemon:
         daemon.start()
         eventually(users_shim.file.exists, "the first heartbeat")
-        full = oar.submit("sleep 4", "-l", "/nodes=4/core=2,walltime=0:01:00", user=USERS[1])
+        full = oar.submit("sleep 600", "-l", "/nodes=4/core=2,walltime=0:20:00", user=USERS[1])
         oar.until(lambda: oar.jobs()[full][0] == "Running", "a job on all cores")
         deleted, held, other = (jobs.add(0.1, *SMALL, user=user) for user in (*USERS, USERS[0]))
         oar.run("oardel", str(deleted), user=USERS[0])
         oar.run("oarhold", str(held), user=USERS[1])
+        oar.until(lambda: oar.jobs()[held][0] == "Hold" and oar.jobs()[deleted][0] == "Error", "what they did")
+        oar.run("oardel", str(full), user=USERS[1])
         eventually(lambda: oar.jobs()[other][0] == "Terminated", "the job that is nobody's to change")
         assert oar.jobs()[held][0] == "Hold"
         oar.run("oarresume", str(held), user=USERS[1])

@@ -141,13 +141,13 @@ ODD = ("a'b", 'a"b', "a b; $(id)", "a\nb", "é ß", "x" * 300, "\\\\")
 
 @pytest.mark.parametrize("option", ["--project", "-p", "--name"])
 def test_odd_words_come_back_or_are_refused_in_one_sentence(oar: OarCluster, option: str) -> None:
-    commands, numbers = Commands(15.0, tuple(as_user())), dict[int, str]()
+    commands, numbers = Commands(PATIENCE_S, tuple(as_user())), dict[int, str]()
     key = "flow/odd 'key'"
     for word in ODD:
         value = f"host <> {word}" if option == "-p" else word
         job = Job("odd", DEFAULT_PROFILE, command=("printf", word))
         try:
-            said = commands.oar("submit", command(key, job, [option, value], None, [], None))
+            said = commands.oar("submit", command(key, job, ["--hold", option, value], None, [], None))
         except AdapterError as error:
             assert not re.search(r"\n|DBD::| line \d|\.pm|^oarsub: exit code", str(error)), str(error)
             continue
@@ -166,7 +166,7 @@ def test_odd_words_come_back_or_are_refused_in_one_sentence(oar: OarCluster, opt
 
 
 def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
-    commands = Commands(15.0, tuple(as_user()))
+    commands = Commands(PATIENCE_S, tuple(as_user()))
     first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
     plain = ("-l", "/nodes=1/core=1,walltime=0:02:00")
     done = oar.submit("exit 3", "-n", "é x", "-l", "/core=1,walltime=0:01:00")
@@ -178,7 +178,7 @@ def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
     oar.run("oarhold", str(oar.submit("true", "-l", "/nodes=4/core=2")), user=USERS[0])
     oar.until(lambda: (oar.jobs()[done][0], oar.jobs()[running][0]) == ("Terminated", "Running"), "the jobs")
     shown = Oarstat(commands)
-    held = Database(commands.psql, oar.connection, oar.password_file, 15.0)
+    held = Database(commands.psql, oar.connection, oar.password_file, PATIENCE_S)
 
     for attempt in range(20):  # something may happen between the two reads
         one, other = shown.world(), held.world()
