@@ -164,7 +164,9 @@ class PlacementFile:
             return
         with suppress(ValueError, IndexError):
             for what, *words in (line.split(" ") for line in lines[1:-1]):
-                if what == "free":
+                if what == "alive" and float(words[0]) <= self._clock() + LONGEST_ALIVE_S:
+                    self._alive = float(words[0])  # what is written before the first heartbeat ends no hold
+                elif what == "free":
                     self._freed.add(int(words[0]))
                 elif what == "place":
                     self._placed[int(words[0])] = Placement(tuple(words[2:]), self._clock(), float(words[1]))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.oar.placement_file import LONGEST_ALIVE_S, PlacementFile
+from pilotfish.adapters.oar.placement_file import LONGEST_ALIVE_S, PlacementFile, silent_since
 from tests.support.clock import Clock
 
 
@@ -25,6 +26,18 @@ def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> 
     again.retain([1])
     again.beat(30.0)
     assert not PlacementFile(tmp_path / "f", [], 600.0, clock).freed
+
+
+@pytest.mark.parametrize("change", [lambda file: file.free(2), lambda file: file.unplace(1)], ids=["free", "unplace"])
+def test_a_change_after_a_restart_ends_no_heartbeat(tmp_path: Path, change: Callable[[PlacementFile], None]) -> None:
+    clock = Clock(1_000_000.0)
+    PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock).place(1, ("a",), 60.0, 30.0)
+    clock.now += 5
+    change(PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock))
+    assert silent_since(tmp_path / "f") == 1_000_030.0
+    clock.now -= 3600  # now it holds for longer than any file may
+    PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock).free(3)
+    assert silent_since(tmp_path / "f") == 0.0
 
 
 def test_a_clock_that_is_set_back_prolongs_no_placement(tmp_path: Path) -> None:
