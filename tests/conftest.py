@@ -38,7 +38,9 @@ REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "te
 #: Tests in whose process no lines are counted: they start others, or read the sources.
 UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
 #: The groups that take longest, which begin first: what begins last is waited for alone.
-LONGEST = ("site 1", "site 2", "site 3", "slurm 1", "slurm 2", "machine", "installed docs/guides", "counters")
+LONGEST = (
+    "site 1", "site 2", "site 3", "slurm 1", "slurm 2", "oar 2", "oar 1", "machine", "installed docs/guides", "counters",
+)  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 AGAIN = 2

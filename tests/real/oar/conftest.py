@@ -1,5 +1,4 @@
-"""A real OAR, started once; every test begins with an empty queue. One process runs all of its tests, because OAR's
-programs know one configuration on a machine: `xdist_group("oar")`."""
+"""A real OAR, started once for each group of its tests, see oar_mounts; every test begins with an empty queue."""
 
 from __future__ import annotations
 
@@ -7,21 +6,31 @@ import fcntl
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("oar_campaigns", "oar_cluster", "oar_daemon", "oar_site", "oar_world")
+pytest.register_assert_rewrite("oar_campaigns", "oar_cluster", "oar_daemon", "oar_mounts", "oar_site", "oar_world")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 
 import guardian
 import oar_cluster
+import oar_mounts
 from oar_cluster import USERS, OarCluster
 from oar_site import Shim
 
 from pilotfish.adapters import request_guard
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Another run of the tests has the configuration: wait for its end."""
+    with oar_cluster.CONFIG.parent.joinpath("oar_ssh_host_rsa_key.pub").open() as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +39,9 @@ def whole_oar() -> Iterator[OarCluster]:
     if why_not := oar_cluster.missing():
         pytest.skip(f"SKIPPED, no real OAR: {why_not}")
     with (
-        oar_cluster.CONFIG.parent.joinpath("oar_ssh_host_rsa_key.pub").open() as alone,
         tempfile.TemporaryDirectory(prefix="oar-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder,
+        oar_mounts.copied_folders(Path(folder) / "mounts") if oar_mounts.possible() else _alone(),
     ):
-        fcntl.flock(alone, fcntl.LOCK_EX)  # another run of the tests has the configuration: wait for its end
         cluster = OarCluster(Path(folder) / "oar")
         try:
             cluster.up()

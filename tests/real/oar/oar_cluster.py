@@ -317,7 +317,8 @@ class OarCluster:
             with suppress(KeyError):
                 pwd.getpwnam(user)
                 continue
-            subprocess.run(["useradd", "--create-home", "--shell=/bin/bash", user], check=True, capture_output=True)
+            home = ("--create-home", f"--home-dir={self.path / user}", "--shell=/bin/bash")
+            subprocess.run(["useradd", *home, user], check=True, capture_output=True)
         self.database, self.server, self.ssh = free_ports(3)
         self.password_file.write_text(f"*:*:*:*:{self.password}\n")
         self.password_file.chmod(0o600)

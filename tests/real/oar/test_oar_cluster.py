@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from oar_cluster import USERS, OarCluster
+from oar_mounts import group
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(1))
 
 
 def test_jobs_of_two_users_run_where_they_asked_to(oar: OarCluster) -> None:

@@ -13,12 +13,13 @@ import pytest
 import yaml
 from oar_cluster import USERS, OarCluster
 from oar_daemon import OarDaemon, work
+from oar_mounts import group
 from oar_site import QUEUE, Shim
 from real_world import eventually
 
 from pilotfish.adapters.oar.placement_file import END, HEADER
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(1))
 FCFS = Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
 
 

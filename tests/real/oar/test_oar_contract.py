@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from adapter_contract import AdapterContract, Mind, ended, until, view
 from oar_cluster import OarCluster
+from oar_mounts import group
 from oar_site import Shim
 from oar_world import OarWorld
 
@@ -14,7 +15,7 @@ from pilotfish.adapters.oar.job_views import state_of
 from pilotfish.simulate.model.plan import Place, Submit, SubmitAhead
 from pilotfish.simulate.model.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(1))
 
 
 class TestOarContract(AdapterContract):

@@ -15,12 +15,13 @@ import yaml
 from oar_campaigns import SMALL, death, killed_work, mixed_work
 from oar_cluster import USERS, OarCluster
 from oar_daemon import OarDaemon, work
+from oar_mounts import group
 from oar_site import QUEUE, Shim
 from real_world import COMMAND, eventually
 
 import pilotfish
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(2))
 DROP_IN = Path(pilotfish.__path__[0]) / "systemd" / "pilotfishd-oar.conf"
 
 

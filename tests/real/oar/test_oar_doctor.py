@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from oar_cluster import USERS, OarCluster
+from oar_mounts import group
 from oar_site import QUEUE, Shim, cluster
 from real_world import pilotfish
 
@@ -19,7 +20,7 @@ from pilotfish.adapters.oar import doctor
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.site_config import SiteConfig
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(2))
 
 
 def options(oar: OarCluster, shim: Shim) -> dict[str, Any]:

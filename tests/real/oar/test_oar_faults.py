@@ -16,6 +16,7 @@ import pytest
 from adapter_contract import ended
 from oar_cluster import SCHEDULERS, USERS, OarCluster
 from oar_daemon import OarDaemon, work
+from oar_mounts import group
 from oar_site import QUEUE, STOCK, Shim, as_user
 from oar_world import OarWorld
 from real_world import CLOCK, eventually
@@ -25,7 +26,7 @@ from pilotfish.adapters.oar.commands import Commands
 from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(2))
 SMALL = ("-l", "/core=1,walltime=0:02:00")
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from oar_cluster import SCHEDULERS, USERS, OarCluster
 from oar_daemon import OarDaemon, work
+from oar_mounts import group
 from oar_site import STOCK, Shim
 from real_world import eventually
 
 from pilotfish.adapters import registry
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(2))
 FOLDER, CONFIG = Path("/var/lib/pilotfish-oar"), Path("/etc/oar/pilotfish_sched.conf")
 SMALL = ("-l", "/core=1,walltime=0:02:00")
 RULE = "handed over to pilotfish"

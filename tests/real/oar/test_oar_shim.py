@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from adapter_contract import ended, until, view
 from oar_cluster import SCHEDULERS, OarCluster
+from oar_mounts import group
 from oar_site import QUEUE, Shim
 from oar_world import OarWorld
 
 from pilotfish.simulate.model.plan import Place
 from pilotfish.simulate.model.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(1))
 STOCK = sorted(path.name for path in SCHEDULERS.glob("oar_sched_*"))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 from oar_cluster import USERS, OarCluster
+from oar_mounts import group
 from oar_site import as_user
 from real_world import COMMAND, PATIENCE_S, users_cache
 
@@ -30,7 +31,7 @@ from pilotfish.adapters.oar.submission import command, job_id, key_in
 from pilotfish.adapters.oar.world import Database, OarJob
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 
-pytestmark = pytest.mark.xdist_group("oar")
+pytestmark = pytest.mark.xdist_group(group(1))
 
 
 class User:
