@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         return function
 else:
     inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    inlined = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 
 def by_type(test: Callable[[Any], bool], special: Any, general: Any) -> Callable[..., Any]:

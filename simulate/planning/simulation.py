@@ -87,13 +87,13 @@ class Simulation:
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
                 "ended": (n_jobs,), **layout.NO_BACKFILLING,
-                "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "heap": (n_nodes,),
-                "versions": (n_nodes,), "bounds": (n_nodes,),
+                "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "queued_key": (n_jobs,),
+                "heap": (n_nodes,), "heap_time": (n_nodes,), "versions": (n_nodes,), "bounds": (n_nodes,),
             },
         )  # fmt: skip
         world = self.world
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
-        world.placed[:], world.bounds[:] = -1, -math.inf
+        world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
         if available is not None:
             usable = frozenset(available)
             world.nodes["limit"][[node.name not in usable for node in cluster.nodes]] = -1.0
@@ -110,7 +110,7 @@ class Simulation:
         jobs["state"][gone] = layout.DONE
         self._note_underway(underway)
         count = world.count
-        count["heap"], count["powered"], count["split"] = n_nodes, template.powered, template.split
+        count["powered"], count["split"] = template.powered, template.split
         count["simple"] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
@@ -295,7 +295,7 @@ class Simulation:
     @property
     def next_event(self) -> float:
         """Time of the next end, seconds; inf if nothing runs."""
-        return float(self.world.nodes[self.world.heap[0]]["next"])
+        return float(self.world.heap_time[0])
 
     def adopt(self, other: Simulation) -> None:
         """Take over the clock, and the progress of the jobs that also run in `other` (same shapes); then re-rate."""

@@ -120,7 +120,7 @@ def template_of(cluster: Cluster) -> Template:
     nodes["type"] = [index[id(node.type)] for node in cluster.nodes]
     nodes["limit"] = cluster.thread_limits
     nodes["memory"] = [node.type.memory for node in cluster.nodes]
-    nodes["cap"] = nodes["next"] = math.inf
+    nodes["cap"] = math.inf
     nodes["head"] = nodes["tail"] = -1
     nodes["heap_pos"] = np.arange(len(nodes))
     members: dict[object, list[int]] = {}
@@ -250,10 +250,11 @@ def scratch_for(world: World, running: int | None = None) -> Scratch:
     shares = min(most, jobs) + 1 + groups
     return Scratch({}, {
         "domains": (domains,), "nodes": (nodes,), "strands": (strands,), "parts": (parts,),
-        "segments": (shares,), "sockets": (split,), "numbers": (domains + 1,), "chosen": (nodes + 2,),
-        "score": (rows, nodes), "score_version": (rows, nodes), "score_exact": (rows, nodes), "row_class": (rows,),
-        "row_time": (rows,), "touched": (nodes,), "values": (nodes,), "heads": (len(world.queues),),
-        "started": (jobs,),
+        "segments": (shares,), "wanted": (shares,), "sockets": (split,), "numbers": (domains + 1,),
+        "chosen": (nodes + 2,), "touched": (nodes,), "values": (nodes,), "started": (jobs,),
+        **dict.fromkeys(("score", "score_version", "score_exact"), (rows, nodes)),
+        **dict.fromkeys(("row_class", "row_time"), (rows,)),
+        **dict.fromkeys(("heads", "head_key", "head_place"), (len(world.queues),)),
         "keys": (jobs,), "wait_for": (jobs,), "caps": (nodes,),
         "places": (max(len(world.placed), nodes),), **dict.fromkeys(layout.SIMPLE, (parts,)),
     })  # fmt: skip

@@ -134,14 +134,16 @@ def _contention_tables(
             **dependency_tables(workload, np.ones(size, bool)),
         },
         {
-            **dict.fromkeys(("ends", "scores"), (many,)),
-            **dict.fromkeys(("next_end", "best"), (2 * many,)),
+            **dict.fromkeys(("ends", "next_end", "scores", "best"), (many,)),
             "queue": (size,),
+            "demands": (int((machine.processors["last"] - machine.processors["first"]).max()),),
         },
     )
     world.random["state"] = seed
-    world.ends[:] = math.inf
-    world.scores[:] = _scores(processors, machine, rule)
+    scores, places = _scores(processors, machine, rule), np.arange(many)
+    world.best[:] = best = np.argsort(scores, kind="stable")
+    world.ends[:], world.next_end[:], world.scores[:] = math.inf, places, scores[best]
+    processors["end_place"] = processors["score_place"][best] = places
     world.count["free"], world.count["rule"] = len(machine.core_table), rule
     if policy.job == "random":
         world.count["picks"] = tables.DRAWN

@@ -77,8 +77,9 @@ def network_tables(
         "ranks": np.zeros(hosts, np.int64),
         "loads": np.zeros(hosts, tables.LOAD),
         **{name: np.zeros(len(table), np.int64) for name in ("touched", "dirty", "sought")},
-        "rule": np.array((int(network.increments),), tables.RULE),
         "met": np.zeros(min(rows, most) + 1, np.int64),
+        "wanted": np.zeros(min(rows, most) + 1),
+        "rule": np.array((int(network.increments),), tables.RULE),
         "power_log": log_rows(min(rows, most), kept=log_power),
     }
 

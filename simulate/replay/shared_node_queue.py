@@ -125,7 +125,7 @@ class _Jobs(NodePolicyCalls):
     def next_time(self, before: float) -> float:
         """Return the time of the next event; see `Loop`."""
         world = self.world
-        time = float(world.nodes["next"][world.heap[0]])
+        time = float(world.heap_time[0])
         if self.arrived < len(world.arrivals):
             time = min(time, float(self.workload.submit_time[world.arrivals[self.arrived]]))
         if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):

@@ -145,7 +145,7 @@ class _MappedJobs:
     def next_time(self, before: float) -> float:
         """Return the time of the next end or submission."""
         world, row = self.world, self._next_row()
-        time = float(world.nodes["next"][world.heap[0]])
+        time = float(world.heap_time[0])
         return min(time, float(world.jobs["submit"][row])) if row < len(self.workload) else time
 
     def advance_to(self, now: float) -> None:
@@ -246,12 +246,13 @@ def tables_of(
             "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
             "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
             "ended": (size,), **layout.NO_BACKFILLING,
-            "queues": (queues,), "queued": (size,), "heap": (len(template.nodes),),
+            "queues": (queues,), "queued": (size,), "queued_key": (size,),
+            **dict.fromkeys(("heap", "heap_time"), (len(template.nodes),)),
             "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
         },
     )  # fmt: skip
     world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
-    world.placed[:], world.bounds[:] = -1, -math.inf
+    world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
     began = float(workload.submit_time[0]) if size else 0.0
     world.clock["share"] = math.inf
     world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
@@ -266,7 +267,7 @@ def tables_of(
     sizes = np.bincount(queue, minlength=queues)
     world.queues["start"] = np.cumsum(sizes) - sizes
     count = world.count
-    count["heap"], count["powered"], count["split"] = len(world.nodes), template.powered, split
+    count["powered"], count["split"] = template.powered, split
     count["simple"] = template.simple and network is None and bool((nodes == 1).all())
     count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
     return world, fits, threads

@@ -12,7 +12,7 @@ from ...arrays import Array, Row
 from ..jit import inner
 from .layout import NO_INDEX, ONE, ZERO, Scratch, World
 from .program_phases import changed_job, changed_speeds, show_mean, speed_next_to
-from .queues import heap_update
+from .queues import reschedule
 from .rates import solve, uncrowded_level
 from .tables import account, phase_at, threads_on_socket, touch
 
@@ -244,9 +244,7 @@ def _rate_uncrowded(world: World, scratch: Scratch, n: int, now: float) -> bool:
         soonest = min(soonest, strand.finish)
         i, p = i + 1, part.next
     node.busy, node.touched = busy, 0
-    if node.next != soonest:
-        node.next = soonest
-        heap_update(world, n)
+    reschedule(world, n, soonest)
     return True
 
 
@@ -261,6 +259,4 @@ def _write_node(world: World, scratch: Scratch, local: Row, now: float) -> None:
         busy += cell.k * cell.core
         soonest = min(soonest, world.strands[scratch.strands[cell.strand].id].finish)
     node.busy, node.touched = busy, 0
-    if node.next != soonest:
-        node.next = soonest
-        heap_update(world, local.id)
+    reschedule(world, local.id, soonest)

@@ -32,7 +32,7 @@ from .layout import (
     World,
 )
 from .program_phases import must_pause, next_phase, waits
-from .queues import first_jobs, heap_update, queue_pop, queue_push, sink
+from .queues import first_jobs, next_queue, queue_pop, queue_push, reschedule
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
 
 ALL = int64(2**62)
@@ -95,12 +95,12 @@ def _queue_in_order(world: World, job: int, sequence: float, by_key: int) -> Non
 @inner
 def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None:
     """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
-    heads, listed = scratch.heads, scratch.listed
+    listed = scratch.listed
     listed.started = 0
-    left = first_jobs(world, heads)
+    left = first_jobs(world, scratch)
     room = _most_room(world) if left > 0 and policy != FORCED else math.inf
     while left > 0:
-        queue = heads[0]
+        queue = scratch.heads[0]
         job = world.queued[world.queues[queue].start]
         j = world.jobs[job]
         if policy == FORCED:
@@ -118,10 +118,7 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None
                 note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and left > 8:
                 room = _most_room(world)
-        if not possible or world.queues[queue].length == 0:
-            left -= 1
-            heads[0] = heads[left]
-        sink(world, heads, left)
+        left = next_queue(world, scratch, left, not possible or world.queues[queue].length == 0)
 
 
 @inner
@@ -178,7 +175,7 @@ def _submit(world: World, now: float, sequence: float, by_key: int) -> None:
 @inner
 def next_instant(world: World) -> float:
     """Return when something happens next: an end, a change of phase or a submission; inf if nothing does. O(1)."""
-    soonest = world.nodes[world.heap[0]].next
+    soonest = world.heap_time[0]
     if world.count.arrived < len(world.arrivals):
         soonest = min(soonest, world.jobs[world.arrivals[world.count.arrived]].submit)
     return soonest
@@ -188,11 +185,10 @@ def next_instant(world: World) -> float:
 def _instant(world: World, scratch: Scratch, now: float, sequence: float, by_key: int) -> None:
     """Process all ends at `now`, then all submissions; the caller updates the rates of the touched nodes."""
     horizon = now + INSTANT + 1e-15 * now
-    while world.count.heap > 0 and world.nodes[world.heap[0]].next <= horizon:
+    while world.heap_time[0] <= horizon:
         n = world.heap[0]
         _end_on_node(world, scratch, n, now, horizon, sequence, by_key)
-        world.nodes[n].next = math.inf
-        heap_update(world, n)
+        reschedule(world, n, math.inf)
     _submit(world, now, sequence, by_key)
 
 

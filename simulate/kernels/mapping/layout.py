@@ -39,7 +39,7 @@ TYPE = row_dtype(
     "sockets contention all_threads per_job inflating",
 )
 NODE = row_dtype(
-    "limit cap memory alloc used live load load_time busy next energy energy_time",
+    "limit cap memory alloc used live load load_time busy energy energy_time",
     "type domain head tail heap_pos ties touched end_exact",
 )
 DOMAIN = row_dtype("", "start count mark")
@@ -75,7 +75,7 @@ LATER = row_dtype("cores memory enough", "held changed seen hold")
 #: the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
-    "evaluations stamp running_jobs heap powered split simple explain bounded arrived instants "
+    "evaluations stamp running_jobs powered split simple explain bounded arrived instants "
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
     "holds unlisted",
 )
@@ -98,8 +98,8 @@ SIMPLE = ("k", "u", "b", "rem", "own", "wall", "busy", "left")
 LOCAL_DOMAIN = row_dtype("bandwidth remote", "first last type")
 LOCAL_NODE = row_dtype("cores queueing", "id type per_job first last")
 LOCAL_STRAND = row_dtype("rem rate low second", "id group phase candidate type low_part dead")
-#: A job under per-job sharing: its first part, the part after its last, and the cores it wants.
-SEGMENT = row_dtype("wanted", "first last")
+#: A job under per-job sharing: its first part, and the part after its last.
+SEGMENT = row_dtype("", "first last")
 LOCAL_PART = row_dtype("k u b m wake cap offer core scale inflation", "strand job node socket spin id name lead")
 
 
@@ -127,8 +127,10 @@ class World(Block):
         "placed": (INT, 1),
         "ended": (INT, 1),  # [jobs]: the jobs that have ended, in the order of their ends
         "queues": (QUEUE, 1),
-        "queued": (INT, 1),
-        "heap": (INT, 1),
+        "queued": (INT, 1),  # the jobs of each queue, a heap, and their keys
+        "queued_key": (FLOAT, 1),
+        "heap": (INT, 1),  # the nodes by their next event, and its time
+        "heap_time": (FLOAT, 1),
         "versions": (INT, 1),  # [nodes]: incremented at every change of the node
         "bounds": (FLOAT, 1),  # [nodes]: time before which the node is not empty without arrivals; -inf: not known
         "clock": (CLOCK, 0),
@@ -175,6 +177,7 @@ class Scratch(Block):
         "strands": (LOCAL_STRAND, 1),
         "parts": (LOCAL_PART, 1),
         "segments": (SEGMENT, 1),
+        "wanted": (FLOAT, 1),  # cores that each segment wants
         "sockets": (FLOAT, 1),  # threads on each socket
         **dict.fromkeys(SIMPLE, (FLOAT, 1)),
         "numbers": (INT, 1),  # list of domains
@@ -187,7 +190,10 @@ class Scratch(Block):
         "listed": (LISTED, 0),
         "touched": (INT, 1),  # [nodes]: nodes touched at this instant
         "values": (FLOAT, 1),  # [nodes]: scores while several nodes are chosen
-        "heads": (INT, 1),  # [queues]: heap of the queues whose first job may still start at this instant
+        # [queues]: heap of the queues whose first job may still start at this instant, and the keys of these jobs
+        "heads": (INT, 1),
+        "head_key": (FLOAT, 1),
+        "head_place": (INT, 1),
         "started": (INT, 1),  # [jobs]: the jobs that the last pass started
         # Arguments and results of operations, see `entry`:
         "keys": (FLOAT, 1),  # [jobs]

@@ -13,6 +13,7 @@ import math
 
 from ...arrays import Array, Row
 from ..jit import inner
+from ..shares import fair_level, piecewise_share
 from .layout import EQUAL_SHARE, MAX_MIN, NO_INDEX, NONE, ONE, PIECEWISE, ZERO, Scratch
 
 TIGHT = 1e-12
@@ -83,8 +84,9 @@ def wake_stretch(parts: Array, first: int, last: int, cores: float, strength: fl
 
 
 @inner
-def share_cores(node: Row, parts: Array, segments: Array) -> None:
+def share_cores(scratch: Scratch, node: Row) -> None:
     """Set `offer` (rate) and `core` (share of a core held) of a node's parts from their dilations."""
+    parts, segments, wanted = scratch.parts, scratch.segments, scratch.wanted
     first, last, cores = node.first, node.last, node.cores
     if node.per_job == 0:
         s = stretch(parts, first, last, cores, NO_INDEX)
@@ -101,12 +103,12 @@ def share_cores(node: Row, parts: Array, segments: Array) -> None:
             rate = 1.0 / (busy * part.wake + 1.0 - part.u)
             held += part.k * busy * (rate if part.spin else min(rate, part.cap))
             p += 1
-        segments[jobs].first, segments[jobs].last, segments[jobs].wanted = begin, p, held
+        segments[jobs].first, segments[jobs].last, wanted[jobs] = begin, p, held
         total += held
         jobs += 1
     level = math.inf
     if total > cores * (1.0 + TIGHT):
-        level = _fill(segments, jobs, cores)
+        level = fair_level(wanted, None, jobs, cores)
     for j in range(jobs):
         begin, end = segments[j].first, segments[j].last
         s, tied = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0, False
@@ -126,53 +128,20 @@ def _offer(part: Row, s: float) -> None:
 
 
 @inner
-def _fill(segments: Array, jobs: int, cores: float) -> float:
-    """Return the level L with sum_j min(wanted_j, L) = cores (water-filling between jobs)."""
-    level = cores / jobs
-    while True:
-        used, rest = 0.0, 0
-        for j in range(jobs):
-            if segments[j].wanted <= level:
-                used += segments[j].wanted
-            else:
-                rest += 1
-        if rest == 0:
-            return level
-        higher = (cores - used) / rest
-        if higher <= level * (1.0 + 1e-15):
-            return level
-        level = higher
-
-
-@inner
 def _weight(part: Row, everyone: int) -> float:
     """Return the threads of a part that contend for memory: all that have not ended, or those on a core."""
     return part.k if everyone == 1 else part.k * part.u * part.m * min(part.offer, part.cap)
 
 
 @inner
-def memory_level(parts: Array, first: int, last: int, bandwidth: float, equal: bool, everyone: int) -> float:
+def memory_level(scratch: Scratch, first: int, last: int, bandwidth: float, equal: bool, everyone: int) -> float:
     """Return the bandwidth limit of a contending thread: BW/n for equal-share, or the max-min level (inf: enough)."""
-    weight = 0.0
-    for p in range(first, last):
-        weight += _weight(parts[p], everyone)
-    level = bandwidth / weight
-    if equal:
-        return level
-    while True:
-        used, rest = 0.0, 0.0
-        for p in range(first, last):
-            w = _weight(parts[p], everyone)
-            if parts[p].b <= level:
-                used += w * parts[p].b
-            else:
-                rest += w
-        if rest <= 0.0:
-            return math.inf
-        higher = (bandwidth - used) / rest
-        if higher <= level * (1.0 + 1e-15):
-            return level
-        level = higher
+    parts, weights, demands, size, weight = scratch.parts, scratch.k, scratch.b, last - first, 0.0
+    for i in range(size):
+        part = parts[first + i]
+        weights[i], demands[i] = _weight(part, everyone), part.b
+        weight += weights[i]
+    return bandwidth / weight if equal else fair_level(demands, weights, size, bandwidth)
 
 
 @inner
@@ -198,20 +167,7 @@ def uncrowded_level(kind: Row, k: Array, b: Array, size: int, threads: float, as
         return math.inf
     if asleep or not fair:
         return -1.0
-    level = kind.bandwidth / threads
-    while True:
-        used, rest = 0.0, 0.0
-        for i in range(size):
-            if b[i] <= level:
-                used += k[i] * b[i]
-            else:
-                rest += k[i]
-        if rest <= 0.0:
-            return math.inf
-        higher = (kind.bandwidth - used) / rest
-        if higher <= level * (1.0 + 1e-15):
-            return level
-        level = higher
+    return fair_level(b, k, size, kind.bandwidth)
 
 
 @inner
@@ -238,14 +194,15 @@ def inflate(domain: Row, nodes: Array, parts: Array, factors: Array) -> None:
 
 
 @inner
-def _dilate(domain: Row, nodes: Array, parts: Array, level: float, segments: Array) -> None:
+def _dilate(scratch: Scratch, domain: Row, level: float) -> None:
     """Set dilations m = (1 + max(0, b/level - 1) * remote) * inflation, then share the cores of each node."""
     for n in range(domain.first, domain.last):
-        for p in range(nodes[n].first, nodes[n].last):
-            part = parts[p]
+        node = scratch.nodes[n]
+        for p in range(node.first, node.last):
+            part = scratch.parts[p]
             part.wake = 1.0
             part.m = (1.0 + max(0.0, part.b / level - 1.0) * domain.remote) * part.inflation
-        share_cores(nodes[n], parts, segments)
+        share_cores(scratch, node)
 
 
 @inner
@@ -258,25 +215,26 @@ def _excess(parts: Array, first: int, last: int, level: float, bandwidth: float,
 
 
 @inner
-def _coupled(domain: Row, nodes: Array, parts: Array, segments: Array, equal: bool) -> None:
+def _coupled(scratch: Scratch, domain: Row, equal: bool) -> None:
     """Solve level, dilations, stretches and rates together if only threads on a core contend (to 1e-12)."""
+    nodes, parts = scratch.nodes, scratch.parts
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     bandwidth = domain.bandwidth
     threads, top = 0.0, 0.0
     for p in range(first, last):
         threads += parts[p].k
         top = max(top, parts[p].b)
-    _dilate(domain, nodes, parts, math.inf, segments)
+    _dilate(scratch, domain, math.inf)
     if top <= 0.0:
         return
-    level = memory_level(parts, first, last, bandwidth, equal, ZERO)
+    level = memory_level(scratch, first, last, bandwidth, equal, ZERO)
     if level >= top:
         return
     low, high = min(bandwidth / threads, top), top
     f_low, f_high = -1.0, _excess(parts, first, last, top, bandwidth, equal)
     side = 0
     for _ in range(200):
-        _dilate(domain, nodes, parts, level, segments)
+        _dilate(scratch, domain, level)
         f = _excess(parts, first, last, level, bandwidth, equal)
         if abs(f) <= TIGHT:
             return
@@ -298,29 +256,9 @@ def _coupled(domain: Row, nodes: Array, parts: Array, segments: Array, equal: bo
 
 
 @inner
-def piecewise_share(kind: Row, demand: float, total: float, others: float) -> float:
-    """Return the share of its full speed that a thread has next to others (IRMaSim, section IV).
-
-    The smooth step is that of its authors' code.
-
-    Args:
-        kind: row with the parameters of the curve, in MB/s.
-        demand: bytes/s that the thread demands.
-        total: MB/s that all threads demand.
-        others: number of the other threads, at most `n_max`.
-    """
-    if total < kind.c:
-        return 1.0
-    x = (demand * 1e-6 - (kind.da - others) * kind.db) / (kind.dc - others * kind.dd)
-    x = min(max(x, 0.0), 1.0)
-    smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
-    n = others * kind.d_weight
-    return max((smooth * n + 1.0) / (n + 1.0), 1.0 + kind.b * (total - kind.c))
-
-
-@inner
-def _piecewise(kind: Row, node: Row, parts: Array, segments: Array) -> None:
+def _piecewise(scratch: Scratch, kind: Row, node: Row) -> None:
     """Apply the piecewise-linear model per socket."""
+    parts = scratch.parts
     for socket in range(kind.sockets):
         total, tasks = 0.0, 0.0
         for p in range(node.first, node.last):
@@ -333,27 +271,27 @@ def _piecewise(kind: Row, node: Row, parts: Array, segments: Array) -> None:
             if part.socket != socket:
                 continue
             part.wake, part.m = 1.0, part.inflation / piecewise_share(kind, part.u * part.b, total, others)
-    share_cores(node, parts, segments)
+    share_cores(scratch, node)
 
 
 @inner
-def solve_domain(domain: Row, types: Array, nodes: Array, parts: Array, segments: Array) -> None:
+def solve_domain(scratch: Scratch, domain: Row, types: Array) -> None:
     """Compute the rates on one memory domain under its model."""
+    nodes = scratch.nodes
     first, last = nodes[domain.first].first, nodes[domain.last - 1].last
     if first == last:
         return
     kind = types[domain.type]
     if kind.contention == NONE:
-        _dilate(domain, nodes, parts, math.inf, segments)
+        _dilate(scratch, domain, math.inf)
     elif kind.contention == PIECEWISE:
         for n in range(domain.first, domain.last):
-            _piecewise(kind, nodes[n], parts, segments)
+            _piecewise(scratch, kind, nodes[n])
     elif kind.all_threads:
         equal = kind.contention == EQUAL_SHARE
-        level = memory_level(parts, first, last, domain.bandwidth, equal, ONE)
-        _dilate(domain, nodes, parts, level, segments)
+        _dilate(scratch, domain, memory_level(scratch, first, last, domain.bandwidth, equal, ONE))
     else:
-        _coupled(domain, nodes, parts, segments, kind.contention == EQUAL_SHARE)
+        _coupled(scratch, domain, kind.contention == EQUAL_SHARE)
 
 
 @inner
@@ -378,7 +316,7 @@ def solve(
     for d in range(n_domains):
         if types[scratch.domains[d].type].inflating:
             inflate(scratch.domains[d], scratch.nodes, parts, factors)
-        solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
+        solve_domain(scratch, scratch.domains[d], types)
     if multi:
         for turn in range(300):
             _lowest(strands, parts, n_parts, n_strands)
@@ -399,7 +337,7 @@ def solve(
             if change <= 1e-10:
                 break
             for d in range(n_domains):
-                solve_domain(scratch.domains[d], types, scratch.nodes, parts, scratch.segments)
+                solve_domain(scratch, scratch.domains[d], types)
     _lowest(strands, parts, n_parts, n_strands)
     for i in range(n_strands):
         strands[i].rate = strands[i].low

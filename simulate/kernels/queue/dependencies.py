@@ -9,6 +9,7 @@ nothing.
 from __future__ import annotations
 
 from ..block import Block
+from ..heap import push, remove_first
 from ..jit import inner
 from .running import ended_well
 
@@ -22,7 +23,8 @@ def release_followers(world: Block, job: int) -> None:
         follower = world.followers[k]
         world.unmet[follower] -= 1
         if world.unmet[follower] == 0 and follower < world.count.next:
-            _push(world, follower)
+            push(world.released, world.released, None, world.count.released, follower, follower)
+            world.count.released += 1
 
 
 @inner
@@ -37,7 +39,9 @@ def next_submitted(world: Block, total: int, now: float, some: bool) -> int:
     """
     jobs, count = world.jobs, world.count
     if some and count.released > 0:
-        job = _pop(world)
+        job = world.released[0]
+        count.released -= 1
+        remove_first(world.released, world.released, None, count.released)
         jobs[job].submit = now
         return job
     while count.next < total and jobs[count.next].submit == now:
@@ -56,33 +60,3 @@ def assign_rank(world: Block, job: int) -> None:
     row.rank = equals + world.given[equals]
     world.given[equals] += 1
     world.ranked[row.rank] = job
-
-
-@inner
-def _push(world: Block, row: int) -> None:
-    """Add a row to the heap of released jobs."""
-    heap, i = world.released, world.count.released
-    world.count.released += 1
-    while i > 0 and row < heap[(i - 1) >> 1]:
-        heap[i] = heap[(i - 1) >> 1]
-        i = (i - 1) >> 1
-    heap[i] = row
-
-
-@inner
-def _pop(world: Block) -> int:
-    """Remove and return the smallest of the released rows."""
-    heap, i = world.released, 0
-    world.count.released -= 1
-    size = world.count.released
-    first, last = heap[0], heap[size]
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= last:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = last
-    return first

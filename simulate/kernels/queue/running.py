@@ -12,11 +12,25 @@ import math
 from typing import Any
 
 from ..block import Block
+from ..heap import push, remove_first
 from ..jit import by_type, inner
-from .end_heap import pop, push
 from .network import fair_share, job_progress
 from .network.tables import Networked, NetworkedPowered, NetworkedReserving
 from .tables import INCREMENTS_S, Replay, RichReplay
+
+
+@inner
+def _begin(world: Block, job: int, finish: float) -> None:
+    push(world.heap_time, world.heap_job, None, world.count.running, finish, job)
+    world.count.running += 1
+
+
+@inner
+def _end_first(world: Block) -> int:
+    first = world.heap_job[0]
+    world.count.running -= 1
+    remove_first(world.heap_time, world.heap_job, None, world.count.running)
+    return first
 
 
 @inner
@@ -41,13 +55,13 @@ def _may_take_time(world: Any) -> bool:
 
 
 #: begin(world, job, finish): add a running job, which by its run time ends at `finish`. O(log n).
-begin = by_type(_communicates, job_progress.begin, push)
+begin = by_type(_communicates, job_progress.begin, _begin)
 #: next_end(world, before): return the next end, if not after `before`; else a later time, or infinity. O(1).
 next_end = by_type(_communicates, job_progress.next_end, _first_in_heap)
 #: must_pause(world): return whether the power log must be emptied before the next instant.
 must_pause = by_type(_communicates, fair_share.log_is_full, inner(lambda world: False))
 #: end_first(world): remove and return the job that ends first. O(log n).
-end_first = by_type(_communicates, job_progress.end_first, pop)
+end_first = by_type(_communicates, job_progress.end_first, _end_first)
 #: ended_well(world, job): return whether an ended job succeeded, as far as the replay decides it.
 ended_well = by_type(_communicates, job_progress.ended_well, inner(lambda world, job: True))
 #: Return whether any job has dependencies.

@@ -39,7 +39,8 @@ def moment(data: Any, most_nodes: int = 1, **fixed: Any) -> tuple[Simulation, li
 def table_contents(simulation: Simulation, *ignore: dict[str, set[str]]) -> dict[str, Any]:
     """Return everything in the tables that has a meaning."""
     result = {}
-    for name in ("nodes", "domains", "jobs", "strands", "parts", "placed", "queues", "queued", "heap", "clock"):
+    kept = "nodes domains jobs strands parts placed queues queued queued_key heap heap_time clock"
+    for name in kept.split():
         table = getattr(simulation.world, name)
         hidden = set().union(*(i.get(name, set()) for i in (SCRATCH, *ignore)))
         columns = [c for c in table.dtype.names or [] if c not in hidden]

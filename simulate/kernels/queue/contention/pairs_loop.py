@@ -19,7 +19,6 @@ from ..tables import DONE, ENDED, PAUSED, REJECTED
 from .placement import choose, give_back, place, push, remove
 from .tables import IDLE_CORE, Contended
 from .task_rates import account, rate
-from .winner_tree import first, play_all
 
 ContendedType = register(Contended, __name__)
 
@@ -65,20 +64,12 @@ def _submit(world: Contended, now: float) -> None:
 
 
 @inner
-def play_once(world: Contended) -> None:
-    """Build the trees before the first instant."""
-    if world.count.instants == 0:
-        play_all(world.next_end, world.ends)
-        play_all(world.best, world.scores)
-
-
-@inner
 def instant(world: Contended, now: float) -> None:
     """Process all ends at `now`, then all submissions."""
     world.count.instants += 1
     world.clock.now = now
-    while world.ends[first(world.next_end)] == now:
-        _end_tasks(world, first(world.next_end), now)
+    while world.ends[0] == now:
+        _end_tasks(world, world.next_end[0], now)
     _submit(world, now)
 
 
@@ -96,9 +87,8 @@ def start_jobs(world: Contended, now: float) -> None:
 def call(world: Contended, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE or PAUSED."""
     jobs, count = world.jobs, world.count
-    play_once(world)
     while True:
-        soonest = world.ends[first(world.next_end)]
+        soonest = world.ends[0]
         if count.next >= len(jobs) and soonest == math.inf:
             return DONE
         if instants == 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from numba import types
 
 from ...jit import inner
-from .pairs_loop import ContendedType, instant, play_once, start_jobs
+from .pairs_loop import ContendedType, instant, start_jobs
 from .placement import place_again
 from .tables import DECIDE, STEP, Contended
 
@@ -20,7 +20,6 @@ def call(world: Contended, question: int, job: int, now: float) -> int:
     STEP: process ends and submissions. DECIDE: start the rule's jobs. START: start `job`, see `place_again`.
     """
     if question == STEP:
-        play_once(world)
         instant(world, now)
     elif question == DECIDE:
         start_jobs(world, now)

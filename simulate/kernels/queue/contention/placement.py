@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ....arrays import Row
+from ... import heap
 from ...block import int64
 from ...jit import inner
 from ..tables import RUNS
@@ -22,7 +25,8 @@ from .tables import (
     Contended,
 )
 from .task_rates import account, rate, rescore
-from .winner_tree import draw, first
+
+_STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 @inner
@@ -96,12 +100,13 @@ def _core(world: Contended, memory: int) -> int:
                 if left < processors[p].free:
                     return _free_core(world, processors[p].first, processors[p].last, left)
                 left -= processors[p].free
-    chosen = first(world.best)
+    chosen = world.best[0]
     if nodes[processors[chosen].node].memory < memory:
         least = math.inf
         for p in range(len(processors)):
-            if world.scores[p] < least and nodes[processors[p].node].memory >= memory:
-                chosen, least = p, world.scores[p]
+            score = world.scores[processors[p].score_place]
+            if score < least and nodes[processors[p].node].memory >= memory:
+                chosen, least = p, score
     return _free_core(world, processors[chosen].first, processors[chosen].last, 0)
 
 
@@ -179,13 +184,12 @@ def give_back(world: Contended, job: int) -> None:
 @inner
 def push(world: Contended, rank: int) -> None:
     """Add a job to the queue. O(log n)."""
-    queue, i = world.queue, world.count.waiting
-    world.count.waiting = i + 1
-    if world.count.picks == BY_RANK:
-        while i > 0 and rank < queue[(i - 1) >> 1]:
-            queue[i] = queue[(i - 1) >> 1]
-            i = (i - 1) >> 1
-    queue[i] = rank
+    queue, count = world.queue, world.count
+    if count.picks == BY_RANK:
+        heap.push(queue, queue, None, count.waiting, rank, rank)
+    else:
+        queue[count.waiting] = rank
+    count.waiting += 1
 
 
 @inner
@@ -205,19 +209,21 @@ def choose(world: Contended) -> int:
 
 @inner
 def remove(world: Contended, at: int) -> None:
-    """Remove the job at a position of the queue; unless that is a heap, the last one takes its place."""
-    queue = world.queue
-    world.count.waiting -= 1
-    size = world.count.waiting
-    rank, i = queue[size], at
-    while world.count.picks == BY_RANK:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and queue[child + 1] < queue[child]:
-            child += 1
-        if queue[child] >= rank:
-            break
-        queue[i] = queue[child]
-        i = child
-    queue[i] = rank
+    """Remove the job at a position of the queue; if that is a heap, its first one."""
+    queue, count = world.queue, world.count
+    count.waiting -= 1
+    if count.picks == BY_RANK:
+        heap.remove_first(queue, queue, None, count.waiting)
+    else:
+        queue[at] = queue[count.waiting]
+
+
+@inner
+def draw(random: Row, many: int) -> int:
+    """Draw an integer in [0, many): the upper 53 bits of splitmix64 (Steele, Lea and Flood 2014)."""
+    random.state += _STEP
+    z = random.state
+    z = (z ^ (z >> np.uint64(30))) * _A
+    z = (z ^ (z >> np.uint64(27))) * _B
+    z ^= z >> np.uint64(31)
+    return int64(np.float64(z >> np.uint64(11)) * 2.0**-53 * many)

@@ -20,11 +20,12 @@ from ..tables import HELD
 JOB = row_dtype("submit work wall demand start finish joules key", "size memory rank task0 left state overran")
 NODE = row_dtype("watts since share", "first last cores free memory running")
 #: `flops`: present mean speed of a core; `busy`: core seconds with a task; `awake`: seconds with at least one task;
-#: `share`: joules of the common power that one task has accrued since the beginning.
+#: `share`: joules of the common power that one task has accrued since the beginning; `end_place`, `score_place`:
+#: positions in the heaps.
 PROCESSOR = row_dtype(
     "speed bandwidth remote b c da db dc dd n_max d_weight per_core common idle_share demand flops since busy awake "
     "share",
-    "node first last free running contention",
+    "node first last free running contention end_place score_place",
 )
 #: The task of a core: work left at `since`, its rate and its end; `until`: end of its job's walltime; `common`: shares
 #: of its processor and node when it began.
@@ -58,10 +59,11 @@ class Contended(Block):
         "cores": (CORE, 1),
         "tasks": (TASK, 1),
         "queue": (INT, 1),  # ranks of the waiting jobs: a heap, or unordered unless the next is by rank
-        "ends": (FLOAT, 1),  # next end of a task on each processor
-        "next_end": (INT, 1),  # winner tree; the winning processor is in cell 1
-        "scores": (FLOAT, 1),  # score of each processor, the smallest is chosen; infinite if it has no free core
+        "ends": (FLOAT, 1),  # heap of the processors by the next end of a task
+        "next_end": (INT, 1),
+        "scores": (FLOAT, 1),  # heap of the processors by score, the smallest is chosen; infinite without a free core
         "best": (INT, 1),
+        "demands": (FLOAT, 1),  # scratch: demand of each task of a processor
         "count": (COUNT, 0),
         "clock": (CLOCK, 0),
         "random": (RANDOM_STATE, 0),

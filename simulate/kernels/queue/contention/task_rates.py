@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 
 from ....arrays import Row
+from ...heap import rekey
 from ...jit import inner
 from ...mapping.layout import EQUAL_SHARE, MAX_MIN, PIECEWISE
-from ...mapping.rates import piecewise_share
+from ...shares import fair_level, piecewise_share
 from .tables import BANDWIDTH, CORES, GFLOPS, MEMORY, POWER, Contended
-from .winner_tree import play
 
 
 @inner
@@ -53,33 +53,18 @@ def rescore(world: Contended, p: int) -> None:
         low, high = node.first, node.last
     for k in range(low, high):
         score = _score(world, world.processors[k], rule)
-        if score != world.scores[k]:
-            world.scores[k] = score
-            play(world.best, world.scores, k)
+        if score != world.scores[world.processors[k].score_place]:
+            rekey(world.scores, world.best, world.processors["score_place"], len(world.best), score, k)
 
 
 @inner
-def level_of(world: Contended, p: int) -> float:
+def level_of(world: Contended, processor: Row) -> float:
     """Return the bandwidth limit of one task in bytes/s on a processor with shared bandwidth. O(cores x levels)."""
-    processor, cores = world.processors[p], world.cores
-    bandwidth, tasks = processor.bandwidth, processor.running
     if processor.contention == EQUAL_SHARE:
-        return bandwidth / tasks
-    if processor.contention != MAX_MIN or processor.demand <= bandwidth:
+        return processor.bandwidth / processor.running
+    if processor.contention != MAX_MIN or processor.demand <= processor.bandwidth:
         return math.inf
-    level = bandwidth / tasks
-    while True:
-        used, rest = 0.0, 0
-        for i in range(processor.first, processor.last):
-            if cores[i].job >= 0:
-                if cores[i].demand <= level:
-                    used += cores[i].demand
-                else:
-                    rest += 1
-        higher = (bandwidth - used) / rest if rest > 0 else math.inf
-        if higher <= level * (1.0 + 1e-15):
-            return level
-        level = higher
+    return fair_level(world.demands, None, processor.running, processor.bandwidth)
 
 
 @inner
@@ -96,13 +81,15 @@ def share_of(processor: Row, demand: float, level: float) -> float:
 @inner
 def rate(world: Contended, p: int, now: float) -> None:
     """Update the rates of a processor's tasks. O(cores), with max-min O(cores x levels)."""
-    processor, cores, ends = world.processors[p], world.cores, world.ends
-    total = 0.0
+    processor, cores = world.processors[p], world.cores
+    total, tasks = 0.0, 0
     for i in range(processor.first, processor.last):
         if cores[i].job >= 0:
+            world.demands[tasks] = cores[i].demand
             total += cores[i].demand
+            tasks += 1
     processor.demand = total
-    level, gflops, soonest = level_of(world, p), 0.0, math.inf
+    level, gflops, soonest = level_of(world, processor), 0.0, math.inf
     for i in range(processor.first, processor.last):
         core = cores[i]
         if core.job < 0:
@@ -116,9 +103,8 @@ def rate(world: Contended, p: int, now: float) -> None:
         gflops += speed
         soonest = min(soonest, core.end)
     processor.flops = gflops / processor.running if processor.running > 0 else processor.speed
-    if soonest != ends[p]:
-        ends[p] = soonest
-        play(world.next_end, ends, p)
+    if soonest != world.ends[processor.end_place]:
+        rekey(world.ends, world.next_end, world.processors["end_place"], len(world.ends), soonest, p)
     rescore(world, p)
 
 

@@ -18,8 +18,9 @@ import math
 
 from ....arrays import Row
 from ...block import Block
+from ...heap import rekey
 from ...jit import inner
-from .progress_heap import rekey
+from ...shares import fair_level
 from .tables import NONE
 
 #: Rounds over the links before levels are damped, and the largest number of rounds.
@@ -202,25 +203,11 @@ def _fill(world: Block, number: int) -> float:
     at = world.links[number].first
     while at != NONE:
         use = uses[at]
-        use.wants = use.demand * _speed(world, use.job, number)
-        total += use.wants
+        world.wanted[users] = use.demand * _speed(world, use.job, number)
+        total += world.wanted[users]
         users += 1
         at = use.after
-    if total <= bandwidth:
-        return math.inf
-    level = bandwidth / users
-    while True:
-        used, rest, at = 0.0, 0, world.links[number].first
-        while at != NONE:
-            if uses[at].wants <= level:
-                used += uses[at].wants
-            else:
-                rest += 1
-            at = uses[at].after
-        higher = (bandwidth - used) / rest if rest > 0 else math.inf
-        if higher <= level * (1.0 + 1e-15):
-            return level
-        level = higher
+    return math.inf if total <= bandwidth else fair_level(world.wanted, None, users, bandwidth)
 
 
 @inner
@@ -316,4 +303,10 @@ def _set_speed(world: Block, job: int, speed: float, now: float) -> None:
         course.left = max(course.left - course.speed * (now - course.since), 0.0)
         course.speed, course.since = speed, now
         course.end = now + course.left / speed
-        rekey(world, job, min(course.end, course.until))
+        reschedule(world, job, min(course.end, course.until))
+
+
+@inner
+def reschedule(world: Block, job: int, time: float) -> None:
+    """Change the time of a running job's next event."""
+    rekey(world.heap_time, world.heap_job, world.courses["place"], world.count.running, time, job)

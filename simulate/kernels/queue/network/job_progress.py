@@ -13,10 +13,19 @@ import math
 
 from ....arrays import Row
 from ...block import Block
+from ...heap import push, remove_first
 from ...jit import inner
 from .demands import lay_out
-from .fair_share import charge, clear_touched, join_links, leave_links, log_is_full, time_of, update_speeds
-from .progress_heap import insert, rekey, remove_first
+from .fair_share import (
+    charge,
+    clear_touched,
+    join_links,
+    leave_links,
+    log_is_full,
+    reschedule,
+    time_of,
+    update_speeds,
+)
 from .tables import BOOTS, GOES_ON, LATENT, NONE, WAIT
 
 
@@ -30,7 +39,7 @@ def begin(world: Block, job: int, finish: float) -> None:
     course.joules = course.lift = course.rise = course.lag = 0.0
     if course.program == NONE:
         course.end = finish
-        insert(world, job, finish)
+        _schedule(world, job, finish)
         return
     program = world.programs[course.program]
     course.phase, course.rounds = program.first, program.rounds
@@ -40,7 +49,20 @@ def begin(world: Block, job: int, finish: float) -> None:
         course.end = start
     else:
         enter(world, job, now)
-    insert(world, job, min(course.end, course.until))
+    _schedule(world, job, min(course.end, course.until))
+
+
+@inner
+def _schedule(world: Block, job: int, time: float) -> None:
+    """Add a job to the running ones, whose next event is at `time`."""
+    push(world.heap_time, world.heap_job, world.courses["place"], world.count.running, time, job)
+    world.count.running += 1
+
+
+@inner
+def _remove_first(world: Block) -> None:
+    world.count.running -= 1
+    remove_first(world.heap_time, world.heap_job, world.courses["place"], world.count.running)
 
 
 @inner
@@ -64,7 +86,7 @@ def next_end(world: Block, before: float) -> float:
             return now
         world.lags.time = now
         go_on(world, job, now)
-        rekey(world, job, now if course.over == 1 else min(course.end, course.until))
+        reschedule(world, job, now if course.over == 1 else min(course.end, course.until))
     return math.inf
 
 
@@ -79,7 +101,7 @@ def end_first(world: Block) -> int:
         course.killed = 1 - course.over
         world.jobs[job].finish = now
     leave_links(world, job)
-    remove_first(world)
+    _remove_first(world)
     return job
 
 
@@ -98,8 +120,8 @@ def kill(world: Block, job: int) -> float:
         done = 1.0 - left / work if work > 0.0 else 1.0
     course.since = now
     leave_links(world, job)
-    rekey(world, job, -math.inf)
-    remove_first(world)
+    reschedule(world, job, -math.inf)
+    _remove_first(world)
     return done
 
 

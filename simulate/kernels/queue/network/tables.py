@@ -37,7 +37,7 @@ PLACE = row_dtype("way both", "ranks squares loops")
 #: examined it; `rest`: what the increments leave.
 LINK = row_dtype("bandwidth level bytes rest", "first tight changed seen")
 #: A job's demand on a link; `after`, `before`: the link's other users; `next`: the job's other links.
-USE = row_dtype("demand wants", "job link after before next")
+USE = row_dtype("demand", "job link after before next")
 #: Progress of a job: `left`: work left at `since`; `end`: end of the phase at this speed; `until`: end of the walltime;
 #: `state`: see below; `place`: position in the heap; `over`: 1 when its program is done. Its energy above that of idle
 #: hosts: `joules` up to `since`; `lift`: watts while the phase goes on, at any speed; `rise`: further watts at full
@@ -97,6 +97,7 @@ _NETWORK = {
     "dirty": (INT, 1),
     "sought": (INT, 1),
     "met": (INT, 1),
+    "wanted": (FLOAT, 1),  # scratch: bytes/s that each job on a link wants
     "power_log": (POWER, 1),
     "solver": (SOLVER, 0),
     "lags": (LAGS, 0),
