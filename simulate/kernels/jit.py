@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     def inner(function: F) -> F:
         """Compile a function when a kernel that calls it is compiled; its types are those of the Python function."""
         return function
+
+    def inlined(function: F) -> F:
+        """Compile a function as `inner` does, into each of its callers: numba passes an array as about seven values."""
+        return function
 else:
-    inner = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    inlined = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    _HOW = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    inner, inlined = njit(**_HOW), njit(**_HOW, forceinline=True)
 
 
 def by_type(test: Callable[[Any], bool], special: Any, general: Any) -> Callable[..., Any]:
