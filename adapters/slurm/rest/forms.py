@@ -190,7 +190,7 @@ def _job(most: int, form: Form) -> SlurmJob:
     }
     array, of_several = int(number(form["array_job_id"]) or 0), bool(number(form["het_job_id"]))
     listed = _text(form.get("array_task_string"))
-    waiting, at_once = (0, None) if of_several else array_tasks(listed) if listed else (1, None)
+    waiting, at_once = (0, None) if of_several else array_tasks(listed)
     return SlurmJob(
         id=_identity(form["job_id"]),
         state=state,

@@ -124,9 +124,11 @@ def clean(text: str) -> str:
 def array_tasks(text: str) -> tuple[int, int | None]:
     """Return how many tasks of an array the text lists, 0 if that is not known, and how many may run at once.
 
-    The text is such as `7`, `0-9%2` or `1,3,10-20:5`; None: as many as there are. Slurm ends a text that it cut with
-    `...`.
+    The text is such as `7`, `0-9%2` or `1,3,10-20:5`; "": one job that is no array. None: as many as there are. Slurm
+    ends a text that it cut with `...`.
     """
+    if not text:
+        return 1, None
     listed, _, most = text.partition("%")
     total = 0
     for each in listed.split(","):

@@ -180,7 +180,7 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
         special = special or unusual_size(many, most, asked, cpus, tasks, each)
     array, _, listed = row["JobArrayID"].partition("_")
     of_several = "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0")
-    waiting, at_once = (0, None) if of_several else array_tasks(listed.strip("[]")) if listed else (1, None)
+    waiting, at_once = (0, None) if of_several else array_tasks(listed.strip("[]"))
     return SlurmJob(
         id=whole(row["JobID"]),
         state=state,
