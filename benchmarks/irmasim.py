@@ -20,7 +20,7 @@ from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Nodes, Pairs
-from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.worlds.contended import replay_contended
 
 #: Table IV: instructions, IPC, bytes moved.
 NPB = {

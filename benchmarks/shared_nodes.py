@@ -21,7 +21,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import NodeShapes
-from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
+from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
 
 CORES, BANDWIDTH = 16, 40e9
 #: Share of a node's bandwidth that a node full of such jobs needs, and how many jobs are of this class.

@@ -39,8 +39,8 @@ def load_replay(
         contention: jobs share nodes.
     """
     from ..simulate.queue_policies.policy_specs import Contending, needs_nodes
-    from ..simulate.replay import contended, shared_nodes
     from ..simulate.replay.replay import kernel_of
+    from ..simulate.replay.worlds import contended, shared_nodes
 
     def kernel(policy: object) -> str | None:
         if isinstance(policy, Contending):

@@ -25,13 +25,13 @@ from ..simulate.model.machine import TAURUS_POWERS
 from ..simulate.model.network import SOLVERS
 from ..simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ..simulate.replay import energy
-from ..simulate.replay.any_policy import replay_under
-from ..simulate.replay.contended import Contended, contended_track
 from ..simulate.replay.energy import LimitOutcome, Track
 from ..simulate.replay.known_run_times import PREDICTED, RUNTIMES, WALLTIME
 from ..simulate.replay.metrics import summarise
 from ..simulate.replay.replay import Replayed
 from ..simulate.replay.select import Select
+from ..simulate.replay.worlds.any_policy import replay_under
+from ..simulate.replay.worlds.contended import Contended, contended_track
 from . import options
 from .daemon_policy import DaemonPolicy
 from .edc_replay import ComponentPolicy, component_policy, replay_component

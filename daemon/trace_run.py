@@ -32,7 +32,7 @@ from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredic
 from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
 from ..simulate.replay.queue_tables import DependencyTracker, stranded
 from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
-from ..simulate.replay.shared_nodes import SHORTEST_S
+from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
 from .guarded_planner import simulate_plan

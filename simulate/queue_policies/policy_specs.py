@@ -26,8 +26,8 @@ from ..arrays import Array
 from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
 from ..model.workload import Workload
+from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .policy_options import Sharing, choice, format_options, parse_options, sharing
-from .power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 
 #: Orders of the queue.
 ORDERS = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .conservative_policy import Reserving
 from .easy_policy import Backfilling
+from .energy.power_limits import Window
+from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .order import Order
 from .policy_options import Sharing
 from .policy_specs import CHANGING, Conservative, Easy, Saving, Strict
-from .power_limits import Window
-from .saving_policy import SavingBackfilling
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 

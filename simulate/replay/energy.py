@@ -18,8 +18,8 @@ from ..arrays import Array
 from ..kernels.queue.network.tables import POWER
 from ..kernels.queue.power.tables import TO_IDLE
 from ..model.machine import MixedPowers, Powers, runs_of
+from ..queue_policies.energy.power_policies import EnergyBudget
 from ..queue_policies.policy_specs import Saving
-from ..queue_policies.power_policies import EnergyBudget
 from .power_log import joules_at
 from .replay_result import Replayed, pieces_by_job
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.machine import MixedPowers, Powers
-from .contended import Contended
 from .energy import consumed, switches
 from .replay_result import Replayed
+from .worlds.contended import Contended
 
 #: Bound of the bounded slowdown, seconds.
 TAU_S = 10.0

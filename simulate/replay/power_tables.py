@@ -17,8 +17,15 @@ from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Powered
 from ..model.machine import MixedPowers, Powers, equal_powers
 from ..model.workload import Workload
+from ..queue_policies.energy.power_policies import (
+    EnergyBudget,
+    Inertial,
+    Opportunistic,
+    PowerCap,
+    Proportional,
+    ReducePC,
+)
 from ..queue_policies.policy_specs import Saving, dynamic_order
-from ..queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .queue_tables import Setting, check_walltimes, dependency_tables, fill_queue
 from .replay_result import CHANGE, SWITCH, pieces_by_job
 

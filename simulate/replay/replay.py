@@ -29,17 +29,18 @@ from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict
 from ..queue_policies.uncompiled import uncompiled
-from . import networked_jobs, power_tables, queue_tables, slices
-from .contended import check_power_known, processors_of
+from . import power_tables, queue_tables, slices
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
 from .network_tables import checked_network, network_for, network_of_nodes
 from .power_log import PowerLog
-from .powered_jobs import is_powered
-from .python_loop import replay_with_python_policy
 from .queue_tables import Setting, stranded
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, without_switches
+from .worlds import networked_jobs
+from .worlds.contended import check_power_known, processors_of
+from .worlds.powered_jobs import is_powered
+from .worlds.python_loop import replay_with_python_policy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64

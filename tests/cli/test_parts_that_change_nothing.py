@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.network import unlimited
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.cli.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, replayed
 from tests.simulate.replay.test_replay import places
 

@@ -23,15 +23,15 @@ from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place,
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.select import Select
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
 from tests.reference.plain_networked_nodes import PlainNodes
 from tests.reference.plain_shared_nodes import Plain
 from tests.simulate.replay.test_replay import places
-from tests.simulate.replay.test_shared_nodes import agree, nodes_of, shapes_of
+from tests.simulate.replay.worlds.test_shared_nodes import agree, nodes_of, shapes_of
 
 PAGE = Path(__file__).parents[2] / "docs/reference/what-goes-together.md"
 MINE = """

@@ -27,7 +27,7 @@ from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import spread
 from pilotfish.simulate.replay.replay_result import pieces_by_job
-from pilotfish.simulate.replay.shared_nodes import replay_on_nodes
+from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
 from tests.reference.plain_first_fit import first_fit
 
 Row = tuple[float, float, float, int]

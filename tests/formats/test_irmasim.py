@@ -18,7 +18,7 @@ from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
 from pilotfish.simulate.queue_policies.policy_specs import Pairs
-from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.worlds.contended import replay_contended
 
 I5 = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 PLATFORM: dict[str, Any] = {

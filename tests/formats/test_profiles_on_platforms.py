@@ -13,7 +13,7 @@ from pilotfish.formats.simgrid.network import SimGridWiring
 from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.any_policy import replay_under
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.reference.plain_ptask import seconds_alone
 
 Data = dict[str, Any]

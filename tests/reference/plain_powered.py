@@ -12,8 +12,14 @@ import numpy as np
 
 from pilotfish.simulate.model.machine import Powers
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import (
+    EnergyBudget,
+    Inertial,
+    PowerCap,
+    Proportional,
+    ReducePC,
+)
 from pilotfish.simulate.queue_policies.policy_specs import Saving
-from pilotfish.simulate.queue_policies.power_policies import EnergyBudget, Inertial, PowerCap, Proportional, ReducePC
 from tests.reference.plain_dependents import Upcoming
 from tests.reference.plain_replay import rank
 

@@ -9,8 +9,8 @@ import pytest
 
 from pilotfish.simulate.kernels import load
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.contended import KERNEL
 from pilotfish.simulate.replay.replay import kernel_of
+from pilotfish.simulate.replay.worlds.contended import KERNEL
 
 RUN = """
 import sys
@@ -83,7 +83,7 @@ def test_network_kernels_run_without_numba(text: str) -> None:
 CONTENDED = """
 import sys
 import numpy as np
-from pilotfish.simulate.replay.contended import replay_contended
+from pilotfish.simulate.replay.worlds.contended import replay_contended
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear
 from pilotfish.simulate.model.workload import Workload

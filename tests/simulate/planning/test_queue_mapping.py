@@ -21,10 +21,10 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
 from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
-from pilotfish.simulate.queue_policies.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
 from tests.support import python_policies

@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
 from pilotfish.simulate.queue_policies.policy_options import Amount, format_options
 from pilotfish.simulate.queue_policies.policy_specs import (
     PARTS,
@@ -18,7 +19,6 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     parse,
     text_of,
 )
-from pilotfish.simulate.queue_policies.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
 
 
 @pytest.mark.parametrize(

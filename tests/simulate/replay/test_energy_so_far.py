@@ -18,16 +18,16 @@ from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Steps, Wait, Work
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.interface import Decision, Kill, Snapshot, Start, Wake
-from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.reference.plain_network import unrolled
 from tests.simulate.replay.test_load_energy import POWERS, SENDS, SPEEDS, WATTS, seconds_of
 from tests.simulate.replay.test_network_tables import crowds, scenes, workload
-from tests.simulate.replay.test_networked_nodes import Wired, workloads
-from tests.simulate.replay.test_networked_nodes import networks as node_networks
-from tests.simulate.replay.test_powered_nodes import cluster_of
-from tests.simulate.replay.test_shared_nodes import workload as with_memory
+from tests.simulate.replay.worlds.test_networked_nodes import Wired, workloads
+from tests.simulate.replay.worlds.test_networked_nodes import networks as node_networks
+from tests.simulate.replay.worlds.test_powered_nodes import cluster_of
+from tests.simulate.replay.worlds.test_shared_nodes import workload as with_memory
 
 
 class Asks:

@@ -14,9 +14,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import LONGEST, Workload
-from pilotfish.simulate.queue_policies.policy_options import Amount
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
-from pilotfish.simulate.queue_policies.power_policies import (
+from pilotfish.simulate.queue_policies.energy.power_policies import (
     EnergyBudget,
     Inertial,
     Opportunistic,
@@ -24,6 +22,8 @@ from pilotfish.simulate.queue_policies.power_policies import (
     Proportional,
     ReducePC,
 )
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_powered import Machine
 from tests.simulate.replay.test_replay import places, workload

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import Inertial, PowerCap
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
-from pilotfish.simulate.queue_policies.power_policies import Inertial, PowerCap
 from pilotfish.simulate.replay import queue_tables, slices
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_replay import plain

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels.queue.power.tables import TIE
-from ..model.machine import Powers
-from .interface import Snapshot
+from ...kernels.queue.power.tables import TIE
+from ...model.machine import Powers
+from ..interface import Snapshot
 from .power_policies import EnergyBudget, PowerCap, ReducePC
 
 Window = tuple[float, float]

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..errors import ConfigError
-from ..model.workload import Workload
-from .policy_options import Amount, amount, choice, number
+from ...errors import ConfigError
+from ...model.workload import Workload
+from ..policy_options import Amount, amount, choice, number
 
 _BEGIN = "begin of the limit, seconds of the trace (default: its first submission)"
 _END = "end of the limit, seconds of the trace (default: its last submission)"

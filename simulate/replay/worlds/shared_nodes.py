@@ -21,26 +21,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
-from ..kernels import load
-from ..kernels.mapping import layout
-from ..kernels.mapping.layout import Scratch, World
-from ..kernels.queue.network import tables
-from ..kernels.queue.tables import NO_JOB, tree_levels
-from ..model.cluster import Cluster, comparable_speeds
-from ..model.machine import powers_by_node
-from ..model.network import Network
-from ..model.programs import Programs
-from ..model.workload import Workload
-from ..planning.workflow_tables import NEW_JOB, scratch_for, template_of
-from ..queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
-from . import slices
-from .known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
-from .network_tables import network_tables
-from .node_allocation import NodeShapes, Places, refuse_unknown_times
-from .power_log import PowerLog
+from ...arrays import Array
+from ...kernels import load
+from ...kernels.mapping import layout
+from ...kernels.mapping.layout import Scratch, World
+from ...kernels.queue.network import tables
+from ...kernels.queue.tables import NO_JOB, tree_levels
+from ...model.cluster import Cluster, comparable_speeds
+from ...model.machine import powers_by_node
+from ...model.network import Network
+from ...model.programs import Programs
+from ...model.workload import Workload
+from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of
+from ...queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
+from .. import slices
+from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
+from ..network_tables import network_tables
+from ..node_allocation import NodeShapes, Places, refuse_unknown_times
+from ..power_log import PowerLog
+from ..replay_result import Replayed, merge_pieces, without_switches
 from .python_loop import drive
-from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernels: that of jobs with run times, and that of jobs that communicate.
 KERNEL, NETWORKED = "mapping.entry", "mapping.networked"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, PowerCap
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import (
     ALLOCATIONS,
@@ -28,17 +29,16 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     Saving,
     Strict,
 )
-from pilotfish.simulate.queue_policies.power_policies import EnergyBudget, PowerCap
-from pilotfish.simulate.replay.contended import replay_contended
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.queue_tables import FEW
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.worlds.contended import replay_contended
 from tests.reference.plain_contended import Plain
 from tests.reference.plain_replay import conservative, plain
-from tests.simulate.replay import test_contended
 from tests.simulate.replay import test_power_tables as test_powered
-from tests.simulate.replay.test_python_loop import same
 from tests.simulate.replay.test_replay import JOB, places, workload
+from tests.simulate.replay.worlds import test_contended
+from tests.simulate.replay.worlds.test_python_loop import same
 from tests.support import python_policies
 from tests.support.instances import rows_of
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..model.intervals import count_of
-from ..model.machine import equal_powers
-from .easy_policy import latest_end
-from .interface import Decision, Job, Reject, Snapshot, Switch, Switching, Wake
+from ...arrays import Array
+from ...model.intervals import count_of
+from ...model.machine import equal_powers
+from ..easy_policy import latest_end
+from ..interface import Decision, Job, Reject, Snapshot, Switch, Switching, Wake
+from ..order import Order
+from ..policy_specs import Saving
 from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
-from .order import Order
-from .policy_specs import Saving
 from .power_limits import Budget, Cap, NoLimit, Use, Window
 from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from ..model.cluster import Cluster
-from ..model.machine import Machine
-from ..model.workload import Workload
-from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_specs import (
+from ...model.cluster import Cluster
+from ...model.machine import Machine
+from ...model.workload import Workload
+from ...queue_policies.interface import QueuePolicy
+from ...queue_policies.policy_specs import (
     Contending,
     Easy,
     OnNodes,
@@ -18,10 +18,10 @@ from ..queue_policies.policy_specs import (
     Strict,
     needs_nodes,
 )
+from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
+from ..network_tables import network_of_nodes
+from ..replay import Replayed, replay
 from .contended import replay_contended
-from .known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
-from .network_tables import network_of_nodes
-from .replay import Replayed, replay
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
 

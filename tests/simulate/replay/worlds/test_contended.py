@@ -17,10 +17,10 @@ from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
 from pilotfish.simulate.replay import slices
-from pilotfish.simulate.replay.contended import Contended, contended_track, replay_contended
 from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.worlds.contended import Contended, contended_track, replay_contended
 from tests.reference.plain_contended import Plain, shares
 
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)

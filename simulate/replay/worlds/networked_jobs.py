@@ -14,18 +14,18 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array
-from ..kernels import load
-from ..kernels.queue import tables
-from ..kernels.queue.network.tables import BEGIN, END_FIRST, KILL, NEXT_END, NONE, NetworkProgress
-from ..model.machine import Machine
-from ..model.network import Network
-from ..model.programs import Part, ProgramBuilder, renumber_ends, renumber_storages
-from ..model.workload import Workload
-from ..queue_policies.interface import Job, QueuePolicy, Running
-from .network_tables import network_tables
-from .power_log import PowerLog
-from .replay_result import Replayed
+from ...arrays import Array
+from ...kernels import load
+from ...kernels.queue import tables
+from ...kernels.queue.network.tables import BEGIN, END_FIRST, KILL, NEXT_END, NONE, NetworkProgress
+from ...model.machine import Machine
+from ...model.network import Network
+from ...model.programs import Part, ProgramBuilder, renumber_ends, renumber_storages
+from ...model.workload import Workload
+from ...queue_policies.interface import Job, QueuePolicy, Running
+from ..network_tables import network_tables
+from ..power_log import PowerLog
+from ..replay_result import Replayed
 from .rigid_jobs import RigidJobs
 
 #: The compiled kernel.

@@ -15,17 +15,17 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from ..errors import ConfigError
-from ..model.machine import Machine, equal_powers
-from ..model.network import Network
-from ..model.workload import LONGEST, Workload
-from ..queue_policies.interface import QueuePolicy
-from . import slices
-from .known_run_times import Predictions
+from ...errors import ConfigError
+from ...model.machine import Machine, equal_powers
+from ...model.network import Network
+from ...model.workload import LONGEST, Workload
+from ...queue_policies.interface import QueuePolicy
+from .. import slices
+from ..known_run_times import Predictions
+from ..replay_result import Replayed, in_order_of_submission
 from .networked_jobs import NetworkedJobs
 from .powered_jobs import Powered, PoweredJobs, PoweredNetworkedJobs, PoweredPredictedJobs, is_powered
 from .predicted_jobs import PredictedJobs
-from .replay_result import Replayed, in_order_of_submission
 from .rigid_jobs import RigidJobs
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..arrays import Array
-from ..kernels.queue.power.tables import ROSE
-from .interface import Snapshot, Switch
+from ...arrays import Array
+from ...kernels.queue.power.tables import ROSE
+from ..interface import Snapshot, Switch
 from .power_policies import Inertial, Opportunistic, Proportional
 from .switched_machines import Machines
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..arrays import Array
-from ..kernels.queue.tables import INCREMENTS_S
-from ..model.machine import Machine
-from ..model.workload import Workload
-from ..queue_policies.interface import NodeJob, QueuePolicy, Running
-from ..queue_policies.policy_calls import PolicyCalls
-from .known_run_times import Predictions
+from ...arrays import Array
+from ...kernels.queue.tables import INCREMENTS_S
+from ...model.machine import Machine
+from ...model.workload import Workload
+from ...queue_policies.interface import NodeJob, QueuePolicy, Running
+from ...queue_policies.policy_calls import PolicyCalls
+from ..known_run_times import Predictions
 from .rigid_jobs import RigidJobs
 
 

@@ -15,17 +15,17 @@ from pilotfish.simulate.kernels.queue.power.tables import TO_IDLE, TO_OFF
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.machine import Powers, machine_of
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import Opportunistic
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
 from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
-from pilotfish.simulate.queue_policies.power_policies import Opportunistic
-from pilotfish.simulate.replay.any_policy import replay_under
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.replay import Replayed, replay
-from pilotfish.simulate.replay.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
 from tests.reference.plain_shared_nodes import Plain
 from tests.simulate.replay.test_power_tables import BUDGETS, CAPS, GAPS, JOB, KEEPERS, POWERS, SHUTDOWNS
-from tests.simulate.replay.test_shared_nodes import agree, nodes_of, shapes_of
-from tests.simulate.replay.test_shared_nodes import workload as with_memory
+from tests.simulate.replay.worlds.test_shared_nodes import agree, nodes_of, shapes_of
+from tests.simulate.replay.worlds.test_shared_nodes import workload as with_memory
 from tests.support.instances import rows_of
 
 FIXED = st.sampled_from(["fcfs", "sjf", "largest"])

@@ -8,15 +8,15 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from ..arrays import Array
-from ..kernels.queue.tables import PIECE
-from ..model.intervals import Interval, count_of
-from ..model.machine import Machine
-from ..model.workload import Workload
-from ..queue_policies.interface import Job, QueuePolicy, Running, Submit, quick_maker
-from ..queue_policies.processor_policy_calls import ProcessorPolicyCalls
-from .queue_tables import DependencyTracker, stranded
-from .replay_result import Replayed, without_switches
+from ...arrays import Array
+from ...kernels.queue.tables import PIECE
+from ...model.intervals import Interval, count_of
+from ...model.machine import Machine
+from ...model.workload import Workload
+from ...queue_policies.interface import Job, QueuePolicy, Running, Submit, quick_maker
+from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ..queue_tables import DependencyTracker, stranded
+from ..replay_result import Replayed, without_switches
 
 
 class RigidJobs(ProcessorPolicyCalls):

@@ -21,7 +21,6 @@ from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Eas
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
-from tests.simulate.replay.test_dependencies import TASKS, graphs
 from tests.simulate.replay.test_known_run_times import Table
 from tests.simulate.replay.test_network_tables import chained
 from tests.simulate.replay.test_power_tables import (
@@ -40,6 +39,7 @@ from tests.simulate.replay.test_power_tables import (
     TIGHT_THIRDS,
 )
 from tests.simulate.replay.test_replay import places, workload
+from tests.simulate.replay.worlds.test_dependencies import TASKS, graphs
 
 #: The Python form draws random orders differently.
 STEADY = st.sampled_from([each for each in (*ORDERS, *CHANGING) if each != "random"])

@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import load
-from ..kernels.mapping import layout
-from ..kernels.queue.network.tables import NetworkedNodes
-from ..model.cluster import Cluster
-from ..model.intervals import lowest
-from ..model.machine import MixedPowers, Powers, equal_powers, machine_of
-from ..model.network import Network
-from ..model.workload import Workload
-from ..planning.workflow_tables import scratch_for
-from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
-from ..queue_policies.node_policy_calls import NodePolicyCalls
-from ..queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
-from ..queue_policies.uncompiled import uncompiled
-from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
-from .power_log import PowerLog
-from .power_tables import refuse_saving
+from ...kernels import load
+from ...kernels.mapping import layout
+from ...kernels.queue.network.tables import NetworkedNodes
+from ...model.cluster import Cluster
+from ...model.intervals import lowest
+from ...model.machine import MixedPowers, Powers, equal_powers, machine_of
+from ...model.network import Network
+from ...model.workload import Workload
+from ...planning.workflow_tables import scratch_for
+from ...queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ...queue_policies.node_policy_calls import NodePolicyCalls
+from ...queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
+from ...queue_policies.uncompiled import uncompiled
+from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from ..power_log import PowerLog
+from ..power_tables import refuse_saving
+from ..replay_result import Replayed, merge_pieces
 from .powered_jobs import Load, Powered, PoweredNodes, is_powered, joules_of
 from .predicted_jobs import Predicted
 from .python_loop import drive
-from .replay_result import Replayed, merge_pieces
 from .shared_nodes import believe, kernel_for, schedule_of, tables_of
 
 

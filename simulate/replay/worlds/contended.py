@@ -21,24 +21,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import ConfigError
-from ..kernels import load
-from ..kernels.queue.contention import tables
-from ..kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
-from ..kernels.queue.contention.tables import Contended as World
-from ..kernels.queue.tables import DONE, ENDED, REJECTED, WAITS
-from ..model.cluster import Cluster, NodeType, comparable_speeds
-from ..model.workload import Workload
-from ..planning.workflow_tables import fill_contention
-from ..queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
-from . import slices
-from .energy import STATES, Track, span
-from .known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
-from .network_tables import network_for
+from ...arrays import Array
+from ...errors import ConfigError
+from ...kernels import load
+from ...kernels.queue.contention import tables
+from ...kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
+from ...kernels.queue.contention.tables import Contended as World
+from ...kernels.queue.tables import DONE, ENDED, REJECTED, WAITS
+from ...model.cluster import Cluster, NodeType, comparable_speeds
+from ...model.workload import Workload
+from ...planning.workflow_tables import fill_contention
+from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
+from .. import slices
+from ..energy import STATES, Track, span
+from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from ..network_tables import network_for
+from ..queue_tables import dependency_tables, stranded
+from ..replay_result import Replayed, merge_pieces, without_switches
 from .python_loop import drive
-from .queue_tables import dependency_tables, stranded
-from .replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernels: of whole replays, and of one step.
 KERNEL, STEPS = "queue.contention.pairs_loop", "queue.contention.pairs_steps"

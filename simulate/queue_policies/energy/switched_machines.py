@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
-from ..model.intervals import Interval, count_of
-from .interface import FreeNodes, Job, MachineStates, Snapshot, Start
+from ...arrays import Array
+from ...model.intervals import Interval, count_of
+from ..interface import FreeNodes, Job, MachineStates, Snapshot, Start
 
 Places = tuple[int, ...]
 
