@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .daemon.paths import profile_store_path
     from .formats.cluster import read_cluster
-    from .formats.workflow import read_workflow
-    from .formats.workloads import read_workload
+    from .formats.replays.workloads import read_workload
+    from .formats.workflows.workflow import read_workflow
     from .profiles.store import ProfileStore
     from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
     from .simulate.generate.models import lublin

@@ -17,7 +17,7 @@ import yaml
 from pilotfish.benchmarks.paper_servers import servers
 from pilotfish.benchmarks.show import heading, number, table, timed
 from pilotfish.formats.cluster import dump_cluster
-from pilotfish.formats.workflow import dump_workflow
+from pilotfish.formats.workflows.workflow import dump_workflow
 from pilotfish.simulate.generate.workflows import stream
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.communication import Factors, JobSelection, communicating
 from pilotfish.simulate.generate.models import lublin

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload

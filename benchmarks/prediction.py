@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pilotfish.benchmarks.show import heading, table
 from pilotfish.benchmarks.synthetic_users import SCENARIOS, synthetic_users
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.profiles.prediction.evaluate import PREDICTORS, Evaluation, evaluate, traced
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.workload import Workload

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pilotfish.benchmarks.paper_servers import MODELS, servers
 from pilotfish.benchmarks.show import heading, number, table
-from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflows.workflow import read_workflow
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.published_workflows import SHAPES
 from pilotfish.simulate.generate.workflows import stream

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse

@@ -18,7 +18,7 @@ from pilotfish.cli.sweeps.prepare import Prepared, check, prepare
 from pilotfish.cli.sweeps.results import Journal, Table, conduct
 from pilotfish.cli.sweeps.tasks import carry_out
 from pilotfish.cli.sweeps.workers import Processes
-from pilotfish.formats.swf import dump_swf
+from pilotfish.formats.replays.swf import dump_swf
 from pilotfish.simulate.kernels import load
 
 STUDY = """

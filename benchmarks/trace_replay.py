@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table, timed
-from pilotfish.formats.swf import dump_swf, read_swf
+from pilotfish.formats.replays.swf import dump_swf, read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy, parse

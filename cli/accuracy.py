@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..formats.atomic_write import write_whole
+from ..formats.documents.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .charts import picture_files

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..formats.atomic_write import write_whole
+from ..formats.documents.atomic_write import write_whole
 from ..formats.hostlist import is_node_name, local_node_names
 from ..simulate.errors import ConfigError, PilotfishError, did_you_mean
 from ..trust import make_folders

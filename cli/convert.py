@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from .. import __version__
-from ..formats.atomic_write import write_whole
+from ..formats.documents.atomic_write import write_whole
 from ..simulate.errors import ConfigError
 from . import options
 from .inputs import Profiles, check_files, read_cluster, read_machine
@@ -80,9 +80,9 @@ def convert(
 
 def _kind(source: Path) -> str:
     """Return the kind of a file, by its name and its content."""
-    from ..formats.files import read_bytes
-    from ..formats.unpack import unpacked
-    from ..formats.workloads import format_of, json_kind
+    from ..formats.documents.files import read_bytes
+    from ..formats.documents.unpack import unpacked
+    from ..formats.replays.workloads import format_of, json_kind
 
     name, source_name = format_of(source).name, str(source)
     if name == "SWF":
@@ -119,14 +119,14 @@ def _converted(
         what = "SWF has" if kind == "SWF" else "tasks have"
         raise bad("--cluster", f"{what} run times, no operations (allowed: with a Batsim trace)")
     if kind == "SWF":
-        from ..formats.swf import read_swf
+        from ..formats.replays.swf import read_swf
 
         load_kernels("swf.parser")
         jobs = read_swf(source, skip_invalid=skip_invalid)
         if procs is None and jobs.machine is None:
             raise ConfigError(str(source), "MaxProcs", "missing: the size of the machine", "that, or --procs")
         return formats.swf_to_batsim(replace(jobs, machine=procs or jobs.machine), origin)
-    from ..formats.workflow import read_tasks, read_workflow
+    from ..formats.workflows.workflow import read_tasks, read_workflow
 
     tasks = read_tasks(source, Profiles(None))
     if end == ".swf":

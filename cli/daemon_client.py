@@ -95,7 +95,7 @@ class DaemonClient:
             EndUnknownError: it may have been submitted.
         """
         from ..daemon.codec import encode
-        from ..formats.workflow import read_workflow
+        from ..formats.workflows.workflow import read_workflow
         from .exported import exported
 
         refuse_trace(path)

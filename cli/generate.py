@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .. import __version__
-from ..formats.atomic_write import write_whole
-from ..formats.document_errors import from_source
-from ..formats.quantities import format_duration
+from ..formats.documents.atomic_write import write_whole
+from ..formats.documents.document_errors import from_source
+from ..formats.documents.quantities import format_duration
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from . import options
@@ -157,7 +157,7 @@ def stream(
       pilotfish generate stream --jobs 100 -o dag-2.yaml
       pilotfish generate stream --shape montage --seed 3 -o montage.yaml
     """
-    from ..formats.workflow import dump_workflow
+    from ..formats.workflows.workflow import dump_workflow
     from ..simulate.generate.published_workflows import SHAPES as PUBLISHED
     from ..simulate.generate.workflows import SHAPES
     from ..simulate.generate.workflows import stream as model
@@ -203,7 +203,7 @@ def communication(
       pilotfish generate communication trace.swf --f-comm 2e8 -o comm.json
     """
     from ..formats.batsim.write import batsim_communicating, batsim_text
-    from ..formats.workloads import format_of
+    from ..formats.replays.workloads import format_of
     from ..simulate.generate.communication import Factors, JobSelection, communicating
     from ..simulate.model.machine import speeds_of
 
@@ -247,7 +247,7 @@ def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: st
 
 
 def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:
-    from ..formats.swf import dump_swf
+    from ..formats.replays.swf import dump_swf
 
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
     load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""

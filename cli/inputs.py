@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def read_cluster(path: Path) -> Cluster:
     """Read a cluster file; warn of implausible quantities. Raises ConfigError."""
     from ..formats.cluster import read_cluster
-    from ..formats.plausible import cluster_doubts
+    from ..formats.documents.plausible import cluster_doubts
 
     found = read_cluster(path)
     warn(*cluster_doubts(found))
@@ -46,8 +46,8 @@ def classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
 
 def read_machine(path: Path | None) -> Cluster | None:
     """Read a machine of a replay, if given: a cluster file, or a platform (SimGrid, IRMaSim). Raises ConfigError."""
-    from ..formats.machines import read_machine
-    from ..formats.plausible import cluster_doubts
+    from ..formats.documents.plausible import cluster_doubts
+    from ..formats.replays.machines import read_machine
 
     if path is None:
         return None
@@ -166,7 +166,7 @@ class Profiles:
         Raises:
             PilotfishError: it cannot be read.
         """
-        from ..formats.workflow import read_workflow
+        from ..formats.workflows.workflow import read_workflow
 
         refuse_trace(path)
         try:
@@ -248,9 +248,9 @@ def refuse_trace(path: Path) -> None:
     if name.endswith(".swf") and path.exists():
         kind = "SWF"
     elif name.endswith(".json") and path.is_file():
-        from ..formats.files import read_bytes
-        from ..formats.unpack import unpacked
-        from ..formats.workloads import json_kind
+        from ..formats.documents.files import read_bytes
+        from ..formats.documents.unpack import unpacked
+        from ..formats.replays.workloads import json_kind
 
         kind = json_kind(unpacked(read_bytes(path), str(path)), str(path))
     else:

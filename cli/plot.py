@@ -52,7 +52,7 @@ def plot(
     """
     _check(kind, folders, begin, end, labels, labelled)
     picture_files.check(picture)
-    from ..formats.results_read import read_run
+    from ..formats.replays.results_read import read_run
     from .charts.replay_figures import view
     from .output.text import Screen
 

@@ -60,7 +60,7 @@ def evaluate(
     """
     from dataclasses import asdict, replace
 
-    from ..formats.swf import read_swf
+    from ..formats.replays.swf import read_swf
     from ..profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
     from ..profiles.prediction.predictors import QUANTILE
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..adapters.local.job_files import MTIME_S, inputs_of_run
-from ..formats.atomic_write import write_whole
-from ..formats.quantities import parse_rate
+from ..formats.documents.atomic_write import write_whole
+from ..formats.documents.quantities import parse_rate
 from ..formats.text import count
 from ..profiles.identity import words_checksum
 from ..simulate.errors import ConfigError, did_you_mean

@@ -14,8 +14,8 @@ from pathlib import Path
 from ..formats.batsim.runs import MappedLater
 from ..formats.batsim.workload import as_submitted
 from ..formats.entry_points import spelled_out
+from ..formats.replays.workloads import Format, format_of
 from ..formats.user_policy import NamedPolicy, load_policy
-from ..formats.workloads import Format, format_of
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.machine import Machine, machine_of, speeds_of, storages_of

@@ -17,7 +17,7 @@ import typer
 
 from .. import __version__
 from ..formats.entry_points import spelled_out
-from ..formats.results_write import BY_SUBMISSION, ORDERS, write_results
+from ..formats.replays.results_write import BY_SUBMISSION, ORDERS, write_results
 from ..formats.text import count
 from ..profiles.prediction.online_run_times import OnlineRunTimes
 from ..simulate.arrays import Array

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from .. import __version__
-from ..formats.atomic_write import write_whole
+from ..formats.documents.atomic_write import write_whole
 from ..simulate.replay.known_run_times import PREDICTED
 from . import options
 from .kernel_loading import load_kernels, load_replay

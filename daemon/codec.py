@@ -19,8 +19,8 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..formats.job_rules import name_problem
-from ..formats.workflow_tasks import ProfilePool, check_workflow
+from ..formats.workflows.job_rules import name_problem
+from ..formats.workflows.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
 

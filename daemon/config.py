@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from ..adapters import DEFAULT
 from ..adapters.batsim.endpoints import service_endpoint
+from ..formats.documents.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..formats.entry_points import MAPPING_POLICIES, plug_ins, spelled_out
-from ..formats.files import check_schema, config_error, decode, parse_document, read_bytes, read_document
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.model.cluster import Cluster

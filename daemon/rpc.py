@@ -15,7 +15,7 @@ from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
-from ..formats.files import without_collections
+from ..formats.documents.files import without_collections
 from ..formats.text import clean, count
 from ..simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ..simulate.model.capacity import never_fits

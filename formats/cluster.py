@@ -27,10 +27,9 @@ from ..simulate.model.cluster import (
     Transition,
 )
 from ..simulate.model.network import Tree
-from .document_errors import Collector, bad, found, from_source, shown
-from .files import check_schema, read_document
-from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
-from .quantities import (
+from .documents.document_errors import Collector, bad, found, from_source, shown
+from .documents.files import check_schema, read_document
+from .documents.quantities import (
     Convert,
     above_zero,
     format_size,
@@ -41,7 +40,8 @@ from .quantities import (
     parse_size,
     whole,
 )
-from .schema import build, choice, dump, entries, name, one_of
+from .documents.schema import build, choice, dump, entries, name, one_of
+from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
 
 _WATTS = number(0, 1e9)
 _RATE_MB = number(0, 1e12)

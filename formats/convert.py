@@ -21,15 +21,15 @@ from ..simulate.model.workload import Workload, in_order
 from .batsim.workload import KEPT, BatsimWorkload
 from .batsim.write import SHORTEST_S, batsim_of, batsim_text
 from .cluster import dump_cluster
-from .dax import dump_dax
+from .replays.swf import dump_swf
+from .replays.workloads import jobs_of
 from .simgrid.cluster import PROPERTIES, cluster_of
 from .simgrid.platform import Host, SimGridPlatform
 from .simgrid.write import platform_text
-from .swf import dump_swf
-from .wfcommons import dump_wfcommons
-from .workflow import dump_workflow
-from .workflow_tasks import Tasks, earliest
-from .workloads import jobs_of
+from .workflows.dax import dump_dax
+from .workflows.wfcommons import dump_wfcommons
+from .workflows.workflow import dump_workflow
+from .workflows.workflow_tasks import Tasks, earliest
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby, product
 from math import prod
 
-from .document_errors import bad, found
+from .documents.document_errors import bad, found
 
 MOST_NODES = 200_000
 ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_' and '-', at most 255 characters each"

@@ -9,10 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
-from .document_errors import bad, found, inside
-from .job_rules import DISTRIBUTIONS
-from .quantities import Convert, above_zero, checked_number, number, parse_duration, parse_rate, parse_size, whole
-from .schema import build, dump, listed, mapping, name, one_of
+from .documents.document_errors import bad, found, inside
+from .documents.quantities import (
+    Convert,
+    above_zero,
+    checked_number,
+    number,
+    parse_duration,
+    parse_rate,
+    parse_size,
+    whole,
+)
+from .documents.schema import build, dump, listed, mapping, name, one_of
+from .workflows.job_rules import DISTRIBUTIONS
 
 ALLOWED_DEMAND = "seconds above zero, below 1e18, or {dist: lognormal|normal|uniform|empirical, ...}"
 _SECONDS = above_zero(parse_duration)

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..simulate.model.accounting_record import AccountingRecord
-from .document_errors import bad, found
+from .documents.document_errors import bad, found
+from .documents.quantities import LARGEST
 from .hostlist import expand
-from .quantities import LARGEST
 
 _CLOCK = re.compile(r"(?:(?:(\d{1,9})-)?(\d{1,9}):)?(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from ..formats.atomic_write import write_whole
+from ..formats.documents.atomic_write import write_whole
+from ..formats.documents.quantities import format_size
 from ..formats.hostlist import local_node_names
-from ..formats.quantities import format_size
 from ..simulate.errors import ConfigError, PilotfishError
 from ..trust import make_folder
 

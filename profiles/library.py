@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..formats.cluster import parse_cluster
-from ..formats.document_errors import from_source
-from ..formats.files import check_schema, read_document
-from ..formats.schema import build, mapping
+from ..formats.documents.document_errors import from_source
+from ..formats.documents.files import check_schema, read_document
+from ..formats.documents.schema import build, mapping
 from ..simulate.model.cluster import NodeType
 from ..simulate.model.job import Profile
 from .profiles_file import read_profiles

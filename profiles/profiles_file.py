@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..formats.document_errors import found, from_source, inside, shown
-from ..formats.files import check_schema, read_document
+from ..formats.documents.document_errors import found, from_source, inside, shown
+from ..formats.documents.files import check_schema, read_document
+from ..formats.documents.quantities import Convert, number, whole
+from ..formats.documents.schema import build, listed, mapping, name, text
 from ..formats.profile import dump_profile, parse_profile
-from ..formats.quantities import Convert, number, whole
-from ..formats.schema import build, listed, mapping, name, text
 from ..simulate.errors import ConfigError
 from ..simulate.model.job import Profile, Provenance
 from .stall_facts import FACTS

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..formats.document_errors import from_source, inside
-from ..formats.schema import name as as_name
+from ..formats.documents.document_errors import from_source, inside
+from ..formats.documents.schema import name as as_name
 from ..simulate.errors import ConfigError, InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile

@@ -23,7 +23,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish import trust
-from pilotfish.formats.atomic_write import write_whole
+from pilotfish.formats.documents.atomic_write import write_whole
 from pilotfish.trust import UntrustedError
 from tests.support.sources import tree_of
 

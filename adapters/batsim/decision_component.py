@@ -47,7 +47,7 @@ from ...formats.batsim.messages import (
 from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
 from ...formats.batsim.runs import MappedLater, is_late
 from ...formats.batsim.workload import parse_batsim
-from ...formats.document_errors import bad
+from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, common, count_of, without
 from ...simulate.model.programs import Part

@@ -12,7 +12,7 @@ from typing import Any
 from ...formats.batsim.kill_progress import Progress, progress_of
 from ...formats.batsim.profiles import Profile, parse_profile
 from ...formats.batsim.runs import Run, Runs
-from ...formats.document_errors import bad, inside
+from ...formats.documents.document_errors import bad, inside
 from ...simulate.model.programs import Part
 
 Data = Mapping[str, Any]

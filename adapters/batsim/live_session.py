@@ -41,7 +41,7 @@ from ...formats.batsim.messages import (
 )
 from ...formats.batsim.messages_5_write import simulation_begins_5
 from ...formats.batsim.protocol_versions import VERSION_4, ProtocolVersion
-from ...formats.document_errors import bad
+from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import FreeResources, Interval, count_of
 from ...simulate.model.snapshot import JobState

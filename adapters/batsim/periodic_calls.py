@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from ...formats.batsim.messages import CallMeLater, RequestedCall, StopCalls
-from ...formats.document_errors import bad
+from ...formats.documents.document_errors import bad
 
 #: Times that differ by less are the same, seconds.
 SAME_S = 1e-6

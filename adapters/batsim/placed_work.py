@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from ...formats.batsim.messages import ExecuteJob, intervals_of
-from ...formats.document_errors import bad, inside
-from ...formats.schema import mapping, require, text
+from ...formats.documents.document_errors import bad, inside
+from ...formats.documents.schema import mapping, require, text
 from ...simulate.model.programs import Even, Matrix, Part, Phase, Placed, Stage, Steps, Store, Wait, fold_part, sends
 
 #: Deepest nesting of sequences to which transfers are added.

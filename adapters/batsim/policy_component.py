@@ -31,8 +31,8 @@ from ...formats.batsim.messages import (
     refusal,
 )
 from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5, ProtocolVersion
-from ...formats.document_errors import inside
-from ...formats.quantities import checked_number, whole
+from ...formats.documents.document_errors import inside
+from ...formats.documents.quantities import checked_number, whole
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import LONGEST

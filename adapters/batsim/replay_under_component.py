@@ -19,7 +19,7 @@ from ...formats.batsim.machine_description import CONFIG, resource_speeds, simul
 from ...formats.batsim.messages import quoted
 from ...formats.batsim.messages_5_write import profile_messages, simulation_begins_5
 from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5
-from ...formats.document_errors import from_source
+from ...formats.documents.document_errors import from_source
 from ...simulate.errors import ConfigError, PolicyError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, speeds_of, storages_of

@@ -11,8 +11,8 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold_cpus, local_node_names
-from ...formats.quantities import format_size
 from ...simulate.model.cluster import Cluster, Node, NodeType
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .cgroups import CONTROLLERS, WITHOUT, _own_groups

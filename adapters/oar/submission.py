@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ...formats.quantities import clock
+from ...formats.documents.quantities import clock
 from ...simulate.model.job import Job
 from ..keys import file_name, name_for, quoted, unquoted
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
+from ...formats.documents.quantities import clock
 from ...formats.plan import cores_of, in_order, plan_script, shell_command
-from ...formats.quantities import clock
 from ...formats.text import shell_words
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow

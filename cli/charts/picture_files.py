@@ -58,7 +58,7 @@ def columns(target: Path | None, cells: int) -> int:
 
 def save(figure: Figure, target: Path) -> None:
     """Write a figure into a file, in the form of the file's ending, and say where it is. Raises OSError."""
-    from ...formats.atomic_write import write_whole
+    from ...formats.documents.atomic_write import write_whole
 
     backend, form = _backend(target), target.suffix.lower().removeprefix(".")
     write_whole(target, backend.page(figure) if form == "html" else backend.picture(figure, form))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ...formats.quantities import format_size
+from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, percent
 from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
 from ..streams import show, show_document

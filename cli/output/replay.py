@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...formats.quantities import format_size
+from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
 from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
 from ...profiles.prediction.predictors import LIMIT

@@ -32,8 +32,8 @@ from ...daemon.report.accuracy import (
 )  # fmt: skip
 from ...daemon.report.start_accuracy import QueueRecord
 from ...daemon.state.queue import ending, mark
+from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold
-from ...formats.quantities import format_size
 from ...formats.text import count, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show

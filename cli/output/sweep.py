@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.text import Text
 
-from ...formats.quantities import plain
+from ...formats.documents.quantities import plain
 from ...formats.text import broken, clean, count, decimals, duration, fit, joules, width
 from ...simulate.sweep import OBJECTIVES, BestRuns, Objective, cases, worth
 from ..streams import note

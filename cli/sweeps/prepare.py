@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...formats.machines import read_machine
-from ...formats.plausible import cluster_doubts
-from ...formats.side_files import files_of_machine, files_of_workload
-from ...formats.sweep import read_sweep
+from ...formats.documents.plausible import cluster_doubts
+from ...formats.documents.side_files import files_of_machine, files_of_workload
+from ...formats.replays.machines import read_machine
+from ...formats.replays.sweep import read_sweep
+from ...formats.replays.workloads import Format, format_of
 from ...formats.user_policy import load_policy
-from ...formats.workloads import Format, format_of
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster

@@ -23,7 +23,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
-from ...formats.atomic_write import write_whole
+from ...formats.documents.atomic_write import write_whole
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.replay.metrics import Summary
 from ...simulate.sweep import Run

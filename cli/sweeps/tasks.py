@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, cast
 
 from ... import __version__
 from ...formats.batsim.workload import as_submitted
+from ...formats.replays.workloads import read_workload
 from ...formats.user_policy import load_policy
-from ...formats.workloads import read_workload
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.cluster import Cluster

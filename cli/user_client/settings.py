@@ -26,7 +26,7 @@ def read(files: Iterable[Path], adapter: str | None = None) -> Settings:
     """
     from pydantic import ValidationError
 
-    from ...formats.files import check_schema, config_error, read_document
+    from ...formats.documents.files import check_schema, config_error, read_document
 
     found: dict[str, Any] = {}
     for path in files:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...formats.command_words import INPUT
-from ...formats.workflow_tasks import default_warning
+from ...formats.workflows.workflow_tasks import default_warning
 from ...profiles.classes import class_fields, classify_on
 from ...profiles.identity import signature, words_checksum
 from ...profiles.measurement import Measurement

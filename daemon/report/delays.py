@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...formats.atomic_write import write_whole
+from ...formats.documents.atomic_write import write_whole
 from ...trust import open_file
 
 SCHEMA = "pilotfish/delays/v1"

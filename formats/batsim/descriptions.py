@@ -14,8 +14,8 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from ..files import decode, parse_json, read_bytes
-from ..unpack import unpacked
+from ..documents.files import decode, parse_json, read_bytes
+from ..documents.unpack import unpacked
 from .write import batsim_of, described
 
 Data = dict[str, Any]

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ..document_errors import bad, inside
-from ..schema import flag, mapping, text
+from ..documents.document_errors import bad, inside
+from ..documents.schema import flag, mapping, text
 from .messages import Event, refusal
 from .messages_5_read import read_5, take
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, MergedIntervals, merge_intervals
 from ...simulate.model.workload import LONGEST
-from ..document_errors import bad, found, inside
-from ..quantities import checked_number, number, whole
-from ..schema import listed, mapping, one_of, require, text
+from ..documents.document_errors import bad, found, inside
+from ..documents.quantities import checked_number, number, whole
+from ..documents.schema import listed, mapping, one_of, require, text
 
 #: Longest part of a message that an error quotes, characters.
 QUOTED = 300

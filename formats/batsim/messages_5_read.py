@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from ...simulate.model.workload import LONGEST
-from ..document_errors import bad, inside
-from ..quantities import checked_number, whole
-from ..schema import flag, listed, mapping, one_of, require, text
+from ..documents.document_errors import bad, inside
+from ..documents.quantities import checked_number, whole
+from ..documents.schema import flag, listed, mapping, one_of, require, text
 from .messages import (
     FAILED,
     KILLED,

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, Protocol
 
 from ...simulate.model.programs import Even, Matrix, Part, Stage, Steps, Store, Wait
 from ...simulate.model.workload import LONGEST
-from ..document_errors import bad, found, inside
-from ..files import decode, read_bytes
-from ..quantities import Convert, number, whole
-from ..schema import listed, mapping, one_of, text
+from ..documents.document_errors import bad, found, inside
+from ..documents.files import decode, read_bytes
+from ..documents.quantities import Convert, number, whole
+from ..documents.schema import listed, mapping, one_of, text
 
 #: Largest number of flops in a line.
 MOST = 1e30

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..document_errors import bad, inside
-from ..schema import listed, mapping, one_of, require, text
+from ..documents.document_errors import bad, inside
+from ..documents.schema import listed, mapping, one_of, require, text
 from .profiles import NAMES
 
 Data = dict[str, Any]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ...simulate.model import programs
 from ...simulate.model.programs import Part, Phase
 from ...simulate.model.workload import LONGEST
-from ..document_errors import bad, shown
+from ..documents.document_errors import bad, shown
 from .profiles import Done, Profile
 
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"

@@ -22,13 +22,13 @@ import numpy.typing as npt
 from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
-from ..document_errors import bad, found, from_source, inside, shown
-from ..files import decode, parse_json, read_bytes
-from ..quantities import checked_number, is_number, number, whole
-from ..schema import entries, is_text, mapping, one_of, require, text
-from ..swf import COLUMNS
+from ..documents.document_errors import bad, found, from_source, inside, shown
+from ..documents.files import decode, parse_json, read_bytes
+from ..documents.quantities import checked_number, is_number, number, whole
+from ..documents.schema import entries, is_text, mapping, one_of, require, text
+from ..documents.unpack import unpacked
+from ..replays.swf import COLUMNS
 from ..text import natural_key
-from ..unpack import unpacked
 from .profiles import Profile, parse_profile
 from .runs import Run, Runs, is_late
 

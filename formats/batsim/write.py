@@ -17,7 +17,7 @@ import numpy as np
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from ..quantities import plain
+from ..documents.quantities import plain
 from .profiles import parse_profile
 from .workload import KEPT, BatsimWorkload, Job
 

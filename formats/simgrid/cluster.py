@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power, PowerState, Transition
-from ..document_errors import bad, found, from_source, inside
+from ..documents.document_errors import bad, found, from_source, inside
+from ..documents.schema import one_of
 from ..hostlist import ALLOWED, is_node_name
-from ..schema import one_of
 from ..text import natural_key
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...simulate.model.cluster import Node
 from ...simulate.model.network import Link, Network, NetworkRoute, Place
-from ..document_errors import bad, from_source, shown
+from ..documents.document_errors import bad, from_source, shown
 from .platform import HostCluster, Route, SimGridPlatform
 
 #: Largest number of places; there is a route for each pair.

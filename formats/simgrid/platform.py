@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ...simulate.errors import did_you_mean
-from ..document_errors import bad, found, from_source, inside, shown
-from ..files import read_bytes
+from ..documents.document_errors import bad, found, from_source, inside, shown
+from ..documents.files import read_bytes
+from ..documents.quantities import LARGEST, Convert, whole
+from ..documents.schema import name, one_of, require
+from ..documents.xml import Element, parse_xml
 from ..hostlist import MOST_NODES
-from ..quantities import LARGEST, Convert, whole
-from ..schema import name, one_of, require
-from ..xml import Element, parse_xml
 
 
 @dataclass(frozen=True, slots=True)

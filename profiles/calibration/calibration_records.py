@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...formats.atomic_write import write_whole
 from ...formats.cluster import dump_cluster, parse_cluster
-from ...formats.document_errors import found as shown_value
-from ...formats.files import check_schema, config_error, decode, parse_document, read_document
+from ...formats.documents.atomic_write import write_whole
+from ...formats.documents.document_errors import found as shown_value
+from ...formats.documents.files import check_schema, config_error, decode, parse_document, read_document
 from ...formats.hostlist import is_node_name
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import NodeType

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...formats.cluster import dump_cluster
-from ...formats.quantities import format_size
-from ...formats.schema import dump
+from ...formats.documents.quantities import format_size
+from ...formats.documents.schema import dump
 from ...formats.text import count, percent
 from ...simulate.model.cluster import ContendingThreads, Contention
 from .node_switching import Switching

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from ...formats.document_errors import from_source
-from ...formats.files import decode, read_bytes
-from ...formats.unpack import unpacked
+from ...formats.documents.document_errors import from_source
+from ...formats.documents.files import decode, read_bytes
+from ...formats.documents.unpack import unpacked
 from ...simulate.model.job import Profile
 from .imported import Imported, profiles_of
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...formats.document_errors import bad
+from ...formats.documents.document_errors import bad
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.job import Profile, ThreadGroup
 from ..estimate import estimate, usable

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from ...formats.document_errors import bad, inside, shown
-from ...formats.quantities import above_zero, number, whole
-from ...formats.schema import mapping
-from ...formats.unpack import unpacked
+from ...formats.documents.document_errors import bad, inside, shown
+from ...formats.documents.quantities import above_zero, number, whole
+from ...formats.documents.schema import mapping
+from ...formats.documents.unpack import unpacked
 from ..measurement import Measurement
 from .imported import Imported, group_by_cpu_time
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...formats.document_errors import bad, inside
-from ...formats.quantities import LARGEST
+from ...formats.documents.document_errors import bad, inside
+from ...formats.documents.quantities import LARGEST
 from ...simulate.model.job import ThreadGroup
 from ..measurement import Measurement
 from ..probes.likwid import CYCLES, INSTRUCTIONS

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ...formats.document_errors import bad, found, inside
+from ...formats.documents.document_errors import bad, found, inside
 from ...simulate.model.job import Phase, ThreadGroup
 from ..measure.phases import phases
 from ..measure.thread_history import ThreadHistory

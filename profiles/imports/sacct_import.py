@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...formats.document_errors import bad, inside
+from ...formats.documents.document_errors import bad, inside
 from ...formats.sacct import Row, accounting_record
 from .imported import Imported, accounted_run
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...formats.document_errors import from_source
-from ...formats.files import check_schema, read_document
-from ...formats.quantities import Convert, number, whole
-from ...formats.schema import build, listed, mapping, name, text
+from ...formats.documents.document_errors import from_source
+from ...formats.documents.files import check_schema, read_document
+from ...formats.documents.quantities import Convert, number, whole
+from ...formats.documents.schema import build, listed, mapping, name, text
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Contention, CoRun, NodeType
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.formats.results_read import read_run
+from pilotfish.formats.replays.results_read import read_run
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 TRACE = "".join(

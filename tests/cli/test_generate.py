@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish import __version__
 from pilotfish.cli.__main__ import main
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 
 
 @pytest.fixture(autouse=True)

@@ -138,7 +138,7 @@ def test_where_the_disk_is_full_the_older_picture_stays(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pilotfish.formats.atomic_write.os.chmod", full)
+    monkeypatch.setattr("pilotfish.formats.documents.atomic_write.os.chmod", full)
     assert main(["plot", "gantt", "run", "--plot", name]) == 1
     assert capsys.readouterr() == ("", f"pilotfish: error: {name}: No space left on device\n")
     assert Path(name).read_text() == "before" and {path.name for path in Path().iterdir()} == {"other", "run", name}

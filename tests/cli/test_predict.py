@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.formats.swf import dump_swf
+from pilotfish.formats.replays.swf import dump_swf
 from pilotfish.profiles.prediction.predictors import QUANTILE
 from tests.profiles.prediction.generated_users import habitual
 

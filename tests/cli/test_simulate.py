@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.formats.results_read import read_run
+from pilotfish.formats.replays.results_read import read_run
 
 TRACE = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)

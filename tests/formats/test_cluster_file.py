@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.cluster import dump_cluster, parse_cluster, read_cluster
-from pilotfish.formats.files import parse_yaml
+from pilotfish.formats.documents.files import parse_yaml
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import (
     Cluster,

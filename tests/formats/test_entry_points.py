@@ -12,14 +12,15 @@ from typer.testing import CliRunner
 
 from pilotfish.cli.__main__ import app
 from pilotfish.daemon.config import load_config
-from pilotfish.formats import entry_points, workloads
+from pilotfish.formats import entry_points
+from pilotfish.formats.replays import workloads
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 
 MODULE = """
 from pilotfish.api import Start
-from pilotfish.formats.workloads import Format
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.workloads import Format
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.planning.mapping_policies import choosing
 
 def read(path, *, skip_invalid, **_):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflows.workflow import read_workflow
 from pilotfish.profiles import demo_folder
 from pilotfish.profiles.demo_folder import JOBS, PROGRAMS, DemoCpus, write_demo
 from pilotfish.simulate.errors import ConfigError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotfish.formats.files import parse_document
+from pilotfish.formats.documents.files import parse_document
 from pilotfish.profiles.profiles_file import dump_profiles, parse_profiles, write_text
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Distribution, Phase, Profile, Provenance, ThreadGroup

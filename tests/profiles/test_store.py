@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.formats.files import parse_document
+from pilotfish.formats.documents.files import parse_document
 from pilotfish.profiles import library
 from pilotfish.profiles import store as store_module
 from pilotfish.profiles.estimate import estimate

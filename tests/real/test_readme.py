@@ -10,7 +10,7 @@ import pytest
 import pilotfish
 from pilotfish.cli.__main__ import main
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflows.workflow import read_workflow
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 
 ROOT = Path(pilotfish.__file__).resolve().parent

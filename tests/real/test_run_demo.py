@@ -21,7 +21,7 @@ from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.report.accuracy import RunOutcome, outcome_of
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.formats.workflow import read_workflow
+from pilotfish.formats.workflows.workflow import read_workflow
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob

@@ -10,9 +10,9 @@ from typing import Any
 
 from pilotfish.adapters.batsim.replay_under_component import replay_under_component
 from pilotfish.formats.batsim.runs import MappedLater
-from pilotfish.formats.machines import read_machine
+from pilotfish.formats.replays.machines import read_machine
+from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.formats.simgrid.network import SimGridWiring
-from pilotfish.formats.workloads import read_workload
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.replay.replay_result import Replayed
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ....formats.files import count_values
+from ....formats.documents.files import count_values
 from ...base import AdapterError, ParseError
 
 #: Most values and keys of an answer: about 2 GB in memory at the worst.

@@ -11,7 +11,7 @@ import pytest
 
 from pilotfish.adapters.batsim.replay_under_component import replay_under_component
 from pilotfish.cli.inputs import read_machine
-from pilotfish.formats.workloads import read_workload
+from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.replay.energy import consumed, track
 

@@ -12,8 +12,8 @@ from pilotfish.adapters.batsim.policy_component import PolicyComponent
 from pilotfish.adapters.batsim.replay_under_component import replay_under_component
 from pilotfish.cli.inputs import read_machine
 from pilotfish.formats.batsim.messages import DECISIONS, intervals_of, read_message
-from pilotfish.formats.results_write import BY_END, jobs_csv
-from pilotfish.formats.workloads import read_workload
+from pilotfish.formats.replays.results_write import BY_END, jobs_csv
+from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled

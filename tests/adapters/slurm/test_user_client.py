@@ -31,7 +31,7 @@ from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.user_client import OwnJobs, too_long
 from pilotfish.adapters.start_claim import NO_JOB, claim
 from pilotfish.adapters.user_jobs import Request, UserJob, by_key
-from pilotfish.formats.job_rules import check_jobs
+from pilotfish.formats.workflows.job_rules import check_jobs
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState

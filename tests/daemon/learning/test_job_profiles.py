@@ -18,7 +18,7 @@ from pilotfish.daemon.learning.job_profiles import (
     with_learned_profiles,
 )  # fmt: skip
 from pilotfish.formats.text import width
-from pilotfish.formats.workflow import default_warning
+from pilotfish.formats.workflows.workflow import default_warning
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob

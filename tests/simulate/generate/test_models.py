@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.swf import dump_swf
+from pilotfish.formats.replays.swf import dump_swf
 from pilotfish.simulate.generate.models import (
     BATCH,
     INTERACTIVE,

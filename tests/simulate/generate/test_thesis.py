@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.swf import dump_swf
+from pilotfish.formats.replays.swf import dump_swf
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import Walltimes
 from pilotfish.simulate.generate.thesis import BOUNDS, thesis

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.workflow import dump_workflow
+from pilotfish.formats.workflows.workflow import dump_workflow
 from pilotfish.simulate.generate import published_workflows
 from pilotfish.simulate.generate.workflows import SHAPES, stream, stream_profiles
 

@@ -83,7 +83,7 @@ READ = """
 import sys
 import warnings
 {before}
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.kernels import is_warm, prepare
 cold = not is_warm("swf.parser")
 lines = []

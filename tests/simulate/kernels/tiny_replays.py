@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.kernels import KERNELS, object_cache
 from tests.cli.test_what_goes_together import MINE, WORLDS, replayed
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.swf import read_swf
+from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.workload import Dependencies
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, ORDERS, Conservative, Easy, Policy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.results_read import read_run
-from pilotfish.formats.results_write import write_results
+from pilotfish.formats.replays.results_read import read_run
+from pilotfish.formats.replays.results_write import write_results
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay

@@ -1,0 +1,61 @@
+"""Unpack gzip files, in bounded memory.
+
+Rule: a small file does not become a large one unless the user asks for it. What is unpacked may be LARGEST_RATIO times
+as large as the file, or SMALL bytes. The environment variable PILOTFISH_UNPACK_LIMIT, a size such as 4GiB, replaces it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+
+from ...simulate.errors import ConfigError
+from .files import LARGEST_FILE
+from .quantities import parse_size
+
+#: First bytes of a gzip file.
+GZIP = b"\x1f\x8b"
+#: Traces are 4 to 20 times as large as their gzip files.
+LARGEST_RATIO, SMALL = 100, 16 * 2**20
+LIMIT = "PILOTFISH_UNPACK_LIMIT"
+
+
+def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
+    """Return the bytes that gzip packed; other bytes are returned as they are.
+
+    Args:
+        data: the content of the file.
+        source: the file's name, for messages.
+        most: the largest size after unpacking, bytes, whatever the user set.
+
+    Raises:
+        ConfigError: the data is damaged or unpacks to more than that.
+    """
+    if not data.startswith(GZIP):
+        return data
+    largest = most
+    most = min(most, _limit() or max(SMALL, LARGEST_RATIO * len(data)))
+    pieces, size = list[bytes](), 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while size <= most and (piece := file.read(2**20)):
+                pieces.append(piece)
+                size += len(piece)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
+    if size > most:
+        allowed = f"at most {most // 2**20} MiB; {LIMIT}=SIZE allows more, up to {largest // 2**20} MiB"
+        raise ConfigError(source, "", "too large, unpacked", allowed)
+    return b"".join(pieces)
+
+
+def _limit() -> int | None:
+    """Return the limit that the user set, bytes. Raises ConfigError."""
+    if not (text := os.environ.get(LIMIT)):
+        return None
+    try:
+        return int(parse_size(text))
+    except ConfigError as error:
+        raise ConfigError(LIMIT, "", error.problem, error.allowed) from None

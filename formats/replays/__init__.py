@@ -1,0 +1,1 @@
+"""Files that a replay reads and writes: workloads, machines, sweeps, results."""

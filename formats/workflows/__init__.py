@@ -1,0 +1,1 @@
+"""Formats of workflows: our own, WfCommons, Pegasus DAX."""

@@ -1,0 +1,140 @@
+"""Implausible quantities are doubted, plausible ones are not; all errors of a file are reported together."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotfish.formats.cluster import parse_cluster
+from pilotfish.formats.documents.document_errors import MOST_ERRORS
+from pilotfish.formats.documents.plausible import cluster_doubts
+from pilotfish.formats.workflows.workflow import parse_workflow
+from pilotfish.simulate.errors import ConfigErrors
+
+TYPE = {"cores": 4, "memory": "32GiB", "memory_bandwidth": "80GB/s"}
+
+
+def cluster(**changes):
+    data = {"schema": "pilotfish/cluster/v1", "node_types": {"fast": TYPE | changes}}
+    return parse_cluster(data | {"nodes": [{"names": "n1", "type": "fast"}]}, "lab.yaml")
+
+
+def jobs(**keys):
+    profile = {"count": 1, "service_demand": 1.0}
+    data = {"schema": "pilotfish/workflow/v1", "jobs": {"a": {"profile": [profile]} | keys}}
+    return parse_workflow(data, "dag.yaml").warnings
+
+
+def test_a_plausible_node_is_not_doubted():
+    assert cluster_doubts(cluster()) == [] == cluster_doubts(cluster(memory=2**20, memory_bandwidth=1e6))
+
+
+def test_a_bare_80_as_bandwidth_and_32_as_memory_are_doubted():
+    low, small = cluster_doubts(cluster(memory=32, memory_bandwidth=80))
+    assert low == "lab.yaml: node_types.fast.memory: 32B is implausible for a node; was 32GiB meant?"
+    assert "80B/s is implausible for a node; was 80GB/s meant?" in small
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"memory": 256}, "dag.yaml: jobs.a.memory: 256 means 256 bytes; was 256MiB meant?"),
+        (
+            {"profile": {"service_demand": 1, "bandwidth": 5.2}},
+            "dag.yaml: jobs.a.profile.bandwidth: 5.2 means 5.2 bytes/s; was 5.2GB/s meant?",
+        ),
+        (
+            {"profile": {"service_demand": 1, "memory": 2}},
+            "dag.yaml: jobs.a.profile.memory: 2 means 2 bytes; was 2MiB meant?",
+        ),
+        (
+            {"walltime": 10},
+            "dag.yaml: jobs.a.walltime: 10 means 10 seconds, not minutes as in Slurm; write 10:00 for minutes",
+        ),
+    ],
+)
+def test_a_bare_number_of_a_job_is_doubted(keys, words):
+    assert jobs(**keys) == (words,)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"memory": "256B"}, {"walltime": "00:10"}, {"walltime": 60}, {"memory": 1024}, {}]
+    + [{"profile": {"service_demand": 1, "bandwidth": measured}} for measured in (853.216, 0, 1000)],
+)
+def test_a_unit_or_a_large_number_is_not_doubted(keys):
+    assert jobs(**keys) == ()
+
+
+def test_all_errors_of_a_cluster_file_come_together():
+    data = {
+        "schema": "pilotfish/cluster/v1",
+        "nmae": "lab",
+        "node_types": {"fast": TYPE | {"cores": 0, "memroy": 1}, "slow": {"cores": 2}},
+        "nodes": [{"names": "n1", "type": "fast"}],
+    }
+    with pytest.raises(ConfigErrors) as caught:
+        parse_cluster(data, "lab.yaml")
+    keys = [error.key for error in caught.value.errors]
+    assert keys == ["nmae", "node_types.fast.memroy", "node_types.fast.cores", "node_types.slow.memory"]
+    assert all(error.source == "lab.yaml" and error.problem for error in caught.value.errors)
+    assert str(caught.value).endswith("(and 3 more errors)")
+
+
+def test_what_is_wrong_with_the_nodes_is_found_although_their_types_are_wrong():
+    data = {
+        "schema": "pilotfish/cluster/v1",
+        "node_types": {"fast": TYPE | {"cores": 0}},
+        "nodes": [
+            {"names": "n1", "type": "fats"},
+            {"names": "n[2-3]", "type": "fast"},
+            {"names": "n3", "type": "fast"},
+        ],
+        "clusters": {"east": "n4"},
+    }
+    for more in ({}, {"oversubscripton": 2}):
+        with pytest.raises(ConfigErrors) as caught:
+            parse_cluster(data | more, "lab.yaml")
+        keys = [error.key for error in caught.value.errors]
+        assert keys == [*more, "node_types.fast.cores", "nodes[0].type", "nodes[2].names"]
+
+
+def test_all_errors_of_a_job_and_of_its_profile_come_together():
+    profile = {"threads": -2, "service_demand": "abc", "memory": "2 GiG", "thread": 1}
+    jobs = {"a": {"profile": profile, "depends_on": "b", "walltime": 0}, "b": {"nodes": 0, "profile": [profile]}}
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "dag.yaml")
+    keys = [error.key for error in caught.value.errors]
+    inner = ["thread", "threads", "service_demand", "memory"]
+    assert keys[:6] == ["jobs.a.depends_on", *(f"jobs.a.profile.{key}" for key in inner), "jobs.a.walltime"]
+    assert "jobs.b.nodes" in keys and "jobs.b.profile[0].threads" in keys
+
+
+def test_all_errors_of_a_workflow_come_together_with_hints_for_other_words():
+    profile = [{"count": 1, "service_demand": 1.0}]
+    data = {
+        "schema": "pilotfish/workflow/v1",
+        "jobs": {"a": {"profile": profile, "depends_on": "b"}, "b": {"profile": profile, "walltime": -1}},
+    }
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow(data, "dag.yaml")
+    first, second = caught.value.errors
+    assert (first.key, second.key) == ("jobs.a.depends_on", "jobs.b.walltime")
+    assert first.problem == "unknown key; did you mean 'after'?"
+
+
+def test_the_same_problem_of_many_jobs_is_one_error():
+    profile = {"threads": 1, "service_demand": 1.0}
+    faults = [{"cmd": "x"}, {"nodes": 0}, {"memory": -1}]
+    jobs = {f"j{i}": {"profile": profile} | faults[i % 3] for i in range(3000)}
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "dag.yaml")
+    found = {error.key: error.more for error in caught.value.errors}
+    assert found == {"jobs.j0.cmd": 999, "jobs.j1.nodes": 999, "jobs.j2.memory": 999}
+    assert str(caught.value.errors[0]).startswith("dag.yaml: jobs.j0.cmd (and 999 more): unknown key")
+
+
+def test_errors_beyond_a_bound_are_not_collected():
+    data = {"schema": "pilotfish/workflow/v1", "jobs": {f"j{i}": {"profile": {}, "wait": i} for i in range(1000)}}
+    with pytest.raises(ConfigErrors) as caught:
+        parse_workflow(data, "dag.yaml")
+    assert len(caught.value.errors) == MOST_ERRORS
