@@ -29,6 +29,8 @@ HELP_CELLS = 80
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Base of click's errors about the command line, in every version of typer.
 _UsageError: Any = typer.BadParameter.__mro__[1]
+#: The module of `daemon` and its clients.
+_SERVICE = ".service.service_commands"
 #: Options that were removed -> what holds instead.
 _REMOVED = {"--engine": "Every plan is simulated by the fluid engine."}
 
@@ -38,33 +40,33 @@ class Pilotfish(LazyGroup):
 
     sections = {
         "Workflows": {
-            "plan": Lazy(".plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
-            "run": Lazy(".run", "run", "Plan a workflow, run it here, compare it with the forecast."),
-            "demo": Lazy(".demo", "demo", "Write a small example workflow of real programs."),
+            "plan": Lazy(".workflows.plan", "plan", "Simulate a workflow or a queue; print where each job would run."),
+            "run": Lazy(".workflows.run", "run", "Plan a workflow, run it here, compare it with the forecast."),
+            "demo": Lazy(".workflows.demo", "demo", "Write a small example workflow of real programs."),
         },
         "Profiles": {
-            "profile": Lazy(".profile", "app", "Measure what jobs need; list, show, import, export profiles."),
-            "predict": Lazy(".predict", "app", "Predict what jobs need from jobs that have ended."),
+            "profile": Lazy(".profiles.profile", "app", "Measure what jobs need; list, show, import, export profiles."),
+            "predict": Lazy(".profiles.predict", "app", "Predict what jobs need from jobs that have ended."),
             "probes": Lazy(".site", "probes", "List what can be measured on this machine, and its cost."),
-            "calibrate": Lazy(".calibrate", "calibrate", "Measure this node; write it as a node type."),
+            "calibrate": Lazy(".profiles.calibrate", "calibrate", "Measure this node; write it as a node type."),
         },
         "Service": {
-            "daemon": Lazy(".service", "daemon", "Start the service that maps and watches submitted jobs."),
-            "submit": Lazy(".service", "submit", "Submit a workflow."),
-            "status": Lazy(".service", "status", "Show workflows and jobs, with forecasts."),
-            "nodes": Lazy(".service", "nodes", "Show nodes: state, load, bandwidth, power, jobs."),
-            "cancel": Lazy(".service", "cancel", "Cancel a workflow or a job."),
-            "explain": Lazy(".service", "explain", "Explain a job: candidates, forecasts, choice, outcome."),
-            "accuracy": Lazy(".accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
+            "daemon": Lazy(_SERVICE, "daemon", "Start the service that maps and watches submitted jobs."),
+            "submit": Lazy(_SERVICE, "submit", "Submit a workflow."),
+            "status": Lazy(_SERVICE, "status", "Show workflows and jobs, with forecasts."),
+            "nodes": Lazy(_SERVICE, "nodes", "Show nodes: state, load, bandwidth, power, jobs."),
+            "cancel": Lazy(_SERVICE, "cancel", "Cancel a workflow or a job."),
+            "explain": Lazy(_SERVICE, "explain", "Explain a job: candidates, forecasts, choice, outcome."),
+            "accuracy": Lazy(".service.accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
         },
         "Replay": {
-            "simulate": Lazy(".simulate", "simulate", "Replay a trace of jobs under a queue policy."),
-            "edc": Lazy(".edc", "edc", "Decide for a Batsim, as its decision component."),
-            "sweep": Lazy(".sweep", "sweep", "Replay traces under many policies, machines and loads."),
-            "policies": Lazy(".policies", "policies", "List queue policies and mapping policies."),
-            "plot": Lazy(".plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
-            "generate": Lazy(".generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
-            "convert": Lazy(".convert", "convert", "Write a workload or a machine in another format."),
+            "simulate": Lazy(".replay.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+            "edc": Lazy(".replay.edc", "edc", "Decide for a Batsim, as its decision component."),
+            "sweep": Lazy(".replay.sweep", "sweep", "Replay traces under many policies, machines and loads."),
+            "policies": Lazy(".replay.policies", "policies", "List queue policies and mapping policies."),
+            "plot": Lazy(".replay.plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
+            "generate": Lazy(".replay.generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
+            "convert": Lazy(".replay.convert", "convert", "Write a workload or a machine in another format."),
         },
         "Site": {
             "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),

@@ -51,7 +51,7 @@ def profile_names() -> list[str]:
 
 
 def _workflows() -> list[dict[str, Any]]:
-    from .daemon_client import ask_daemon
+    from .service.daemon_client import ask_daemon
 
     return list(ask_daemon(None, "status", timeout_s=1.0)["workflows"])
 

@@ -248,7 +248,7 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
     machine = _machine(task, jobs, policy)
     predictor = OnlineRunTimes(jobs) if task.runtimes == PREDICTED else None
     if isinstance(policy, Planned):
-        from ..daemon_replay import replay_daemon, with_policy
+        from ..replay.daemon_replay import replay_daemon, with_policy
 
         assert task.cluster is not None
         service = with_policy(policy.name, Path(task.cluster.source), task.seed, task.runtimes)

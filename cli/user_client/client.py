@@ -24,11 +24,11 @@ from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
 from ...trust import make_own_folder
-from ..daemon_client import EndUnknownError, UnreachableError
 from ..inputs import Profiles, read_cluster, working_directory
 from ..kernel_loading import load_simulator
-from ..plan_request import PlanRequest
+from ..service.daemon_client import EndUnknownError, UnreachableError
 from ..streams import note, warn
+from ..workflows.plan_request import PlanRequest
 from . import submission_records as records
 from .submission_records import BEGUN, TAKEN_BACK, WHOLE, Record
 from .submit import Submitter, guessed, holds

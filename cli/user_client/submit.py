@@ -31,7 +31,7 @@ from ...formats.text import count
 from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState
-from ..daemon_client import EndUnknownError
+from ..service.daemon_client import EndUnknownError
 from .settings import Settings
 from .submission_records import TAKEN_BACK, WHOLE, Record
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from pilotfish.adapters.findings import PROBLEM, Finding
-from pilotfish.cli import plan_queue, service
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.options import completing
 from pilotfish.cli.output import live
@@ -25,7 +24,9 @@ from pilotfish.cli.output.profiles import show_list, show_pairs, show_profile
 from pilotfish.cli.output.status import failure_lines, show_accuracy, show_job_log, show_status
 from pilotfish.cli.output.sweep import show_runs
 from pilotfish.cli.output.text import Column, Screen, show_findings
+from pilotfish.cli.service import service_commands as service
 from pilotfish.cli.streams import note, show, show_document, warn
+from pilotfish.cli.workflows import plan_queue
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.one_off import QueuePreview
 from pilotfish.daemon.report.accuracy import ForecastOutcome

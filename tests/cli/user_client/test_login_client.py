@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pilotfish
 from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.adapters.slurm.user_client import OwnJobs
-from pilotfish.cli.service import chosen
+from pilotfish.cli.service.service_commands import chosen
 from pilotfish.cli.user_client import submission_records as records
 from pilotfish.cli.user_client.settings import Settings
 from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read

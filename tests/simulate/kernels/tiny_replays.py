@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.kernels import KERNELS, object_cache
-from tests.cli.test_what_goes_together import MINE, WORLDS, replayed
+from tests.cli.replay.test_what_goes_together import MINE, WORLDS, replayed
 
 #: SPEC, and the title of a world.
 CELLS = (

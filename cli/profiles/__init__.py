@@ -1,0 +1,1 @@
+"""Commands about the needs of jobs and of nodes: profile, predict, calibrate."""

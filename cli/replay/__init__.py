@@ -1,0 +1,1 @@
+"""Commands about replays: simulate, edc, sweep, policies, plot, generate, convert."""

@@ -1,0 +1,232 @@
+"""A replay as the command line requests it, and the files that it needs.
+
+Rule: a wrong option is a usage error and is found before any file is read; a missing file is found before anything is
+compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...formats.batsim.runs import MappedLater
+from ...formats.batsim.workload import as_submitted
+from ...formats.entry_points import spelled_out
+from ...formats.replays.workloads import Format, format_of
+from ...formats.user_policy import NamedPolicy, load_policy
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
+from ...simulate.model.network import SOLVERS
+from ...simulate.model.workload import LONGEST, Workload, joined
+from ...simulate.queue_policies.policy_specs import (
+    OnNodes,
+    is_python_policy,
+    needs_nodes,
+    parse,
+    parse_python_policy,
+    text_of,
+    why_without_contention,
+)
+from ...simulate.replay.known_run_times import PREDICTED, WALLTIME
+from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_time
+from ...simulate.replay.select import Select
+from ..inputs import Profiles, check_files, read_machine
+from ..kernel_loading import load_kernels, load_replay, load_simulator
+from ..streams import print_policy_traceback
+from ..usage_errors import bad, check_period, not_among
+from .daemon_policy import DaemonPolicy, NamedDaemon
+from .edc_replay import ComponentPolicy
+
+RESOURCES = ("core", "node")
+
+
+@dataclass(slots=True)
+class ReplayRequest:
+    """A replay; the options are checked as it is made.
+
+    Args:
+        workloads: files, whose jobs are joined; at least one.
+        spec: SPEC of a queue policy, or the daemon, or a decision component of Batsim.
+        select: which jobs, and how much faster they arrive.
+        seed: of random choices.
+        procs: processors, at least 1; None = those of `cluster`, or as the workloads say.
+        cluster: file of the machine; None = no cluster. Excludes `procs`.
+        resource: what jobs request of a cluster, `core` or `node`.
+        deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
+        skip_invalid: leave out jobs that cannot be replayed.
+        contention: jobs on one node slow each other down.
+        runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
+        network_solver: how jobs share links, one of SOLVERS; None = as by default.
+        natural: jobs that a Batsim workload submits at one instant come in the natural order of their ids.
+
+    `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
+
+    Raises:
+        typer.BadParameter: an option has a wrong value.
+        ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
+    """
+
+    workloads: list[Path]
+    spec: str | DaemonPolicy | ComponentPolicy
+    select: Select
+    seed: int
+    procs: int | None
+    cluster: Path | None
+    resource: str
+    deciding: str
+    skip_invalid: bool
+    contention: bool = False
+    runtimes: str = WALLTIME
+    network_solver: str | None = None
+    natural: bool = False
+    policy: NamedPolicy | NamedDaemon | ComponentPolicy = field(init=False)
+    decision_time: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.workloads:
+            raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
+        self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
+        if self.contention:
+            self._check_contention()
+        on_nodes = self.contention or needs_nodes(self.policy.policy)  # then any decision time will do
+        if self.policy.compiled and not on_nodes and not takes_time(self.policy.policy, self.decision_time):
+            allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
+            problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
+            raise bad("--decision-time", f"{problem} (allowed: {allowed})")
+        if self.procs is not None and self.cluster is not None:
+            raise bad("--procs", "not together with --cluster")
+        if self.procs is not None and not 1 <= self.procs <= LARGEST:
+            raise bad("--procs", f"{self.procs} (allowed: 1 to {LARGEST})")
+        if self.resource not in RESOURCES:
+            raise not_among("--resource", self.resource, "a kind of resource", RESOURCES)
+        if self.network_solver is not None and self.network_solver not in SOLVERS:
+            raise not_among("--network-solver", self.network_solver, "a way to share links", SOLVERS)
+        if self.network_solver is not None and self.cluster is None:
+            raise bad("--network-solver", "a number of processors has no network (needed: --cluster)")
+        select = self.select
+        if not 0.0 < select.load < math.inf:
+            raise bad("--load", f"{select.load:g} (allowed: a number above 0)")
+        check_period(select.begin, select.end, lambda seconds: not math.isnan(seconds))
+        if select.least is not None and select.most is not None and select.least > select.most:
+            raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
+        if needs_nodes(self.policy.policy) and (self.cluster is None or self.resource == "node"):
+            raise bad("--policy", f"{self.spec} chooses among nodes (needed: --cluster, resource core)")
+
+    def _check_contention(self) -> None:
+        if self.cluster is None or self.resource == "node":
+            raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
+        if why := why_without_contention(self.policy.policy):
+            allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
+            raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayInput:
+    """What is replayed.
+
+    Args:
+        jobs: the selected jobs.
+        machine: where they run.
+        cluster: the nodes of the machine; None = it is only a number of processors.
+        size_from: what states the size of the machine, for people.
+    """
+
+    jobs: Workload
+    machine: Machine
+    cluster: Cluster | None
+    size_from: str
+
+
+def _decision_seconds(text: str) -> float | None:
+    """Return simulated seconds of each decision; None = as measured. Raises typer.BadParameter."""
+    if text in ("ignore", "measured"):
+        return 0.0 if text == "ignore" else None
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found <= LONGEST:
+        raise bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds from 0 to {LONGEST:g})")
+    return found
+
+
+def _policy(text: str | DaemonPolicy | ComponentPolicy, seed: int) -> NamedPolicy | NamedDaemon | ComponentPolicy:
+    if isinstance(text, ComponentPolicy):
+        return text
+    if isinstance(text, DaemonPolicy):
+        return NamedDaemon(text)
+    text = spelled_out(text)
+    try:
+        if is_python_policy(text):
+            with print_policy_traceback():
+                return load_policy(parse_python_policy(text), seed)
+        policy = parse(text)
+        return NamedPolicy(policy, text_of(policy))
+    except ConfigError as error:
+        if error.source != "policy":
+            raise
+        problem = f"{error.key}: {error.problem} (allowed: {error.allowed})".removeprefix(": ")
+        raise bad("--policy", problem) from None
+
+
+def read_replay(request: ReplayRequest) -> ReplayInput:
+    """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
+    check_files(*request.workloads, request.cluster)
+    kinds = [format_of(path) for path in request.workloads]
+    cluster = read_machine(request.cluster)
+    load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
+    storages = storages_of(cluster)
+    component = isinstance(request.policy, ComponentPolicy)
+    if storages and component:
+        storages = MappedLater(storages)
+    of_machine = {"speeds": speeds_of(cluster), "storages": storages}
+    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
+    every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
+    every = [as_submitted(one, natural=request.natural) for one in every]
+    jobs = request.select.of(joined(every))
+    policy, predicted = request.policy.policy, request.runtimes == PREDICTED
+    asked = predicted or request.decision_time != 0.0
+    rich = asked or jobs.dependencies is not None
+    if isinstance(policy, DaemonPolicy):
+        load_simulator()
+    else:
+        compiled = None if is_asked(policy, request.decision_time, predicted=predicted) else policy
+        networked, contention = jobs.programs is not None, request.contention
+        load_replay([compiled], networked=networked, rich=rich, asked=asked, contention=contention)
+    machine, size_from = _machine(every, request, kinds, cluster)
+    if not len(jobs):
+        left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
+        why = f"; left out: {left_out}" if left_out else ""
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
+    return ReplayInput(jobs, machine, cluster, size_from)
+
+
+def _machine(
+    every: list[Workload], request: ReplayRequest, kinds: list[Format], cluster: Cluster | None
+) -> tuple[Machine, str]:
+    """Return the machine, and what states its size."""
+    if request.procs is not None:
+        return Machine(request.procs, powers=assumed_powers(request.policy.policy)), "--procs"
+    if cluster is not None:
+        if isinstance(request.policy.policy, DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
+            found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
+            return found, f"the threads that the nodes of {Path(cluster.source).name} take"
+        solver = request.network_solver or SOLVERS[0]
+        found = machine_of(cluster, whole_nodes=request.resource == "node", solver=solver)
+        what = "nodes" if found.processors == len(cluster.nodes) else "cores"
+        return found, f"the {what} of {Path(cluster.source).name}"
+    rows = list(zip(every, kinds, request.workloads, strict=True))
+    sizes = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
+    if not sizes:
+        key = next((kind.size for one, kind, _ in rows if one.dependencies is None), "")
+        why, allowed = "missing: the size of the machine", "--procs, or --cluster"
+        raise ConfigError(_names(request.workloads), key, why, f"that, or {allowed}" if key else allowed)
+    bare = Machine(max(sizes)[0], powers=assumed_powers(request.policy.policy))
+    return bare, f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
+
+
+def _names(paths: Iterable[object]) -> str:
+    return ", ".join(map(str, paths))

@@ -1,0 +1,189 @@
+"""`pilotfish sweep`: replay traces under many policies, machines, loads and seeds, and compare the results."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ... import __version__
+from ...formats.documents.atomic_write import write_whole
+from ...simulate.replay.known_run_times import PREDICTED
+from .. import options
+from ..kernel_loading import load_kernels, load_replay
+from ..options import argument, flag, option
+from ..output.documents import print_json
+from ..streams import note, print_policy_traceback, warn
+from ..usage_errors import bad, value_of
+
+if TYPE_CHECKING:
+    from ..sweeps.prepare import Prepared
+    from ..sweeps.results import Row
+    from ..sweeps.tasks import Task
+    from ..sweeps.workers import WorkerPool
+
+JOURNAL, RESULTS, ABOUT = "journal.jsonl", "results.csv", "sweep.json"
+#: Different errors that are printed; all are in the results.
+MOST_WHYS = 3
+
+
+def sweep(
+    file: Annotated[Path, argument("FILE", "What is varied (YAML).")],
+    out: Annotated[
+        Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
+    ] = None,
+    workers: options.Workers = None,
+    dask: Annotated[
+        str | None, option("ADDRESS", "Replay on the Dask cluster at tls://HOST:8786 instead; it can run code as you.")
+    ] = None,
+    parquet: Annotated[bool, flag("--parquet", "Also write results.parquet.")] = False,
+    as_json: options.Json = False,
+    dry_run: options.DryRun = False,
+) -> int:
+    """Replay every combination of workloads, machines, policies and seeds; write one row of numbers for each.
+
+    The same command continues an interrupted sweep. With the same files, the results differ from one sweep to the next
+    only in the column simulation_time, with any number of workers. --dry-run checks all files and lists the runs; it
+    executes no policy of yours, and so does not check its options.
+
+    \b
+    Examples:
+      pilotfish sweep study.yaml --dry-run
+      pilotfish sweep study.yaml --workers 8 --out study
+      pilotfish sweep study.yaml --dask tls://head:8786
+    """
+    found = _workers(workers, dask)
+    if parquet:
+        from ..sweeps.results import demand_pyarrow
+
+        demand_pyarrow()
+    from ..sweeps.prepare import check, prepare
+    from ..sweeps.results import read_journal
+
+    with print_policy_traceback():
+        made = prepare(file, execute=not dry_run)
+    folder = out or Path(f"{file.stem}.results")
+    todo = made.todo(read_journal(folder / JOURNAL))
+    here = bool(todo) and dask is None  # compile once, before the processes need the kernels
+    if here:
+        load_kernels(*sorted(made.reading))
+    with found as crew:
+        kinds = check(made, todo, crew)
+        if dry_run:
+            _show_runs(made, todo, as_json)
+            return 0
+        for kind in kinds if here else ():
+            asked = PREDICTED in made.sweep.runtimes
+            for shared in made.sweep.contention:
+                load_replay(
+                    made.sweep.policies, networked=kind.networked, rich=kind.rich, asked=asked, contention=shared
+                )  # fmt: skip
+        rows = _carry_out(made, crew, folder, parquet)
+    _report(made, rows, folder, as_json)
+    return int(any(row["status"] != "done" for row in rows))
+
+
+def _workers(workers: int | None, dask: str | None) -> WorkerPool:
+    """Return the workers. Raises typer.BadParameter, PilotfishError."""
+    if dask is None:
+        from ..sweeps.workers import Processes
+
+        return Processes(workers or len(os.sched_getaffinity(0)))
+    if workers is not None:
+        raise bad("--workers", "not together with --dask: the cluster has its own workers")
+    from ..sweeps.dask_workers import DaskWorkers
+
+    with value_of("--dask"):
+        return DaskWorkers(dask)
+
+
+def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
+    """Replay the runs that are not done yet; return all rows."""
+    from ..output.sweep import Progress
+    from ..sweeps.results import Journal, Table, conduct, known_rows, read_journal
+
+    with Journal(folder / JOURNAL) as journal:
+        table = Table(folder / RESULTS, made.columns, known_rows(made, journal.done))
+        write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
+        done = len(table.rows)
+        if done:
+            note(f"{done:,} of {len(made.runs):,} runs are done already: {folder / JOURNAL}")
+        try:
+            with Progress(len(made.runs) - done) as progress:
+                conduct(made, crew, journal, table, progress.ended)
+        except KeyboardInterrupt:
+            table.add(known_rows(made, read_journal(folder / JOURNAL)))  # runs that ended just now, too
+            note(f"{len(table.rows):,} of {len(made.runs):,} runs have ended; the same command continues")
+            raise
+        finally:
+            table.write()
+    if parquet:
+        from ..sweeps.results import write_parquet
+
+        write_parquet(folder / "results.parquet", table.rows, made.columns)
+    return table.rows
+
+
+def _about(made: Prepared) -> dict[str, Any]:
+    """Return the origin of the numbers."""
+    return {
+        "schema": "pilotfish/sweep-results/v1",
+        "version": __version__,
+        "command": shlex.join(["pilotfish", *sys.argv[1:]]),
+        "sweep": made.sweep.source,
+        "inputs": {name: f"sha256:{digest}" for name, digest in made.contents.items()},
+    }
+
+
+def _report(made: Prepared, rows: list[Row], folder: Path, as_json: bool) -> None:
+    failed = [row for row in rows if row["status"] != "done"]
+    if as_json:
+        print_json("sweep-results", {**_about(made), "cases": _cases(made, rows), "runs": rows})
+    else:
+        from ..output.sweep import show_sweep
+        from ..output.text import Screen
+
+        show_sweep(Screen(), rows, made.same)
+    for why in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
+        warn(f"run {next(row['run'] for row in failed if row['error'] == why)} failed: {why}")
+    ended = f", {len(failed):,} of them failed (the same command tries them again)" if failed else ""
+    note(f"{folder / RESULTS} has {len(rows):,} runs{ended}")
+
+
+def _cases(made: Prepared, rows: list[Row]) -> list[dict[str, Any]]:
+    """Return the best runs of each case by their numbers."""
+    from ...simulate.sweep import cases, worth
+
+    found = []
+    for case in cases([row for row in rows if row["status"] == "done"], made.same):
+        judged = worth(case)
+        found.append({
+            **{name: case[0][name] for name in made.same},
+            "best": {objective.column: case[place]["run"] for objective, place in judged.best.items()},
+            "pareto": {
+                "of": [objective.column for objective in judged.two],
+                "runs": [case[place]["run"] for place in judged.front],
+            },
+        })  # fmt: skip
+    return found
+
+
+def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
+    from ...simulate.sweep import described
+
+    rows = [described(run, made.varied) for run in made.runs]
+    if as_json:
+        print_json("sweep-results", {**_about(made), "runs": rows})
+        return
+    from ..output.sweep import show_runs
+    from ..output.text import Screen
+
+    show_runs(Screen(), rows)
+    left = {task.identity for task in todo}
+    done = sum(task.identity not in left for task in made.tasks)
+    own = sorted({task.policy for task in made.tasks if task.source is not None})
+    unread = f"; not loaded, and so not checked: {', '.join(own)}" if own else ""
+    note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run{unread}")

@@ -1,0 +1,146 @@
+"""The service as a client of its commands sees it: one request to the daemon for each question."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...daemon.paths import client_files, runtime_socket
+from ...simulate.errors import PilotfishError
+from ..inputs import Profiles, refuse_trace, with_input_sizes, working_directory
+from ..streams import warn
+
+if TYPE_CHECKING:
+    from ...daemon.report.selection import Chosen
+
+
+class UnreachableError(PilotfishError):
+    """No answer now; asking again later may succeed."""
+
+
+class EndUnknownError(PilotfishError):
+    """How a workflow ends cannot be learned."""
+
+
+def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
+    """Send one request to the daemon and return its reply.
+
+    Args:
+        socket: path of its socket; None = the default one.
+        do: the request, see `daemon.rpc`.
+        timeout_s: seconds to wait for the reply.
+        arguments: of the request.
+
+    Raises:
+        AbsentError: no daemon answers.
+        WireError: the daemon refuses.
+    """
+    from ...daemon.ipc import ask
+
+    endpoint = str(Path(socket).absolute()) if socket else runtime_socket()
+    return ask(endpoint, do, timeout_s=timeout_s, trusted=expected_server, **arguments)
+
+
+def expected_server(uid: int) -> bool:
+    """Return whether a daemon may run as this user: as oneself, root, or the account that the settings name."""
+    from ...daemon.ipc import own_or_root
+
+    if own_or_root(uid):
+        return True
+    from ..user_client.settings import read
+
+    try:
+        return pwd.getpwuid(uid).pw_name == read(settings_files()).service_user
+    except KeyError:
+        return False
+
+
+def settings_files() -> list[Path]:
+    """Return the files of settings that exist, or the one that PILOTFISH_CLIENT names."""
+    return [path for path in client_files() if os.path.exists(path) or os.environ.get("PILOTFISH_CLIENT")]
+
+
+def _fields(chosen: Chosen) -> dict[str, Any]:
+    """Return what is chosen as fields of a request."""
+    return {"of_user": chosen.user, "of_state": chosen.state, "of_workflow": chosen.workflow}
+
+
+@dataclass(frozen=True)
+class DaemonClient:
+    """What `submit`, `status`, `cancel` and `explain` need, from the daemon at `socket` (None = the default one).
+
+    `user_client.client.UserClient` has the same methods; its replies have the shapes of the daemon's.
+    """
+
+    socket: str | None
+    #: Seconds between two questions about the end of a workflow: at first, at most.
+    poll_s = (0.2, 2.0)
+    _answer_s = 10.0
+
+    def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool, export: str | None = None) -> str:
+        """Submit a workflow and return its id.
+
+        Args:
+            path: file of the workflow.
+            store: file of the profile store; None = the user's own.
+            key: the same workflow is submitted only once under a key; None = no key.
+            hold: jobs wait for pilotfish; has no meaning here.
+            export: which variables its jobs have, see `exported`; None = ALL.
+
+        Raises:
+            PilotfishError: it was refused.
+            EndUnknownError: it may have been submitted.
+        """
+        from ...daemon.codec import encode
+        from ...formats.workflows.workflow import read_workflow
+        from .exported import exported
+
+        refuse_trace(path)
+        environment = tuple(sorted(exported("ALL" if export is None else export).items()))
+        flow = replace(with_input_sizes(read_workflow(path, Profiles(store))), base_environment=environment)
+        text, directory = encode(flow), str(working_directory())
+        reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        if export is not None and not reply.get("exported", True):
+            warn("--export: the resource manager of this service sets the environment of jobs")
+        warn(*reply.get("warnings", ()))  # of the service, which knows profiles that its user's own store does not
+        return str(reply["id"])
+
+    def status(self, workflow: str | None, chosen: Chosen) -> dict[str, Any]:
+        """Return the workflows, or one of them, with their jobs.
+
+        Args:
+            workflow: id or name of the one; None = all that are chosen.
+            chosen: which workflows and jobs of all.
+        """
+        return ask_daemon(self.socket, "status", workflow=workflow, **_fields(chosen))
+
+    def nodes(self, chosen: Chosen) -> dict[str, Any]:
+        """Return the nodes, those in the chosen state or with a job of the chosen user or workflow."""
+        return ask_daemon(self.socket, "nodes", **_fields(chosen))
+
+    def explain(self, job: str) -> dict[str, Any]:
+        """Return what happened to a job."""
+        return ask_daemon(self.socket, "explain", job=job)
+
+    def cancel(self, target: str) -> dict[str, Any]:
+        """Cancel a workflow or WORKFLOW/JOB; return the numbers `cancelled` and `ending`."""
+        return ask_daemon(self.socket, "cancel", target=target)
+
+    def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
+        """Return the workflow as in `status`, after `patience_s` at most. Raises UnreachableError, EndUnknownError."""
+        from ...daemon.ipc import DaemonError, NoDaemonError
+
+        timeout_s = min(self._answer_s, max(1.0, patience_s))
+        try:
+            reply = ask_daemon(self.socket, "status", timeout_s=timeout_s, workflow=workflow)
+        except NoDaemonError as error:
+            raise UnreachableError(str(error)) from None
+        except DaemonError as error:
+            raise EndUnknownError(str(error)) from None
+        (found,) = reply["workflows"]
+        if reply.get("mode") == "dry-run" and found["exit_code"] is None:
+            raise EndUnknownError("the daemon is in dry run, and starts nothing")
+        return dict(found)

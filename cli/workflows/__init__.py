@@ -1,0 +1,1 @@
+"""Commands about workflows: plan, run, demo."""

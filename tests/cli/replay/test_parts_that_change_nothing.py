@@ -1,0 +1,94 @@
+"""Laws over all cells of "What goes together": a part of a world that cannot act changes no schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
+from pilotfish.simulate.model.network import unlimited
+from pilotfish.simulate.queue_policies.policy_specs import parse
+from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from tests.cli.replay.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, replayed
+from tests.simulate.replay.test_replay import places
+
+#: The cells that run: SPEC and world.
+CELLS = [
+    (row.split("|")[1].strip(" `"), world)
+    for row in PAGE.read_text().splitlines()
+    for world, cell in zip(WORLDS, row.split("|")[2:], strict=False)
+    if row.startswith("| `") and cell.strip() == "yes"
+]
+SEEDS = st.integers(0, 2**31)
+
+
+def cells(**wanted: Any) -> st.SearchStrategy[tuple[str, World]]:
+    """Draw a cell whose world has these fields; plans by `lookahead` take too long for many examples."""
+    found = [each for each in CELLS if each[0] != "lookahead" and all(getattr(each[1], k) == wanted[k] for k in wanted)]
+    assert found
+    return st.sampled_from(found)
+
+
+def same(one: Replayed, other: Replayed, cores: int = 1) -> None:
+    """Assert that two schedules are the same, also in resources, or in nodes of so many cores."""
+    for column in ("submit_time", "start_time", "finish_time", "overran", "rejected", "stranded"):
+        np.testing.assert_allclose(getattr(one, column), getattr(other, column), rtol=0, atol=1e-9, err_msg=column)
+    ran = np.flatnonzero(~one.rejected).tolist()
+    nodes = [[{place // cores for place in places(done, row)} for row in ran] for done in (one, other)]
+    assert nodes[0] == nodes[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what `replayed` reads."""
+    found = tmp_path_factory.mktemp("cells")
+    (found / "mine.py").write_text(MINE)
+    (found / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
+    return found
+
+
+@given(cell=cells(options={}), seed=SEEDS)
+@settings(max_examples=75, deadline=None)
+def test_decisions_that_take_no_time(folder: Path, cell: tuple[str, World], seed: int) -> None:
+    """Too little time to move the clock; most policies are then carried out by another loop."""
+    policy, world = cell
+    once, _ = replayed(policy, world, folder, seed)
+    asked, _ = replayed(policy, replace(world, options={"deciding": "1e-300"}), folder, seed)
+    same(once, asked, 4 if world.cluster else 1)
+
+
+@given(cell=cells(network=True, cluster=False, options={}), seed=SEEDS)
+@settings(max_examples=50, deadline=None)
+def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
+    policy, world = cell
+    if policy.startswith("./"):
+        policy = "easy"
+    sent, parts = jobs_of(world, seed)
+    work = np.array([part.flops for part in parts])  # type: ignore[attr-defined]
+    assert work.min() > 0.0
+    rigid = replace(sent, run_time=work / 10.0, programs=None, more={**sent.more, "program": np.full(len(sent), -1)})
+    fast = Machine(12, powers=TAURUS_POWERS, network=lambda: unlimited([10.0] * 12))
+    done = [
+        replay_under(parse(policy), sent, fast),
+        replay_under(parse(policy), rigid, Machine(12, powers=TAURUS_POWERS)),
+    ]
+    same(*done)
+
+
+@given(
+    world=st.sampled_from([each for each in WORLDS if not (each.options or each.dependencies)]),
+    base=st.sampled_from(("easy", "easy:order=wfp3", "strict")),
+    limit=st.sampled_from(("powercap:cap=1e12", "energybud:budget=1e18")),
+    seed=SEEDS,
+)
+@settings(max_examples=50, deadline=None)
+def test_a_budget_without_limits(folder: Path, world: World, base: str, limit: str, seed: int) -> None:
+    done = [replayed(policy, world, folder, seed)[0] for policy in (base, f"{base}+{limit}")]
+    same(*done, 4 if world.cluster else 1)

@@ -1,0 +1,223 @@
+"""Each policy in each world: it replays and obeys the laws of that world, or one line says why it does not."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from pilotfish.cli.replay.daemon_replay import replay_daemon, with_policy
+from pilotfish.cli.replay.replay_request import ReplayRequest
+from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
+from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, Tree
+from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
+from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.policy_specs import parse
+from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.replay.select import Select
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from tests.reference.plain_contended import Plain as Contended
+from tests.reference.plain_network import plain_network
+from tests.reference.plain_networked_nodes import PlainNodes
+from tests.reference.plain_shared_nodes import Plain
+from tests.simulate.replay.test_replay import places
+from tests.simulate.replay.worlds.test_shared_nodes import agree, nodes_of, shapes_of
+
+PAGE = Path(__file__).parents[3] / "docs/reference/what-goes-together.md"
+MINE = """
+from pilotfish.api import Start
+
+class Mine:
+    def decide(self, now):
+        free = now.free_nodes()
+        for job in now.waiting:
+            if (nodes := free.where(job)) is None:
+                return
+            free.take(job, nodes)
+            yield Start(job, nodes=nodes)
+"""
+POLICIES = (
+    "easy", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous", "easy:share=1.1",
+    "conservative:share=1.1",
+    "easy+opportunistic", "easy+powercap:cap=60%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
+    "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead", "./mine.py:Mine",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A column: what is replayed, and with which options of `simulate`."""
+
+    title: str
+    cluster: bool = False  # jobs run on nodes, next to others
+    network: bool = False
+    dependencies: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+WORLDS = (
+    World("processors"),
+    World("dependencies", dependencies=True),
+    World("decisions take time", options={"deciding": "2"}),
+    World("predicted run times", options={"runtimes": "predicted"}),
+    World("network", network=True),
+    World("network, dependencies", network=True, dependencies=True),
+    World("network, decisions take time", network=True, options={"deciding": "2"}),
+    World("shared nodes", cluster=True),
+    World("shared nodes, dependencies", cluster=True, dependencies=True),
+    World("shared nodes, decisions take time", cluster=True, options={"deciding": "2"}),
+    World("shared nodes, predicted run times", cluster=True, options={"runtimes": "predicted"}),
+    World("shared nodes, network", cluster=True, network=True),
+    World("shared nodes, network, dependencies", cluster=True, network=True, dependencies=True),
+    World("shared nodes, network, decisions take time", cluster=True, network=True, options={"deciding": "2"}),
+    World("shared nodes, network, predicted run times", cluster=True, network=True, options={"runtimes": "predicted"}),
+)
+SWITCHED = Power(40.0, 5.0, off=2.0, switch_on=Transition(50.0, 3.0), switch_off=Transition(30.0, 1.0))
+KIND = NodeType("small", 4, 8e9, 20e9, speed=10.0, power=SWITCHED)
+TREE = Tree(40.0, 60.0, 25.0, 0.25, (10.0,) * 3, (0, 0, 1))
+CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), source="lab.yaml", wiring=TREE)
+NETWORK = Network(
+    np.full(12, 10.0), np.repeat(np.arange(2), 6), [Place("east", 40.0), Place("west", 30.0)],
+    [Link("backbone", 25.0)],
+    [NetworkRoute(), NetworkRoute((0,), 0.25), NetworkRoute((0,), 0.25), NetworkRoute()],
+)  # fmt: skip
+
+
+def jobs_of(world: World, seed: int = 7) -> tuple[Workload, list[Part]]:
+    """Return 16 jobs that queue, and their programs if they communicate."""
+    draw, count = np.random.default_rng(seed), 16
+    submit, size = np.sort(draw.integers(0, 30, count)).astype(float), draw.integers(1, 9, count)
+    run = draw.integers(2, 25, count).astype(float)
+    more: dict[str, Any] = {"volume": run * draw.choice([0.0, 2e9, 9e9], count), "memory": np.full(count, 1e8)}
+    more |= {"user": draw.integers(0, 3, count), "asked": run * 3.0}
+    before = np.array([0, 2, 5, 5])
+    needed = Dependencies(before, before + 4) if world.dependencies else None
+    jobs = Workload("w", np.arange(1, count + 1), submit, run, run * 3.0, size, more=more, dependencies=needed)
+    if not world.network:
+        return jobs, []
+    moved = more["volume"].tolist() if world.cluster else [0.0] * count
+    sent = draw.integers(0, 20, count).astype(float)
+    laying, parts = ProgramBuilder(), [Even(10.0 * run[i], sent[i], moved[i]) for i in range(count)]
+    numbers = [laying.add(part, int(many)) or 0 for part, many in zip(parts, size, strict=True)]
+    more["program"] = np.array(numbers)
+    return replace(
+        jobs, run_time=np.full(count, math.nan), walltime=run * 9.0, more=more, programs=laying.programs()
+    ), [*parts]
+
+
+def replayed(policy: str, world: World, folder: Path, seed: int = 7) -> tuple[Replayed, list[Part]]:
+    """Replay the jobs as `simulate` does. Raises what it would show as an error."""
+    jobs, parts = jobs_of(world, seed)
+    spec = policy.replace("./", f"{folder}/")
+    if policy == "lookahead":
+        if not world.cluster:
+            raise typer.BadParameter("chooses among nodes")  # `cli.simulate` says it before there is a request
+        service = with_policy(policy, folder / "lab.yaml", 0, world.options.get("runtimes", "walltime"))
+        predictor = OnlineRunTimes(jobs) if service.runtimes == "predicted" else None
+        takes = float(world.options.get("deciding", "0"))
+        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor, takes).replayed, parts
+    request = ReplayRequest(
+        [folder / "trace.swf"], spec, Select(), 0, None, folder / "lab.yaml" if world.cluster else None, "core",
+        world.options.get("deciding", "ignore"), False, world.cluster, world.options.get("runtimes", "walltime"),
+    )  # fmt: skip
+    machine = machine_of(CLUSTER) if world.cluster else Machine(12, powers=TAURUS_POWERS, network=lambda: NETWORK)
+    predictor = OnlineRunTimes(jobs) if request.runtimes == "predicted" else None
+    done = replay_under(
+        request.policy.policy, jobs, machine, CLUSTER if world.cluster else None, contention=request.contention,  # type: ignore[arg-type]
+        decision_time=request.decision_time, run_times=predictor or request.runtimes,
+    )  # fmt: skip
+    return done, parts
+
+
+def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
+    """Assert the laws: each job once, no resource twice, in order, and as fast as a naive reference has it."""
+    jobs = done.workload
+    large = jobs.size > KIND.cores if policy == "nodes" else np.zeros(len(jobs), bool)  # these fit on no node
+    assert (np.isnan(done.finish_time) == large).all() and (done.rejected == large).all(), "each job runs"
+    assert not (done.start_time < jobs.submit_time).any()
+    if jobs.dependencies is not None:
+        assert not (done.start_time[jobs.dependencies.after] < done.finish_time[jobs.dependencies.before]).any()
+    busy = sorted((done.start_time[i], done.finish_time[i], one) for i in range(len(jobs)) for one in places(done, i))
+    last: dict[int, float] = {}
+    for start, finish, one in busy:
+        assert last.get(one, 0.0) <= start + 1e-9, f"resource {one} runs two jobs"
+        last[one] = finish
+    if policy in ("pairs", "nodes"):  # their tasks contend by a model of their own
+        own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
+        np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
+    elif world.network and world.cluster:
+        shapes = shapes_of(jobs, CLUSTER)
+        both = PlainNodes(jobs, parts, CLUSTER, TREE.network(), [shape[1] for shape in shapes if shape])
+        both.follow(dict(enumerate(done.start_time.tolist())), nodes_of(done, [4, 4, 4]))
+        np.testing.assert_allclose(done.finish_time, [both.finish[i] for i in range(len(jobs))], rtol=1e-6, atol=1e-6)
+    elif world.network:
+        order = np.argsort(done.start_time, kind="stable")
+        began = replace(jobs.take(order), submit_time=done.start_time[order], dependencies=None)
+        _, finish, _ = plain_network(began, [parts[i] for i in order], NETWORK, given=[places(done, i) for i in order])
+        np.testing.assert_allclose(done.finish_time[order], finish, rtol=1e-6, atol=1e-6)
+    elif world.cluster:
+        plain = Plain(jobs, CLUSTER, shapes_of(jobs, CLUSTER), actual=True)
+        plain.follow(dict(enumerate(done.start_time.tolist())), nodes_of(done, [4, 4, 4]))
+        agree(done, plain)
+    else:
+        ends = done.start_time + np.minimum(jobs.run_time, jobs.walltime)
+        np.testing.assert_allclose(done.finish_time, ends, rtol=1e-12)
+
+
+def cell(policy: str, world: World, folder: Path) -> str:
+    """Replay and check one cell; return "" or why there is no such replay."""
+    try:
+        done, parts = replayed(policy, world, folder)
+    except typer.BadParameter as error:
+        why = re.sub(r" \((allowed|needed).*", "", error.message)
+        return re.sub(rf"^.*{re.escape(policy.removeprefix('.'))}:? ", "", why, count=1)
+    except ConfigError as error:
+        return error.problem
+    obeys(done, parts, world, policy)
+    return ""
+
+
+def page(found: dict[str, list[str]]) -> str:
+    """Return the page of the documentation."""
+    reasons = list(dict.fromkeys(why for row in found.values() for why in row if why))
+    letter = {why: chr(ord("a") + i) for i, why in enumerate(reasons)} | {"": "yes"}
+    rows = [("Policy", *(world.title for world in WORLDS)), ("---",) * (len(WORLDS) + 1)]
+    rows += [(f"`{policy}`", *(letter[why] for why in row)) for policy, row in found.items()]
+    notes = [f"- **{letter[why]}**: {why.removeprefix('missing: ')}." for why in reasons]
+    return "\n".join([INTRODUCTION, *("| " + " | ".join(row) + " |" for row in rows), "", *notes, ""])
+
+
+INTRODUCTION = """# What goes together
+Which policy replays in which world (`pilotfish simulate`). `tests/cli/replay/test_what_goes_together.py` replays each
+cell, checks that each job runs once, in order and on resources of its own, and compares its run times with those of a
+naive reference. A letter is the reason why there is no such replay. A machine of processors has no nodes to choose
+among. Nodes whose jobs do not slow each other down are a cluster file with `contention: none`.
+"""
+
+
+@pytest.mark.uncounted  # it would take two and a half times as long
+def test_every_policy_in_every_world(tmp_path: Path) -> None:
+    """If this fails because the page is out of date: run this file (`python -m tests.cli.replay.test_what_goes_together`)."""
+    assert PAGE.read_text() == page(every_cell(tmp_path))
+
+
+def every_cell(folder: Path) -> dict[str, list[str]]:
+    """Return the row of each policy."""
+    (folder / "mine.py").write_text(MINE)
+    (folder / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
+    return {policy: [cell(policy, world, folder) for world in WORLDS] for policy in POLICIES}
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        PAGE.write_text(page(every_cell(Path(folder))))
