@@ -115,7 +115,7 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
 
 def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
-    from ..daemon.ipc import DaemonError, NoDaemonError, ask
+    from ..daemon.socket.ipc import DaemonError, NoDaemonError, ask
     from .service.daemon_client import expected_server
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)

@@ -10,13 +10,13 @@ from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
 from .apply import Applier
 from .config import DaemonConfig
-from .guarded_planner import GuardedPlanner, simulate_plan
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
 from .planning.guard_rail import Forecaster, Guard
+from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.problem import WINDOW, Options, Planner
@@ -28,8 +28,8 @@ from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
 from .state.journal import Journal, Unsaved
+from .timing.trigger import Trigger
 from .tracker import JobTracker
-from .trigger import Trigger
 
 log = logging.getLogger("pilotfish")
 #: Jobs that ended last, from which prediction intervals and speeds of nodes are known after a restart.

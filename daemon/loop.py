@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from ..adapters.base import Adapter
 from .apply import Applier, carry_out
 from .check import check
-from .guarded_planner import GuardedPlanner
+from .planning.guarded_planner import GuardedPlanner
 from .report.cycle_report import CycleReport, Observer
+from .timing.trigger import Trigger
 from .tracker import JobTracker
-from .trigger import Trigger
 
 
 @contextmanager

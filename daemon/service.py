@@ -27,11 +27,8 @@ from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
-from .access import Access, uid_of
-from .age_clock import AgeClock
 from .apply import Applier, Live, Recording
 from .assembly import assemble, guard_of, options_of
-from .cadence import IDLE_COUNT_S, Cadence
 from .config import (
     RELOADABLE,
     changed_keys,
@@ -41,27 +38,30 @@ from .config import (
     load_service_config,
     naming_config,
 )
-from .event_socket import EventSocket
-from .guarded_planner import simulate_plan
-from .ipc import socket_path
 from .learning.node_counters import NodeCounters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
-from .next_look import NextLook
 from .planning.guard_rail import FORGOTTEN, Guard
+from .planning.guarded_planner import simulate_plan
 from .planning.live_component import end_components
+from .planning.power_saving import PowerSaver
 from .planning.problem import Planner
-from .power_saving import PowerSaver
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
 from .report.metrics import Metrics, metered
-from .rpc import Requests
-from .socket_server import Server
+from .socket.access import Access, uid_of
+from .socket.event_socket import EventSocket
+from .socket.ipc import socket_path
+from .socket.rpc import Requests
+from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
 from .state.journal_db import copy_database
 from .systemd import notify, notify_reloading, set_up_logging
+from .timing.age_clock import AgeClock
+from .timing.cadence import IDLE_COUNT_S, Cadence
+from .timing.next_look import NextLook
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish.service")

@@ -35,8 +35,8 @@ from ..simulate.replay.replay_result import Replayed, merge_pieces, without_swit
 from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
-from .guarded_planner import simulate_plan
 from .planning.guard_rail import Guard
+from .planning.guarded_planner import simulate_plan
 from .planning.problem import Options, Problem
 from .report.cycle_report import CycleReport
 from .report.delays import Delays

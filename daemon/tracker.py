@@ -30,7 +30,7 @@ from .state.handed_over import take_in
 from .state.journal import Journal, Unsaved
 from .state.queue import Entry, Event, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
-from .trigger import Trigger
+from .timing.trigger import Trigger
 
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.

@@ -20,8 +20,8 @@ ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
 #: Files that listen, and where.
 LISTENERS = {
     "adapters/batsim/sockets.py": "`pilotfish edc` answers a Batsim where its user says, 127.0.0.1 by default",
-    "daemon/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
-    "daemon/event_socket.py": "datagrams that only wake the daemon; anybody may write, root and users named are heard",
+    "daemon/socket/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
+    "daemon/socket/event_socket.py": "datagrams that only wake the daemon; anybody may write, root and users named are heard",
     "daemon/report/exporter.py": "metrics and health, read only, at 127.0.0.1 by default",
 }
 LISTENING = {
@@ -31,7 +31,7 @@ LISTENING = {
 #: Files that change what a process may do, or whose a file is, and why.
 PRIVILEGED = {
     "trust.py": "doctor, as root, sees with the eyes of the account of the service: it gives up rights for a while",
-    "daemon/socket_server.py": "gives the socket to the group that the configuration names",
+    "daemon/socket/socket_server.py": "gives the socket to the group that the configuration names",
     "adapters/local/keeper.py": "a keeper adopts what its job leaves behind: PR_SET_CHILD_SUBREAPER needs no right",
     "profiles/measure/command.py": "likewise",
     "cli/sweeps/workers.py": "workers end with their parent: PR_SET_PDEATHSIG needs no right",

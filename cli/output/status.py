@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.text import Text
 
-from ...daemon.ipc import user_name
 from ...daemon.planning.guard_rail import Forecaster
 from ...daemon.report.accuracy import (
     CALIBRATED,
@@ -31,6 +30,7 @@ from ...daemon.report.accuracy import (
     turnaround_gain,
 )  # fmt: skip
 from ...daemon.report.start_accuracy import QueueRecord
+from ...daemon.socket.ipc import user_name
 from ...daemon.state.queue import ending, mark
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold

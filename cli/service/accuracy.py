@@ -49,10 +49,10 @@ def accuracy(
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """
-    from ...daemon.ipc import user_name
     from ...daemon.report.accuracy import to_csv, to_dict
     from ...daemon.report.selection import Chosen
     from ...daemon.report.start_accuracy import starts_to_dict
+    from ...daemon.socket.ipc import user_name
 
     if journal is not None and socket is not None:
         raise bad("--socket", "not with --journal, which reads a file")

@@ -30,7 +30,7 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
 
     Args:
         socket: path of its socket; None = the default one.
-        do: the request, see `daemon.rpc`.
+        do: the request, see `daemon.socket.rpc`.
         timeout_s: seconds to wait for the reply.
         arguments: of the request.
 
@@ -38,7 +38,7 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
         AbsentError: no daemon answers.
         WireError: the daemon refuses.
     """
-    from ...daemon.ipc import ask
+    from ...daemon.socket.ipc import ask
 
     endpoint = str(Path(socket).absolute()) if socket else runtime_socket()
     return ask(endpoint, do, timeout_s=timeout_s, trusted=expected_server, **arguments)
@@ -46,7 +46,7 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
 
 def expected_server(uid: int) -> bool:
     """Return whether a daemon may run as this user: as oneself, root, or the account that the settings name."""
-    from ...daemon.ipc import own_or_root
+    from ...daemon.socket.ipc import own_or_root
 
     if own_or_root(uid):
         return True
@@ -131,7 +131,7 @@ class DaemonClient:
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
         """Return the workflow as in `status`, after `patience_s` at most. Raises UnreachableError, EndUnknownError."""
-        from ...daemon.ipc import DaemonError, NoDaemonError
+        from ...daemon.socket.ipc import DaemonError, NoDaemonError
 
         timeout_s = min(self._answer_s, max(1.0, patience_s))
         try:

@@ -2,7 +2,7 @@
 
 Rule: it shows only the user's own jobs, and works without records: the key of a job names its workflow. The end of
 a job that has left the queue is known from an earlier reply, from accounting, or because a successor has started;
-otherwise it is reported as unknown. The replies have the shapes of the daemon's (see `daemon.rpc`).
+otherwise it is reported as unknown. The replies have the shapes of the daemon's (see `daemon.socket.rpc`).
 """
 
 from __future__ import annotations

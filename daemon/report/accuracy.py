@@ -22,8 +22,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
-from ..ipc import user_name
 from ..learning.job_profiles import has_default_profile
+from ..socket.ipc import user_name
 from ..state.queue import Entry, Submission
 
 

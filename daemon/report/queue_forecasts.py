@@ -21,8 +21,8 @@ from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import ExpectedRun, QueueForecast, forecast_queue
-from ..ipc import user_name
 from ..learning.queue_run_times import QueueRunTimes
+from ..socket.ipc import user_name
 from ..state.queue import Queue
 from .cycle_report import CycleReport, Observer
 from .metrics import Metrics

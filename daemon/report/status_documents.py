@@ -16,8 +16,8 @@ from ...profiles.classes import class_fields, classify_on
 from ...simulate.model.cluster import Cluster, Node
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from ..ipc import user_name
 from ..learning.job_profiles import has_default_profile, profile_of
+from ..socket.ipc import user_name
 from ..state.journal import Journal
 from ..state.queue import Entry, Queue, Submission
 from .metrics import node_watts

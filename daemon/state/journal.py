@@ -21,10 +21,10 @@ from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
 from ..codec import decode_stored, encode
-from ..ipc import Peer, user_name
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
+from ..socket.ipc import Peer, user_name
 from .forecasts import Forecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable

@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
-from pilotfish.daemon.access import Access
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
-from pilotfish.daemon.ipc import Peer
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.rpc import Requests
+from pilotfish.daemon.socket.access import Access
+from pilotfish.daemon.socket.ipc import Peer
+from pilotfish.daemon.socket.rpc import Requests
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.model.capacity import Occupancy

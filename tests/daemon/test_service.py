@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.streams import show
-from pilotfish.daemon.age_clock import AgeClock
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.ipc import DaemonError, ask
+from pilotfish.daemon.socket.ipc import DaemonError, ask
+from pilotfish.daemon.timing.age_clock import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
 
 SERVE = Path(__file__).with_name("serve.py")

@@ -17,7 +17,7 @@ import forked
 import guardian
 from installed import locked
 
-from pilotfish.daemon import ipc
+from pilotfish.daemon.socket import ipc
 from pilotfish.simulate.kernels import cache_directory
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, taken_by_others
 from pilotfish.daemon.learning.node_speeds import at_speeds
+from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState, JobView

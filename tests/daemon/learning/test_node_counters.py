@@ -15,9 +15,9 @@ import pytest
 
 from pilotfish.cli.__main__ import main
 from pilotfish.daemon.codec import encode
-from pilotfish.daemon.ipc import DaemonError, ask
 from pilotfish.daemon.learning.node_counters import NodeCounters
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
+from pilotfish.daemon.socket.ipc import DaemonError, ask
 from pilotfish.profiles.identity import signature
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.store import ProfileStore

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.guarded_planner import simulate_plan
 from pilotfish.daemon.learning.node_speeds import FASTEST, LATEST, LEAST_JOBS, SLOWEST, NodeSpeeds
+from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 KIND = NodeType("t", 1, 1e9, 1e9)

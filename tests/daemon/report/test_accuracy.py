@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.status import show_accuracy, show_job_log
-from pilotfish.daemon.ipc import user_name
 from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     NOT_RECORDED,
@@ -33,6 +32,7 @@ from pilotfish.daemon.report.accuracy import (
     to_dict,
     turnaround_gain,
 )
+from pilotfish.daemon.socket.ipc import user_name
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import PredictionInterval
 from pilotfish.simulate.model.snapshot import JobState

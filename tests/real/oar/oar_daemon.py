@@ -13,7 +13,7 @@ from oar_cluster import OarCluster
 from oar_site import QUEUE, Shim
 from real_world import PATIENCE_S, Served
 
-from pilotfish.daemon import ipc
+from pilotfish.daemon.socket import ipc
 
 
 class OarDaemon(Served):

@@ -12,7 +12,7 @@ import yaml
 from real_world import Served
 
 from pilotfish.adapters.slurm.marks import Pin, PinRecord
-from pilotfish.daemon import ipc
+from pilotfish.daemon.socket import ipc
 
 
 class SlurmDaemon(Served):

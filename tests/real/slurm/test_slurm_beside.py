@@ -18,7 +18,7 @@ from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
 
-from pilotfish.daemon import ipc
+from pilotfish.daemon.socket import ipc
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 

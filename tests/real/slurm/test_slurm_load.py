@@ -15,7 +15,7 @@ from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_work import hand_over
 
-from pilotfish.daemon.cadence import IDLE_COUNT_S
+from pilotfish.daemon.timing.cadence import IDLE_COUNT_S
 
 pytestmark = pytest.mark.xdist_group("slurm 1")
 WATCH_S = 20.0

@@ -10,8 +10,8 @@ import pytest
 
 from pilotfish.adapters.base import Activity, AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
-from pilotfish.daemon.cadence import Cadence
-from pilotfish.daemon.next_look import LINGER_S, NextLook
+from pilotfish.daemon.timing.cadence import Cadence
+from pilotfish.daemon.timing.next_look import LINGER_S, NextLook
 from pilotfish.daemon.tracker import PIN_S
 from pilotfish.simulate.model.snapshot import JobState, JobView
 

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon import ipc, socket_server
-from pilotfish.daemon.ipc import DaemonError, NoDaemonError, ask, socket_path
-from pilotfish.daemon.socket_server import MOST_AT_ONCE, Server
+from pilotfish.daemon.socket import ipc, socket_server
+from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
+from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, Server
 from pilotfish.simulate.errors import ConfigError
 
 STATUS = b"GET /v1/status HTTP/1.1\r\n\r\n"
@@ -255,7 +255,7 @@ def test_a_busy_daemon_does_not_blame_its_clients(tmp_path, monkeypatch):
 
 
 def test_too_large_a_request_is_not_sent(endpoint, monkeypatch):
-    monkeypatch.setattr("pilotfish.daemon.ipc.LARGEST_BODY", 1000)
+    monkeypatch.setattr("pilotfish.daemon.socket.ipc.LARGEST_BODY", 1000)
     with pytest.raises(DaemonError, match="bytes"):
         ask(endpoint, "submit", workflow="x" * 2000)
 

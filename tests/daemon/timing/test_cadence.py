@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import Activity
-from pilotfish.daemon.cadence import (
+from pilotfish.daemon.timing.cadence import (
     FOLLOW_S,
     IDLE_COUNT_S,
     IDLE_FACTOR,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pilotfish.daemon.config import load_config, load_policy_of
-from pilotfish.daemon.guarded_planner import simulate_plan
+from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Profile, ThreadGroup
 from pilotfish.simulate.model.workload import Workload

@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from ..simulate.errors import ConfigError
-from ..trust import make_folder
+from ...simulate.errors import ConfigError
+from ...trust import make_folder
 from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, ZEROMQ_GREETING, Peer, peer_of, refusal, socket_path
 
 log = logging.getLogger("pilotfish.requests")

@@ -12,11 +12,11 @@ import pwd
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..formats.text import count
-from ..simulate.errors import ConfigError, InvalidJobError
-from .config import AccessConfig, QuotaConfig
+from ...formats.text import count
+from ...simulate.errors import ConfigError, InvalidJobError
+from ..config import AccessConfig, QuotaConfig
+from ..state.queue import Submission
 from .ipc import Peer, user_name
-from .state.queue import Submission
 
 
 class ForbiddenError(InvalidJobError):

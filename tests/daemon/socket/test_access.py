@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.access import Access
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
-from pilotfish.daemon.ipc import user_name
 from pilotfish.daemon.service import Service
+from pilotfish.daemon.socket.access import Access
+from pilotfish.daemon.socket.ipc import user_name
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 

@@ -14,25 +14,25 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..formats.entry_points import register_mapping_policy
-from ..formats.text import clean, count
-from ..simulate.errors import PilotfishError
-from ..simulate.model.cluster import Cluster
-from ..simulate.model.job import Job
-from ..simulate.model.plan import Plan
-from ..simulate.model.snapshot import Snapshot
-from ..simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy
-from .planning.isolation import Isolation
-from .planning.node_shortlist import shortlist
-from .planning.placement_gain import placement_gain
-from .planning.problem import Options, Planner, Problem, next_due
-from .report.accuracy import source_of
-from .report.cycle_report import CycleReport
-from .report.forecast_errors import ForecastErrors
-from .report.metrics import Metrics
-from .report.placement_latency import PlacementLatency
-from .state.queue import Queue
-from .trigger import Trigger
+from ...formats.entry_points import register_mapping_policy
+from ...formats.text import clean, count
+from ...simulate.errors import PilotfishError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Job
+from ...simulate.model.plan import Plan
+from ...simulate.model.snapshot import Snapshot
+from ...simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy
+from ..report.accuracy import source_of
+from ..report.cycle_report import CycleReport
+from ..report.forecast_errors import ForecastErrors
+from ..report.metrics import Metrics
+from ..report.placement_latency import PlacementLatency
+from ..state.queue import Queue
+from ..timing.trigger import Trigger
+from .isolation import Isolation
+from .node_shortlist import shortlist
+from .placement_gain import placement_gain
+from .problem import Options, Planner, Problem, next_due
 
 log = logging.getLogger("pilotfish.cycle")
 #: Simulations x jobs that a plan may spend on runner-ups. Jobs that start now come first.
@@ -45,8 +45,8 @@ LONGEST_ERROR = 600
 
 def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     """Plan with the simulator (loaded on first use) on the nodes that matter."""
-    from ..simulate.model.objective import Objective
-    from ..simulate.planning.planner import plan
+    from ...simulate.model.objective import Objective
+    from ...simulate.planning.planner import plan
 
     register_mapping_policy(options.policy, service=True)
     if not options.policy.startswith(COMPONENT):  # it numbers all nodes

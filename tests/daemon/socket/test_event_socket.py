@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.event_socket import DEAF_S, MOST_STRANGERS, EventSocket
+from pilotfish.daemon.socket.event_socket import DEAF_S, MOST_STRANGERS, EventSocket
 from pilotfish.simulate.errors import ConfigError
 
-SCRIPT = Path(__file__).parents[2] / "systemd" / "pilotfish-job-end.sh"
+SCRIPT = Path(__file__).parents[3] / "systemd" / "pilotfish-job-end.sh"
 NOBODY = 65534
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from ..simulate.errors import ConfigError, PilotfishError
-from .paths import LONGEST_SOCKET_PATH
+from ...simulate.errors import ConfigError, PilotfishError
+from ..paths import LONGEST_SOCKET_PATH
 
 #: The first part of each request's path.
 VERSION = "v1"
@@ -101,7 +101,7 @@ def ask(
 
     Args:
         endpoint: path of the socket.
-        do: submit, status, cancel, explain or accuracy (see `daemon.rpc`).
+        do: submit, status, cancel, explain or accuracy (see `daemon.socket.rpc`).
         timeout_s: longest wait for the reply, seconds.
         trusted: whether the user of that uid may be the daemon's; nothing is sent to another one.
         arguments: of the request; None = not given. The `workflow` of a submission is its body.

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from ..adapters.base import AdapterError
-from ..simulate.model.plan import PowerOff
-from ..simulate.model.snapshot import JobState, NodeState, Snapshot
-from .apply import Applier
-from .report.cycle_report import CycleReport, Observer
+from ...adapters.base import AdapterError
+from ...simulate.model.plan import PowerOff
+from ...simulate.model.snapshot import JobState, NodeState, Snapshot
+from ..apply import Applier
+from ..report.cycle_report import CycleReport, Observer
 
 log = logging.getLogger("pilotfish.power")
 #: Seconds until a refused request is tried again.

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..adapters.base import Activity
+from ...adapters.base import Activity
 
 #: Least seconds between the starts of two cycles.
 LEAST_GAP_S = 0.02

@@ -15,21 +15,21 @@ from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
-from ..formats.documents.files import without_collections
-from ..formats.text import clean, count
-from ..simulate.errors import InvalidJobError, PilotfishError, did_you_mean
-from ..simulate.model.capacity import never_fits
-from ..simulate.model.cluster import Cluster
+from ...formats.documents.files import without_collections
+from ...formats.text import clean, count
+from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
+from ...simulate.model.capacity import never_fits
+from ...simulate.model.cluster import Cluster
+from ..codec import asked_for, decode, decode_stored, new_id
+from ..learning.job_profiles import GivenProfiles
+from ..loop import Cycle
+from ..report.accuracy import LATEST
+from ..report.selection import Chosen
+from ..report.status_documents import MOST_JOBS, Documents, nodes
+from ..state.journal import Journal, JournalError
+from ..state.queue import Entry, Submission, shape_of
 from .access import Access, ForbiddenError
-from .codec import asked_for, decode, decode_stored, new_id
 from .ipc import Peer, refusal, user_name
-from .learning.job_profiles import GivenProfiles
-from .loop import Cycle
-from .report.accuracy import LATEST
-from .report.selection import Chosen
-from .report.status_documents import MOST_JOBS, Documents, nodes
-from .state.journal import Journal, JournalError
-from .state.queue import Entry, Submission, shape_of
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20

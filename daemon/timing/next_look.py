@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..adapters.base import Adapter, AdapterError
-from ..simulate.model.snapshot import JobState, Snapshot
+from ...adapters.base import Adapter, AdapterError
+from ...simulate.model.snapshot import JobState, Snapshot
+from ..report.cycle_report import CycleReport, Observer
+from ..state.queue import Entry, Event
+from ..systemd import notify
+from ..tracker import PIN_S, JobTracker
 from .cadence import NEAR_S, Cadence, Need
-from .report.cycle_report import CycleReport, Observer
-from .state.queue import Entry, Event
-from .systemd import notify
-from .tracker import PIN_S, JobTracker
 from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.service")

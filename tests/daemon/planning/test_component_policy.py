@@ -20,7 +20,7 @@ from pilotfish.adapters.batsim import live_policy
 from pilotfish.cli.__main__ import main
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.config import load_config, load_policy_of
-from pilotfish.daemon.guarded_planner import simulate_plan
+from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.live_component import end_components, use_policy
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.snapshot import JobState, NodeState
@@ -29,7 +29,7 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.replay import replay
 
-FCFS = Path(__file__).parents[1] / "adapters" / "batsim" / "fcfs_component.py"
+FCFS = Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
 #: Answers each message with the next of the given replies, then with none, and reports what it received.
 SCRIPTED = """
 import json, sys, time, zmq

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording
-from pilotfish.daemon.power_saving import REFUSED_S, PowerSaver
+from pilotfish.daemon.planning.power_saving import REFUSED_S, PowerSaver
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup

@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
-from ..formats.text import count
-from ..simulate.errors import ConfigError
-from ..trust import make_folder
+from ...formats.text import count
+from ...simulate.errors import ConfigError
+from ...trust import make_folder
 from .ipc import socket_path, user_name
 
 log = logging.getLogger("pilotfish.service")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ..simulate.model.snapshot import JobView, NodeState, Snapshot
-from .apply import Applied
-from .planning.plan_cache import PlanCache
-from .state.queue import Event
+from ...simulate.model.snapshot import JobView, NodeState, Snapshot
+from ..apply import Applied
+from ..planning.plan_cache import PlanCache
+from ..state.queue import Event
 
 LONGEST_RECHECK_S = 60.0
 

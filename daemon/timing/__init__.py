@@ -1,0 +1,1 @@
+"""When the service looks at the resource manager, and when it plans."""
