@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.requests import ORDINARY
-from pilotfish.adapters.oar.world import ROW_END
+from pilotfish.adapters.oar.records.requests import ORDINARY
+from pilotfish.adapters.oar.records.world import ROW_END
 
 NOW = 1_900_000_000
 CORES = 16

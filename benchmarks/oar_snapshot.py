@@ -14,7 +14,7 @@ from pathlib import Path
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.job_views import Selection
 from pilotfish.adapters.oar.placement_file import PlacementFile
-from pilotfish.adapters.oar.world import Database
+from pilotfish.adapters.oar.records.world import Database
 from pilotfish.benchmarks.oar_records import CORES, QUEUE, Site
 from pilotfish.benchmarks.show import heading, ms, table
 from pilotfish.benchmarks.slurm_snapshot import Watch, dry_cycle, steps_of

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pilotfish.adapters.base import Adapter
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.benchmarks.show import heading, ms, table
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, NOW, Site

@@ -66,9 +66,9 @@ def create(
     from .adapter import OarAdapter
     from .commands import Commands
     from .job_views import Selection
-    from .oarstat import LOSES, Oarstat
     from .placement_file import NAME, PlacementFile
-    from .world import Database
+    from .records.oarstat import LOSES, Oarstat
+    from .records.world import Database
 
     _check(
         database=database, password_file=password_file, placement_file=placement_file, queues=queues,
@@ -102,8 +102,8 @@ def create(
 def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return OAR's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
     from .commands import Commands
-    from .oarstat import resources_in
-    from .requests import Machine
+    from .records.oarstat import resources_in
+    from .records.requests import Machine
 
     found = resources_in(Commands(60.0).oar("nodes", ["oarnodes", "-J"]))
     types: dict[int, NodeType] = {}

@@ -26,14 +26,14 @@ from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import job_views, submission
 from .commands import Commands
-from .history import History
 from .job_views import Ours, Selection
 from .passes import Passes
 from .placement_file import CLOCKS_S, PlacementFile
 from .preemption import with_room
-from .properties import Properties
-from .requests import Machine
-from .world import ENDED, OarJob, Reader, World
+from .records.history import History
+from .records.properties import Properties
+from .records.requests import Machine
+from .records.world import ENDED, OarJob, Reader, World
 
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which what was read counts as fresh when a job is to be changed.

@@ -19,11 +19,11 @@ from ..base import AdapterError
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
 from .commands import Commands, poke
 from .job_views import Selection
-from .oarstat import Oarstat, resource_properties
 from .placement_file import CLOCKS_S, LONGEST_ALIVE_S
-from .requests import Machine, left_to_oar, request_of
+from .records.oarstat import Oarstat, resource_properties
+from .records.requests import Machine, left_to_oar, request_of
+from .records.world import Database, Reader, World
 from .site_config import CONFIG, site_config
-from .world import Database, Reader, World
 
 SCHEDULERS = Path("/usr/lib/oar/schedulers")
 #: Where OAR's server listens if nothing else is said, as in `create`.

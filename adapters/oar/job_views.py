@@ -14,9 +14,9 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
 from .placement_file import Placement
-from .requests import Machine, job_of, left_to_oar, request_of
+from .records.requests import Machine, job_of, left_to_oar, request_of
+from .records.world import OarJob, World
 from .submission import did_nothing, key_in
-from .world import OarJob, World
 
 PREFIX = "oar/"
 _STATES = {

@@ -20,10 +20,10 @@ from ..start_claim import guard
 from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
 from . import job_views, submission
 from .commands import Commands
-from .oarstat import Oarstat
-from .requests import Machine
+from .records.oarstat import Oarstat
+from .records.requests import Machine
+from .records.world import ENDED, OarJob, World
 from .submission import SKIPPED
-from .world import ENDED, OarJob, World
 
 #: Seconds for which jobs that have ended are listed.
 SHOWN_S = 3600.0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..file_watch import FileWatch
 from .commands import poke
-from .world import World
+from .records.world import World
 
 log = logging.getLogger("pilotfish.adapters")
 FOR_S = 20.0

@@ -75,7 +75,7 @@ def create(
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
     """
     from .adapter import SlurmAdapter
-    from .ownership import Selection
+    from .handed_over.ownership import Selection
     from .placement.eligibility import Deferral
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
@@ -132,8 +132,8 @@ def examine(
     from .doctor import check_reaper, check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
-    from .job_update import with_our_pins
-    from .ownership import Selection
+    from .handed_over.job_update import with_our_pins
+    from .handed_over.ownership import Selection
     from .transport.runner import CommandRunner
 
     _check(**options)
@@ -170,8 +170,8 @@ def reap(
         max_defer_s: Longest time that a job is kept after its submission, seconds.
         **options: Options of `create`.
     """
-    from .overdue import Reaper
-    from .ownership import Selection
+    from .handed_over.overdue import Reaper
+    from .handed_over.ownership import Selection
     from .transport.runner import CommandRunner
 
     _check(timeout_s=timeout_s, max_defer_s=max_defer_s, **options)

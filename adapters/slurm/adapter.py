@@ -26,21 +26,21 @@ from ..base import Activity, Adapter, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
 from ..keys import file_name
 from . import accounting_lookup, job_views, submission
-from .first_begins import FirstBegins
-from .job_update import LET_GO, OurChanges
-from .job_writer import JobWriter
-from .marks import Marks, PinRecord, read_key
-from .ownership import Ownership, Selection, is_held, may_begin
+from .handed_over.first_begins import FirstBegins
+from .handed_over.job_update import LET_GO, OurChanges
+from .handed_over.job_writer import JobWriter
+from .handed_over.marks import Marks, PinRecord, read_key
+from .handed_over.ownership import Ownership, Selection, is_held, may_begin
+from .handed_over.resize_watch import RESIZED, ResizeWatch
+from .handed_over.unheld_kinds import UnheldKinds
 from .placement import node_constraints
 from .placement.eligibility import Deferral, Eligibility, EligibilityCache
 from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
 from .records import SlurmJob, SlurmNode
-from .resize_watch import RESIZED, ResizeWatch
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
-from .unheld_kinds import UnheldKinds
 from .whole_queue import observed_queue
 
 #: Seconds between two requests for the controller's time.

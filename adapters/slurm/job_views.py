@@ -14,7 +14,7 @@ from functools import lru_cache
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState
-from .ownership import NEIGHBOUR, Ownership, Selection, precursors, ready
+from .handed_over.ownership import NEIGHBOUR, Ownership, Selection, precursors, ready
 from .placement.eligibility import Eligibility, EligibilityCache, Verdict
 from .placement.queue_state import Ranking
 from .records import SlurmJob, SlurmNode

@@ -15,7 +15,7 @@ from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
 from . import dependency, submission
-from .ownership import Ownership, Selection, hold_seconds, ownership_of
+from .handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT, comment_for, key_in
 from .transport.command_transport import CommandTransport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pilotfish.adapters.oar.world import ROW_END, World, world_in
+from pilotfish.adapters.oar.records.world import ROW_END, World, world_in
 
 NOW = 1795471990.5
 ORDINARY = "type = 'default'"

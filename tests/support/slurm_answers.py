@@ -9,7 +9,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Finding, Level, Service
 from pilotfish.adapters.slurm import doctor
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmNode
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.snapshot import NodeState

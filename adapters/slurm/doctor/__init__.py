@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ....simulate.model.cluster import Cluster
 from ...findings import Finding, Level, Service
-from ..ownership import Selection
+from ..handed_over.ownership import Selection
 from . import check_accounts, check_clocks, check_connection, check_nodes, check_partitions, check_queue
 from .questions import Answers
 

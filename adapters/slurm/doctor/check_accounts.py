@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..ownership import Selection
+from ..handed_over.ownership import Selection
 from .questions import Answers
 from .setup import CREATE_USER
 

@@ -14,7 +14,7 @@ from statistics import median
 
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, WARNING, Finding
-from ..ownership import EARLY_S, LATE_S, begins_later
+from ..handed_over.ownership import EARLY_S, LATE_S, begins_later
 from ..records import SlurmJob
 from ..transport.parsing import Table, whole, word
 from ..transport.runner import Runner

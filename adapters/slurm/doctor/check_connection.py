@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...base import AdapterError
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding
-from ..ownership import EARLY_S, LATE_S
+from ..handed_over.ownership import EARLY_S, LATE_S
 from .questions import Answers
 
 #: Oldest and newest release in which what the adapter uses was tested or is documented.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ...findings import NOTE, OK, WARNING, Finding
-from ..ownership import Selection
+from ..handed_over.ownership import Selection
 from .questions import Answers
 
 #: Slurm's own defaults: seconds, seconds, jobs, minutes.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..ownership import Selection, is_held
+from ..handed_over.ownership import Selection, is_held
 from ..transport.squeue import SPECIAL
 from .questions import Answers
 

@@ -14,7 +14,7 @@ from ....simulate.model.snapshot import JobState
 from ...base import AdapterError
 from ...findings import OK, PROBLEM, WARNING, Finding
 from .. import submission
-from ..job_update import hold_back
+from ..handed_over.job_update import hold_back
 from ..records import SlurmJob
 from ..transport.command_transport import CommandTransport
 from ..transport.runner import Runner

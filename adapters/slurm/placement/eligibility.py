@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..ownership import NEIGHBOUR, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
+from ..handed_over.ownership import NEIGHBOUR, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
 from ..records import SlurmJob, SlurmNode
 from ..site_state import Site
 from . import node_capacity, node_constraints

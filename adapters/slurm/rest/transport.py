@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
 from ...base import AdapterError, ParseError
-from ..job_update import allowed
+from ..handed_over.job_update import allowed
 from ..records import SlurmJob, SlurmNode
 from ..transport.rows import Unreadable
 from ..transport.runner import CommandRunner

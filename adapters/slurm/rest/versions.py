@@ -15,7 +15,7 @@ from typing import Any
 
 from ....formats.hostlist import expand
 from ...base import ParseError
-from ..job_update import EPOCH
+from ..handed_over.job_update import EPOCH
 from .errors import NotDone
 
 READABLE = range(36, 45)

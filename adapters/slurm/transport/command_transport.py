@@ -13,7 +13,8 @@ from typing import Protocol
 
 from ....formats.hostlist import fold
 from ...base import Activity, AdapterError, ParseError
-from .. import job_update, submission
+from .. import submission
+from ..handed_over import job_update
 from ..placement import limits, partitions
 from ..placement.limits import Limits
 from ..placement.partitions import Partition, Reservation

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.own_jobs import OarJobs, user_job, users_command
-from pilotfish.adapters.oar.requests import Machine
+from pilotfish.adapters.oar.records.requests import Machine
 from pilotfish.adapters.oar.submission import OTHER, SKIPPED, command, done_link
 from pilotfish.adapters.start_claim import NO_JOB, claim
 from pilotfish.adapters.user_jobs import Request

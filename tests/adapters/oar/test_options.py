@@ -14,9 +14,9 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands, poke, readable
 from pilotfish.adapters.oar.job_views import Selection
-from pilotfish.adapters.oar.oarstat import LOSES
 from pilotfish.adapters.oar.placement_file import PlacementFile
-from pilotfish.adapters.oar.world import Database
+from pilotfish.adapters.oar.records.oarstat import LOSES
+from pilotfish.adapters.oar.records.world import Database
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job

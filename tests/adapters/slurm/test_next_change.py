@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.partitions import Reservation
 from pilotfish.adapters.slurm.records import SlurmJob

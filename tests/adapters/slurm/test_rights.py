@@ -9,8 +9,8 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.job_writer import FOREIGN_S
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.job_writer import FOREIGN_S
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

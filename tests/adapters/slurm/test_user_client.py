@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.keys import plain_name
 from pilotfish.adapters.slurm import dependency
+from pilotfish.adapters.slurm.handed_over.ownership import (
+    Ownership,
+    Selection,
+    hold_seconds,
+    is_held,
+    ownership_of,
+    precursors,
+)
 from pilotfish.adapters.slurm.job_views import key_of
-from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, is_held, ownership_of, precursors
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import (
     command,

@@ -22,9 +22,9 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.doctor import findings_of
 from pilotfish.adapters.slurm.doctor.check_clocks import login_nodes
-from pilotfish.adapters.slurm.marks import Pin, PinRecord
-from pilotfish.adapters.slurm.overdue import Reaper
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.overdue import Reaper
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.rest import forms as rest_forms
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import read

@@ -12,7 +12,7 @@ from oar_cluster import SCHEDULERS, USERS, OarCluster
 import pilotfish
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.placement_file import PlacementFile
-from pilotfish.adapters.oar.world import Reader, World
+from pilotfish.adapters.oar.records.world import Reader, World
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 SHIM = Path(pilotfish.__path__[0]) / "adapters" / "oar" / "shim"

@@ -16,8 +16,8 @@ from oar_site import QUEUE, Losing, Shim, Since, as_user, cluster
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.job_views import Selection
-from pilotfish.adapters.oar.oarstat import Oarstat
-from pilotfish.adapters.oar.world import Database
+from pilotfish.adapters.oar.records.oarstat import Oarstat
+from pilotfish.adapters.oar.records.world import Database
 from pilotfish.simulate.model.job import Job
 from tests.support.local_world import sh
 

@@ -26,9 +26,9 @@ from real_world import COMMAND, PATIENCE_S, users_cache
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.oarstat import Oarstat
+from pilotfish.adapters.oar.records.oarstat import Oarstat
+from pilotfish.adapters.oar.records.world import Database, OarJob
 from pilotfish.adapters.oar.submission import command, job_id, key_in
-from pilotfish.adapters.oar.world import Database, OarJob
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 
 pytestmark = pytest.mark.xdist_group(group(1))

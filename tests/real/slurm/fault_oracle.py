@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from pilotfish.adapters.slurm import ownership
+from pilotfish.adapters.slurm.handed_over import ownership
 
 #: Seconds after the end of its hold within which a job begins: 30 s for which it may be held back to be bound, a pass of
 #: Slurm's, the reaper, a busy machine.

@@ -95,11 +95,11 @@ esac
 #: Daemons and reapers that are broken on purpose, to see that it is found.
 BREAKS = {
     "pins": """
-from pilotfish.adapters.slurm.job_update import OurChanges
+from pilotfish.adapters.slurm.handed_over.job_update import OurChanges
 OurChanges.recognise = lambda self, job, now: job
 """,
     "reads": """
-from pilotfish.adapters.slurm.job_writer import JobWriter
+from pilotfish.adapters.slurm.handed_over.job_writer import JobWriter
 JobWriter.read_again = lambda self, job: job
 """,
     "holds": """
@@ -107,7 +107,7 @@ from pilotfish.adapters.slurm import job_writer
 job_writer.may_begin = lambda job, now: False
 """,
     "comments": """
-from pilotfish.adapters.slurm.job_writer import JobWriter
+from pilotfish.adapters.slurm.handed_over.job_writer import JobWriter
 change = JobWriter.change
 JobWriter.change = lambda self, job, fields: change(self, job, {**fields, "Comment": f"{job.comment} placed"})
 """,

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from real_world import Served
 
-from pilotfish.adapters.slurm.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
 from pilotfish.daemon.socket import ipc
 
 

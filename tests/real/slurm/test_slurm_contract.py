@@ -14,9 +14,9 @@ from slurm_cluster import SlurmCluster
 
 from pilotfish.adapters.base import AdapterError, Load
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.resize_watch import RESIZED
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.resize_watch import RESIZED
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.transport.scontrol import Allocation

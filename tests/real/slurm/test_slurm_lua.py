@@ -13,12 +13,12 @@ from real_world import eventually
 from slurm_daemon import SlurmDaemon
 from slurm_lua import PLUGIN, LuaSlurm
 
-from pilotfish.adapters.slurm.ownership import Ownership, Selection, hold_seconds, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
+from pilotfish.adapters.slurm.handed_over.unheld_kinds import FEWEST
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import profile_in
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
-from pilotfish.adapters.slurm.unheld_kinds import FEWEST
 from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group("slurm 2")

@@ -22,8 +22,8 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import Service
 from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.job_update import BEGUN, hold_back
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.job_update import BEGUN, hold_back
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
 from pilotfish.adapters.slurm.rest.errors import NotDone

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.findings import NOTE, WARNING, Finding
 from pilotfish.adapters.slurm.doctor import check_clocks
-from pilotfish.adapters.slurm.ownership import is_held
+from pilotfish.adapters.slurm.handed_over.ownership import is_held
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.slurm_answers import NOW, about, asked_of

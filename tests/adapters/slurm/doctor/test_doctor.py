@@ -17,7 +17,7 @@ from pilotfish.adapters.slurm.doctor import findings_of, questions
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights, version
 from pilotfish.adapters.slurm.doctor.setup import SETUP
 from pilotfish.adapters.slurm.doctor.setup import __file__ as SETUP_FILE
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.slurm_answers import (
     CONFIG,

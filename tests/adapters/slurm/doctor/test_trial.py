@@ -9,7 +9,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import OK, PROBLEM, WARNING, Level
 from pilotfish.adapters.slurm.doctor import trial
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.adapters.slurm.transport.test_squeue import PRINTED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.placement import limits
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
 from pilotfish.adapters.slurm.placement.partitions import Reservation

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.ownership import Ownership, Selection, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import Ownership, Selection, ownership_of
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
 from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos, Quota
 from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing

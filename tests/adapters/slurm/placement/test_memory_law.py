@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.placement.future_occupancy import START_S
 from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
 from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation, Sharing

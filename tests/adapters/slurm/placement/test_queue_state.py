@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.placement.node_capacity import NodeCapacity, node_load
 from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
 from pilotfish.adapters.slurm.placement.queue_state import FEW, QueueState, Ranking

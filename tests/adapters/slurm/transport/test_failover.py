@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import Activity, AdapterError, ParseError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode

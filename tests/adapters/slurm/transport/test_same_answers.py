@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, Site
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm import marks
-from pilotfish.adapters.slurm.marks import Pin, PinRecord
-from pilotfish.adapters.slurm.overdue import FIELDS, LONGEST_LIST, Reaper
-from pilotfish.adapters.slurm.ownership import Selection
+from pilotfish.adapters.slurm.handed_over import marks
+from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.overdue import FIELDS, LONGEST_LIST, Reaper
+from pilotfish.adapters.slurm.handed_over.ownership import Selection
 from pilotfish.adapters.slurm.transport import runner
 from pilotfish.cli.__main__ import main
 from tests.support.old_marks import keep_old_key, old_mark

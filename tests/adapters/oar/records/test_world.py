@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
 from pilotfish.adapters.oar.placement_file import Placement
-from pilotfish.adapters.oar.requests import Machine, left_to_oar, request_of
+from pilotfish.adapters.oar.records.requests import Machine, left_to_oar, request_of
+from pilotfish.adapters.oar.records.world import Database, psql, world_in
 from pilotfish.adapters.oar.submission import command, key_in, name_of
-from pilotfish.adapters.oar.world import Database, psql, world_in
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState

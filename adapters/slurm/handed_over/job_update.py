@@ -20,14 +20,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...formats.hostlist import fold
-from ...simulate.errors import InvariantError
-from ...simulate.model.snapshot import JobState
-from ..base import AdapterError
+from ....formats.hostlist import fold
+from ....simulate.errors import InvariantError
+from ....simulate.model.snapshot import JobState
+from ...base import AdapterError
+from ..records import SlurmJob
 from .first_begins import FirstBegins
 from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
 from .ownership import HOLD_BACK_S, is_held
-from .records import SlurmJob
 
 ALLOWED = frozenset(("ReqNodeList", "StartTime", "Comment"))
 #: The fields that give a held job to Slurm for good.

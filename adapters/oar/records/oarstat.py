@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..base import ParseError
-from .commands import Commands
+from ...base import ParseError
+from ..commands import Commands
 from .requests import ORDINARY
 from .world import COMMAND, ENDED, LONGEST_CHAIN, RECENT, Form, OarJob, Resource, World, literal, state_with
 

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from ...simulate.model.snapshot import JobState
-from ..base import AdapterError
-from .records import SlurmJob
+from ....simulate.model.snapshot import JobState
+from ...base import AdapterError
+from ..records import SlurmJob
 
 log = logging.getLogger("pilotfish.slurm")
 #: What the owner of a resized job reads.

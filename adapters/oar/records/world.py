@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..base import AdapterError, ParseError
+from ...base import AdapterError, ParseError
 
 #: Jobs that ended so long ago are not read, seconds; and so many of the newest ids are looked through for ended jobs.
 ENDED_S, NEWEST = 900, 20000

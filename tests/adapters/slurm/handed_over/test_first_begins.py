@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.slurm.first_begins import FirstBegins
-from tests.adapters.slurm.test_job_update import JOB
+from pilotfish.adapters.slurm.handed_over.first_begins import FirstBegins
+from tests.adapters.slurm.handed_over.test_job_update import JOB
 
 
 def begins(folder: Path) -> FirstBegins:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm import create
-from pilotfish.adapters.slurm.ownership import EXACT_S, Ownership, Selection, hold_seconds, is_held, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import (
+    EXACT_S,
+    Ownership,
+    Selection,
+    hold_seconds,
+    is_held,
+    ownership_of,
+)
 from pilotfish.adapters.slurm.placement.node_constraints import allowed, has_features, obstacle
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

@@ -14,17 +14,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...formats.hostlist import expand
-from ...simulate.errors import ConfigError
-from ...simulate.model.snapshot import JobState
-from ..base import AdapterError
+from ....formats.hostlist import expand
+from ....simulate.errors import ConfigError
+from ....simulate.model.snapshot import JobState
+from ...base import AdapterError
+from ..records import SlurmJob
+from ..transport.command_transport import CommandTransport
+from ..transport.runner import Runner
 from .first_begins import FirstBegins
 from .job_update import LET_GO, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import Selection, is_held, may_begin
-from .records import SlurmJob
-from .transport.command_transport import CommandTransport
-from .transport.runner import Runner
 
 #: Most names of a node list; a longer list is not one of our pins.
 MOST_NODES = 8192

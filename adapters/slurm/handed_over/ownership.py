@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ...simulate.model.snapshot import JobState
-from . import dependency
-from .records import SlurmJob
+from ....simulate.model.snapshot import JobState
+from .. import dependency
+from ..records import SlurmJob
 
 _TAG = re.compile(r"(?<![\w-])pilotfish(?::(?P<rest>\S*))?(?![\w-])")
 _WORD = re.compile(r"[\w.-]+")

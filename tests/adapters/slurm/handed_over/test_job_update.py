@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.first_begins import FirstBegins
-from pilotfish.adapters.slurm.job_update import (
+from pilotfish.adapters.slurm.handed_over.first_begins import FirstBegins
+from pilotfish.adapters.slurm.handed_over.job_update import (
     ALLOWED,
     BEGUN_WITH_NODES,
     GONE_S,
@@ -27,8 +27,8 @@ from pilotfish.adapters.slurm.job_update import (
     pin_for,
     with_our_pins,
 )
-from pilotfish.adapters.slurm.marks import MARK, Marks, PinRecord, read_key
-from pilotfish.adapters.slurm.ownership import Selection, is_held
+from pilotfish.adapters.slurm.handed_over.marks import MARK, Marks, PinRecord, read_key
+from pilotfish.adapters.slurm.handed_over.ownership import Selection, is_held
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.snapshot import JobState

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict, deque
 
-from .job_views import has_known_end, why_again
+from ..job_views import has_known_end, why_again
 from .world import World
 
 #: The usual launch is the median of the NEWEST; before FEWEST have been seen it is assumed, seconds.

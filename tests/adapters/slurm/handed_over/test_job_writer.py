@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.job_update import OurChanges
-from pilotfish.adapters.slurm.job_writer import MOVED, JobWriter
-from pilotfish.adapters.slurm.marks import Marks, Pin, PinRecord
-from pilotfish.adapters.slurm.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
+from pilotfish.adapters.slurm.handed_over.job_update import OurChanges
+from pilotfish.adapters.slurm.handed_over.job_writer import MOVED, JobWriter
+from pilotfish.adapters.slurm.handed_over.marks import Marks, Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.snapshot import JobState

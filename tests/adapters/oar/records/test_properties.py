@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.oar.properties import HOLDS_S, MOST_ASKED, MOST_KEPT, MOST_RENEWED, RENEWED_S, Properties
+from pilotfish.adapters.oar.records.properties import (
+    HOLDS_S,
+    MOST_ASKED,
+    MOST_KEPT,
+    MOST_RENEWED,
+    RENEWED_S,
+    Properties,
+)
 from tests.support.clock import Clock
 
 

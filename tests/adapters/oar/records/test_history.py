@@ -10,11 +10,11 @@ import pytest
 
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.history import ASSUMED_S, History
 from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.records.history import ASSUMED_S, History
+from pilotfish.adapters.oar.records.world import Database, World
 from pilotfish.adapters.oar.site_config import site_config
 from pilotfish.adapters.oar.submission import done_link
-from pilotfish.adapters.oar.world import Database, World
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.oar_records import NOW, answer, job, world
 

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from ..base import AdapterError
+from ...base import AdapterError
 
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which an answer holds, and after which it is renewed.

@@ -10,8 +10,8 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.oarstat import Oarstat, forms_in, jobs_in, resources_in
-from pilotfish.adapters.oar.requests import Machine, request_of
+from pilotfish.adapters.oar.records.oarstat import Oarstat, forms_in, jobs_in, resources_in
+from pilotfish.adapters.oar.records.requests import Machine, request_of
 
 NODES = json.dumps({
     str(number): {

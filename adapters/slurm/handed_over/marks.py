@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from ...trust import make_folder, open_file
-from ..base import AdapterError
+from ....trust import make_folder, open_file
+from ...base import AdapterError
 
 log = logging.getLogger("pilotfish.slurm")
 #: Seconds by which a mark may be ahead of the controller's clock.

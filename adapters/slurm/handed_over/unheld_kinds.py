@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...trust import open_file
-from .records import SlurmJob
+from ....trust import open_file
+from ..records import SlurmJob
 
 log = logging.getLogger("pilotfish.adapters")
 #: Jobs until a kind is judged, and jobs that count.

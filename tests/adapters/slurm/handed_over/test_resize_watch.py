@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.slurm.handed_over.resize_watch import LOOK_EVERY_S, UNDER_WAY_S, ResizeWatch
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.resize_watch import LOOK_EVERY_S, UNDER_WAY_S, ResizeWatch
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.snapshot import JobState
 

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from ...trust import make_folder, open_file
-from .records import SlurmJob
+from ....trust import make_folder, open_file
+from ..records import SlurmJob
 
 #: When a job was submitted (an id can return later), and its begin time, None if it was let go; epoch seconds.
 Seen = tuple[float | None, float | None]

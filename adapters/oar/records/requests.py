@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
+from ....simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from .world import OarJob, Resource
 
 #: Properties that name a node. OAR calls the first one `nodes` in a request.

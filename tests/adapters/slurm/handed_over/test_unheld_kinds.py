@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.adapters.slurm.handed_over.unheld_kinds import (
+    AGAIN_S,
+    FEWEST,
+    LONGEST_NAME,
+    LONGEST_S,
+    MOST,
+    UnheldKinds,
+)
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.unheld_kinds import AGAIN_S, FEWEST, LONGEST_NAME, LONGEST_S, MOST, UnheldKinds
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.clock import Clock
 

@@ -1,0 +1,1 @@
+"""Jobs that their users hand over: which they are, and what pilotfish changes in them."""
