@@ -116,7 +116,7 @@ class QueuePreview:
     jobs: tuple[Job, ...]
 
 
-def look(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
+def preview_queue(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
     """Return what the daemon would do now. Raises AdapterError.
 
     Args:

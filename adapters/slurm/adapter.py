@@ -169,7 +169,7 @@ class SlurmAdapter(Adapter):
             self._store_nodes(self.transport.nodes())
         ours = self._cache.renew(now)
         missing = self._site_reader.site.missing
-        if missing or not ((timing and nodes_due) or self._resizes.look(self._jobs)):
+        if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
             self._site_reader.refresh(self.transport, ours, self._cache.queue.pending.keys())
         self._unheld.write()
         return self._build_snapshot(now)

@@ -13,7 +13,7 @@ from ...adapters import registry
 from ...adapters.base import Adapter
 from ...daemon.config import load_policy_of
 from ...daemon.learning.job_profiles import classes_of, with_classes
-from ...daemon.one_off import QueuePreview, look
+from ...daemon.one_off import QueuePreview, preview_queue
 from ...daemon.paths import profile_store_path, state_dir
 from ...daemon.planning.problem import Options
 from ...daemon.state.journal_db import copy_database
@@ -84,7 +84,7 @@ def show_queue(
         load_simulator()
         warn(*manager.notes)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
-            seen = look(manager, planning, _copy(profiles, Path(folder)))
+            seen = preview_queue(manager, planning, _copy(profiles, Path(folder)))
         if as_json:
             print_json("glance", _document(seen, manager, cluster))
         else:

@@ -44,8 +44,8 @@ class ResizeWatch:
         now = self._clock()
         self._doubts[job] = (now + UNDER_WAY_S, now)
 
-    def look(self, jobs: Mapping[int, SlurmJob]) -> bool:
-        """Look at one job that has begun; return whether a request was sent.
+    def examine(self, jobs: Mapping[int, SlurmJob]) -> bool:
+        """Examine one job that has begun; return whether a request was sent.
 
         Args:
             jobs: All jobs by id, as read now.

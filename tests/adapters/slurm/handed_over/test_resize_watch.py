@@ -33,10 +33,10 @@ class Watched:
 def test_a_job_in_doubt_is_looked_at_once_in_a_while_until_nothing_can_be_under_way() -> None:
     seen = Watched()
     seen.watch.doubt(7)
-    assert not seen.watch.look({7: replace(RUNNING, state=JobState.PENDING)})
+    assert not seen.watch.examine({7: replace(RUNNING, state=JobState.PENDING)})
     for second in range(int(UNDER_WAY_S) + 100):
         seen.now = float(second)
-        seen.watch.look({7: RUNNING})
+        seen.watch.examine({7: RUNNING})
     assert seen.asked == UNDER_WAY_S // LOOK_EVERY_S + 1 and not seen.watch.resized
 
 
@@ -44,9 +44,9 @@ def test_a_resize_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     seen = Watched()
     seen.watch.doubt(7)
     seen.away = True
-    assert seen.watch.look({7: RUNNING}) and not seen.watch.resized
+    assert seen.watch.examine({7: RUNNING}) and not seen.watch.resized
     seen.away, seen.resized, seen.now = False, True, LOOK_EVERY_S
-    assert seen.watch.look({7: RUNNING}) and not seen.watch.look({7: RUNNING})
+    assert seen.watch.examine({7: RUNNING}) and not seen.watch.examine({7: RUNNING})
     (record,) = caplog.records
     assert (record.levelname, seen.watch.resized) == ("ERROR", {7}) and "job 7 began" in record.getMessage()
 
@@ -57,7 +57,7 @@ def test_a_job_that_ended_is_looked_at_for_the_last_time(state: JobState | None)
     seen.watch.doubt(7)
     for second in (0.0, LOOK_EVERY_S):
         seen.now = second
-        seen.watch.look({7: replace(RUNNING, state=state)} if state else {})
+        seen.watch.examine({7: replace(RUNNING, state=state)} if state else {})
     assert seen.asked == (1 if state else 0)
 
 
