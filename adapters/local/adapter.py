@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,10 +22,10 @@ from ...simulate.model.plan import Cancel, Submit
 from ...simulate.model.snapshot import NodeState, Snapshot
 from ...trust import check_folder
 from ..base import Adapter, AdapterError, Capabilities, inherited
-from . import keeper
 from .cgroups import ControlGroups, remove
 from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, opened, write_record
 from .job_spec import Spec, directory_name, plain
+from .keeper_server import KeeperServer
 from .observe import Observer, kept_jobs
 from .processes import MARK
 from .state_dir import StateDir, lock
@@ -66,7 +64,7 @@ class LocalAdapter(Adapter):
         self._groups.sweep()
         self.notes = [*shared_cpus(cluster), *(self._groups.notes if cgroups else ())]
         self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
-        self._starting: list[subprocess.Popen[bytes]] = []
+        self._keepers = KeeperServer(self._state.jobs, inherited(os.environ))
         self._begun = kept_jobs(self._state.jobs)  # jobs that must not run again, even if their directory is gone
         self._version = 0
         self._open = True
@@ -86,7 +84,6 @@ class LocalAdapter(Adapter):
         """Read all jobs: O(jobs) for the listing and O(1) file reads for each job that has not ended."""
         self._usable()
         self._drain()
-        self._starting = [process for process in self._starting if process.poll() is None]
         jobs = self._observer.jobs()
         here = os.sched_getaffinity(0)
         states = (NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
@@ -144,8 +141,7 @@ class LocalAdapter(Adapter):
         """Release the state directory; jobs go on under their keepers."""
         if self._open:
             self._open = False
-            for process in self._starting:
-                process.wait()
+            self._keepers.close()
             os.close(self._events)
             self._state.close()
 
@@ -176,7 +172,7 @@ class LocalAdapter(Adapter):
                     self._check_outputs()
                     spec = self._spec(start, directory)
                     write_record(directory, SPEC, plain(spec))
-                    self._spawn(directory, fd)
+                    self._keepers.start(directory, fd)
                     self._begun.add(name)
                 except OSError:
                     self._begun.discard(name)
@@ -225,24 +221,9 @@ class LocalAdapter(Adapter):
             whole=job.base_environment is not None,
         )
 
-    def _spawn(self, directory: str, fd: int) -> None:
-        """Start a keeper that inherits the job's lock, so that the lock is held at every moment."""
-        package = str(Path(keeper.__file__).parent.parent)
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-E", "-c", keeper.COMMAND, package, directory, str(fd)],
-            pass_fds=(fd,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd="/",
-            env=inherited(os.environ),
-        )
-        self._starting.append(process)
-
     def _adopt(self, directory: str, fd: int) -> None:
         with suppress(OSError):  # the next snapshot tries again
-            self._spawn(directory, fd)
+            self._keepers.start(directory, fd)
 
     def cancel(self, cancel: Cancel) -> None:
         """End a job; one that has not begun never begins. Nothing is done if it has ended or is unknown."""
@@ -256,7 +237,7 @@ class LocalAdapter(Adapter):
                 pass
             with opened(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT) as fd:
                 if lock(fd):
-                    self._spawn(directory, fd)  # the new keeper finds the cancel file and ends what is left
+                    self._keepers.start(directory, fd)  # the new keeper finds the cancel file and ends what is left
             control = os.path.join(directory, CONTROL)  # no keeper listens yet, or any more: the cancel file is enough
             with suppress(OSError), opened(control, os.O_WRONLY | os.O_NONBLOCK) as fd:
                 os.write(fd, b"c")

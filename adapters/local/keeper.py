@@ -6,8 +6,8 @@ killed: the new one adopts the job, whose exit code is lost, and counts its wall
 the wall clock may have been set meanwhile. A job directory that is removed while the job runs is restored
 (`restore_directory`).
 
-It runs as `python -I -S -E -c COMMAND ADAPTERS_DIR JOB_DIR LOCK_FD` with the lock taken and inherited, imports the
-standard library only, so that it is up in milliseconds, and outlives the process that started it.
+It is forked by `keeper_server` with the lock taken and inherited, imports the standard library only, so that it is up
+in milliseconds, and outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import time
 
 from .cgroups import group_use, remove
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-COMMAND = "import sys; sys.path.append(sys.argv[1]); from local.keeper import main; main(*sys.argv[2:])"
+LONGEST_PATH = 4096  # bytes, PATH_MAX of linux/limits.h
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 KILLS = 100  # after so many SIGKILLs, 50 ms apart, the rest hangs in the kernel: the job ends without it
 ORPHANED = "its keeper was killed; exit code unknown"
@@ -368,18 +369,36 @@ def keep(directory: str, lock: int) -> None:
     keeper.record()
 
 
-def main(directory: str, lock: str) -> None:
+def main(directory: str, lock: int) -> None:
     """Detach from the caller, become the parent of all processes that the job leaves behind, and keep the job."""
-    os.set_inheritable(int(lock), False)
-    if os.fork():
-        os._exit(0)
+    os.setsid()
+    os.set_inheritable(lock, False)
     with contextlib.suppress(ImportError, OSError, AttributeError):
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        keep(directory, int(lock))
+        keep(directory, lock)
     except Exception as error:
         with contextlib.suppress(OSError), opened(os.path.join(directory, PROBLEM), os.O_WRONLY | os.O_CREAT) as fd:
             os.ftruncate(fd, 0)
             os.write(fd, f"{type(error).__name__}: {error}".encode(errors="replace"))
+
+
+def serve(fd: int) -> None:
+    """Fork a keeper for each directory and lock that are received, until the adapter is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    with contextlib.suppress(ImportError):
+        import ctypes  # noqa: F401  # once for all keepers
+    with socket.socket(fileno=fd) as channel:
+        while True:
+            directory, locks, *_ = socket.recv_fds(channel, LONGEST_PATH, 1)
+            if not directory:
+                return
+            if os.fork() == 0:
+                channel.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                main(os.fsdecode(directory), locks[0])
+                os._exit(0)
+            for lock in locks:
+                os.close(lock)

@@ -18,12 +18,13 @@ from ...simulate.model.snapshot import JobState, JobView
 from ..base import AdapterError
 from .job_files import BEGIN, CANCEL, END, LOCK, PROBLEM, SPEC
 from .job_spec import Begin, End, Spec, key_of, load
-from .keeper import COMMAND
 from .processes import is_alive, marked
 from .state_dir import lock
 
 Record = TypeVar("Record", Spec, Begin, End)
 
+#: Part of the command line of each keeper, whichever version started it.
+KEEPER = b"from local.keeper"
 ADOPTED = "its keeper was killed; its exit code will be unknown"
 
 
@@ -195,7 +196,7 @@ def kept_jobs(jobs: Path) -> set[str]:
             if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if os.fsencode(COMMAND) not in file.read().split(b"\0"):
+                if KEEPER not in file.read():
                     continue
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 held = Path(os.readlink(f"/proc/{pid}/fd/{fd}").removesuffix(" (deleted)"))

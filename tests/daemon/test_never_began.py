@@ -19,7 +19,7 @@ SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched
 
 
 def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pilotfish.adapters.local import adapter as module
+    from pilotfish.adapters.local.keeper_server import KeeperServer
     from pilotfish.adapters.registry import create
 
     mark = tmp_path / "ran"
@@ -28,7 +28,7 @@ def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pyte
     if child == 0:  # killed after the job's directory was made and before its keeper was started
         try:
             world = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
-            monkeypatch.setattr(module.LocalAdapter, "_spawn", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+            monkeypatch.setattr(KeeperServer, "start", lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
             world.apply(Submit("w/x", job, ("a",)))
         finally:
             os._exit(1)

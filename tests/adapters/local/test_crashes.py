@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.local import create
-from pilotfish.adapters.local.keeper import COMMAND
+from pilotfish.adapters.local.keeper_server import COMMAND
 from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import CLUSTER, LocalWorld, gone, python, sh
@@ -316,6 +316,7 @@ def test_a_keeper_without_room_for_the_end_does_not_begin(world: LocalWorld) -> 
     view = world.wait_for(lambda: (v := world.look("j")).state is JobState.PENDING and v)
     assert "could not begin" in view.reason
     assert not (world.path / "j.runs").exists()
+    world.restart()  # a new server of keepers, without the limit
     assert world.finish(world.job("j", 0.0)).state is JobState.COMPLETED
     assert world.runs("j") == 1
 

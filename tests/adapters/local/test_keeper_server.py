@@ -1,0 +1,59 @@
+"""The server that forks keepers: jobs outlive it, the next job gets a new one, and none is lost or run twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from pilotfish.simulate.model.snapshot import JobState
+from tests.support.local_world import LocalWorld, gone
+
+
+def servers() -> set[int]:
+    """The keeper servers that are children of this process."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {int(pid) for pid in children if b"keeper import serve" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+
+
+def test_one_server_forks_all_keepers(world: LocalWorld) -> None:
+    for id in "jk":
+        assert world.finish(world.job(id, 0.0)).state is JobState.COMPLETED
+    (server,) = servers()
+    world.adapter.close()
+    assert gone(server) and not servers()
+
+
+def test_jobs_outlive_the_server_and_the_next_job_gets_a_new_one(world: LocalWorld) -> None:
+    world.start(world.job("j", 1.0, exit_code=7))
+    world.begun("j")
+    (first,) = servers()
+    os.kill(first, signal.SIGKILL)
+    world.wait_for(lambda: gone(first))
+    assert world.finish(world.job("k", 0.0), "b").state is JobState.COMPLETED
+    assert first not in servers() and len(servers()) == 1
+    assert world.wait_for(lambda: (view := world.look("j")).state.ended and view).exit_code == 7
+    assert world.runs("j") == world.runs("k") == 1
+
+
+def test_a_job_on_its_way_to_a_server_that_dies_is_pending_and_can_be_started(world: LocalWorld) -> None:
+    world.finish(world.job("first", 0.0))
+    (server,) = servers()
+    os.kill(server, signal.SIGSTOP)
+    world.start(world.job("j", 0.0))
+    assert world.look("j").state is JobState.RUNNING  # its lock is held
+    os.kill(server, signal.SIGKILL)
+    world.wait_for(lambda: world.look("j").state is JobState.PENDING)
+    world.start(world.job("j", 0.0))
+    assert world.wait_for(lambda: (view := world.look("j")).state.ended and view).state is JobState.COMPLETED
+    assert world.runs("j") == 1
+
+
+def test_a_keeper_has_a_session_of_its_own_and_no_terminal(world: LocalWorld) -> None:
+    world.start(world.job("j", 600.0))
+    world.begun("j")
+    (keeper,) = world.keepers() - servers()
+    assert keeper == world.begun("j")["keeper_pid"]
+    assert os.getsid(keeper) not in (os.getsid(0), *map(os.getsid, servers()))
+    assert {os.readlink(f"/proc/{keeper}/fd/{number}") for number in range(3)} == {"/dev/null"}
+    assert os.readlink(f"/proc/{keeper}/cwd") == "/"
