@@ -70,7 +70,10 @@ from .placed_work import placed_work
 
 #: Messages in a row at one instant, or calls in a row without a job, after which a component is taken to be stuck.
 MOST_IN_VAIN = 10_000
-_SUBMITTER = (JobSubmitted, Notify)
+_SUBMITTER = {JobSubmitted, Notify}
+#: Decisions after which the component is called again at once, and those that are carried out before the next message.
+_FOLLOWED = {Kill, Submit}
+_ACTS = {Start, Reject, *_FOLLOWED}
 
 
 class DecisionComponent:
@@ -128,17 +131,19 @@ class DecisionComponent:
         if self._about is not None:
             self._pending.append((now.time, SimulationBegins(self._about)))
             self._about = None
-        self._take_due(now)
+        calls = self._take_due(now) if self._later and self._later[0][0] <= now.time else []
         self._note(now)
-        while self._pending and now.time >= self._free_at and not self._acts():
+        self._pending += calls
+        if self.unseen == 0:
+            self.unseen = -1
+            self._pending.append((now.time, Notify({"type": "no_more_static_job_to_submit"})))
+        decided = set(map(type, self._decided))
+        while self._pending and now.time >= self._free_at and _ACTS.isdisjoint(decided):
             self._exchange(now)
-        if (self._pending and now.time >= self._free_at) or self._acts(Kill | Submit):
+            decided.update(map(type, self._decided))
+        if (self._pending and now.time >= self._free_at) or not _FOLLOWED.isdisjoint(decided):
             self._decided.append(Wake(now.time))
         return self._decided
-
-    def _acts(self, kinds: Any = Start | Reject | Kill | Submit) -> bool:
-        """Return whether something was decided that must be carried out before the next message."""
-        return any(isinstance(decision, kinds) for decision in self._decided)
 
     def end(self) -> None:
         """Say that the simulation has ended. Raises ConfigError."""
@@ -159,7 +164,8 @@ class DecisionComponent:
         else:
             self._pending.append((now, event))
 
-    def _take_due(self, now: Snapshot) -> None:
+    def _take_due(self, now: Snapshot) -> list[tuple[float, Event]]:
+        """Carry out the decisions that are due, and note the events; return the calls, which come last."""
         calls = list[tuple[float, Event]]()
         while self._later and self._later[0][0] <= now.time:
             time, _, event, said = heappop(self._later)
@@ -174,10 +180,10 @@ class DecisionComponent:
                         self._at(*come[1])
             else:
                 self._pending.append((time, event))
-        self._calls = calls
+        return calls
 
     def _note(self, now: Snapshot) -> None:
-        """Note what is new: ends, kills, switches, submissions, calls; a notice follows the last submission."""
+        """Note what is new: ends, kills, switches, submissions."""
         latency, time = self.world.latency_s, now.time
         for ended in now.ended:
             self._happens(time, latency, self._completed(ended, time))
@@ -188,31 +194,26 @@ class DecisionComponent:
             _, resources, state = self._switches.pop(place)
             delay_s = latency * count_of(switched.resources)
             self._happens(time, delay_s, ResourceStateChanged(resources, state))
-        self._note_submissions(now)
-        self._pending += self._calls
-        self._calls = []
-        if self.unseen == 0:
-            self.unseen = -1
-            self._pending.append((time, Notify({"type": "no_more_static_job_to_submit"})))
+        if now.submitted:
+            self._note_submissions(now)
 
     def _note_submissions(self, now: Snapshot) -> None:
-        static = [
-            (self.described.ids[job.number], job) for job in now.submitted if job.number < len(self.described.ids)
-        ]
-        for job_id, job in static if self.world.natural else sorted(static, key=lambda each: each[0]):
-            self._submitted(now.time, job_id, job, self.described.jobs[job.number])
+        static = [job for job in now.submitted if job.number < len(self.described.ids)]
+        own = [job for job in now.submitted if job.number >= len(self.described.ids)]
         self.unseen -= len(static)
-        for job in now.submitted:
-            if job.number >= len(self.described.ids):
-                self._submitted(now.time, str(job.id), job, self.registered[str(job.id)])
-
-    def _submitted(self, time: float, job_id: str, job: Job, description: Mapping[str, Any]) -> None:
-        self._jobs[job_id] = job
-        profile = self.profiles.find(job_id, description["profile"]) if self.world.forwards else None
-        self._pending.append((time, JobSubmitted(job_id, description, profile)))
+        for job in (static if self.world.natural else sorted(static, key=self._id)) + own:
+            job_id = self._id(job)
+            description, profile = self._description(job_id, job), None
+            if self.world.forwards:
+                profile = self.profiles.find(job_id, description["profile"])
+            self._jobs[job_id] = job
+            self._pending.append((now.time, JobSubmitted(job_id, description, profile)))
 
     def _id(self, job: Job) -> str:
         return self.described.ids[job.number] if job.number < len(self.described.ids) else str(job.id)
+
+    def _description(self, job_id: str, job: Job) -> Mapping[str, Any]:
+        return self.registered.get(job_id) or self.described.jobs[job.number]
 
     def _completed(self, ended: Running, now: float) -> JobCompleted:
         job_id, job = self._id(ended.job), ended.job
@@ -231,7 +232,7 @@ class DecisionComponent:
         """Send the next message, and carry out the reply. Raises ConfigError."""
         events = self._pending
         starts = isinstance(events[0][1], SimulationBegins)
-        alone = self._first and (starts or all(isinstance(event, _SUBMITTER) for _, event in events))
+        alone = self._first and (starts or all(type(event) in _SUBMITTER for _, event in events))
         self._first = False
         sent, self._pending = (events[:1], events[1:]) if alone else (events, [])
         self.in_vain += 1
@@ -243,7 +244,9 @@ class DecisionComponent:
             self._free_at = busy_until
             self._decided.append(Wake(busy_until))
         for i, (timestamp, decision) in enumerate(reply.events):
-            time = self._time_of(f"events[{i}].timestamp", timestamp, now.time)
+            time = now.time
+            if timestamp != time:
+                time = self._time_of(f"events[{i}].timestamp", timestamp, time)
             if time > now.time:
                 self._at(time, decision, self.said)
             else:
@@ -295,7 +298,7 @@ class DecisionComponent:
                 work = work or own
         if now.states is not None and (asleep := common(given.alloc, now.states.off)):
             raise bad(f"resource {asleep[0][0]} is off", "resources that are on")
-        self._decided.append(Start(job, given.alloc, work=work))
+        self._decided.append(Start(job, given.alloc, None, work))
 
     def _additional_work(self, job_id: str, name: str, new: Mapping[str, Any] | None, size: int) -> Part:
         if new is not None:
@@ -334,7 +337,7 @@ class DecisionComponent:
         return JobKilled(list(job_ids), progress)
 
     def _profile_of(self, job_id: str, job: Job) -> str:
-        return str((self.registered.get(job_id) or self.described.jobs[job.number])["profile"])
+        return str(self._description(job_id, job)["profile"])
 
     def _call_later(self, given: CallMeLater, now: Snapshot) -> None:
         if given.period_s is not None:

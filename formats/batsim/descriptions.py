@@ -66,17 +66,13 @@ def describe(workload: Workload, files: Sequence[Path]) -> Descriptions:
     ]
     if len(set(ids)) < len(ids):
         raise ConfigError(workload.name, "", "two jobs have the same id", "each id once")
-    jobs = [
-        _as_replayed(known[job], job, submit) for job, submit in zip(ids, workload.submit_time.tolist(), strict=True)
-    ]
-    used: dict[str, set[str]] = {f"w{i}": set() for i in range(len(raws))}
-    for job, each in zip(ids, jobs, strict=True):
-        used[job.partition("!")[0]].add(each["profile"])
-    return Descriptions(
-        ids, jobs,
-        {f"w{i}": _with_parts(raw["profiles"], used[f"w{i}"]) for i, raw in enumerate(raws)},
-        {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])},
-    )  # fmt: skip
+    jobs = [known[job_id] for job_id in ids]
+    _change_to_replayed(jobs, ids, workload.submit_time.tolist())
+    used = {
+        f"w{i}": _with_parts(raw["profiles"], {job["profile"] for job in jobs if job["id"].startswith(f"w{i}!")})
+        for i, raw in enumerate(raws)
+    }
+    return Descriptions(ids, jobs, used, {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])})
 
 
 def _with_parts(profiles: Mapping[str, Data], used: set[str]) -> dict[str, Data]:
@@ -98,11 +94,14 @@ def _as_written(path: Path) -> Data | None:
     return found if {"jobs", "profiles"} <= found.keys() and "schema" not in found else None
 
 
-def _as_replayed(job: Mapping[str, Any], job_id: str, submit: float) -> Data:
-    """Return a description under a full id; its submit time may have been changed, such as by a load."""
-    again = {} if math.isclose(float(job["subtime"]), submit, rel_tol=0.0, abs_tol=1e-12) else {"subtime": submit}
-    kept = {key: value for key, value in job.items() if key != "walltime" or value != -1}
-    return {**kept, "id": job_id, **again}
+def _change_to_replayed(jobs: Sequence[Data], ids: Sequence[str], submits: Sequence[float]) -> None:
+    """Give descriptions their full ids, and submit times that may have been changed, such as by a load."""
+    for job, job_id, submit in zip(jobs, ids, submits, strict=True):
+        job["id"] = job_id
+        if job["subtime"] != submit and not math.isclose(job["subtime"], submit, rel_tol=0.0, abs_tol=1e-12):
+            job["subtime"] = submit
+        if job.get("walltime") == -1:
+            del job["walltime"]
 
 
 def _stem(path: Path) -> str:

@@ -29,7 +29,7 @@ FEATURES = (
 _NUMBER = struct.Struct("=I")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hello(Event):
     """What a component says first. `features`: what it asks for."""
 

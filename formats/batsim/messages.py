@@ -30,6 +30,7 @@ SUCCEEDED, FAILED, TIMED_OUT, KILLED = (
 Data = Mapping[str, Any]
 _seconds = number(-LONGEST, LONGEST)
 _any_object = mapping
+_decode = json.JSONDecoder().decode
 
 
 def quoted(message: str) -> str:
@@ -40,32 +41,37 @@ def quoted(message: str) -> str:
 # --- allocations ---
 def interval_text(intervals: Iterable[Interval]) -> str:
     """Return resources as Batsim writes them, such as "0-3 7"."""
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in intervals)
+    return " ".join([str(first) if first == last else f"{first}-{last}" for first, last in intervals])
 
 
 def intervals_of(value: Any) -> MergedIntervals:
     """Return the resources that a text names, sorted and merged. Raises ConfigError."""
-    allowed, pairs = 'numbers and ranges, such as "0-3 7", each resource once', list[Interval]()
+    if type(value) is str and value.isdigit() and value.isascii() and len(value) < 10:  # a number
+        only = int(value)
+        return MergedIntervals(((only, only),))
     parts = text(value).replace(",", " ").split()
     joined = "".join(parts)
     if joined.isdigit() and joined.isascii() and len(max(parts, key=len)) < 10:  # numbers, and no ranges
         numbers = list(map(int, parts))
         merged = merge_intervals(zip(numbers, numbers, strict=True))
-        if not isinstance(merged, int):
-            return merged
-    for part in parts:
-        first, dash, last = part.partition("-")
-        ends = (first, last) if dash else (first, first)
-        if len(part) > _LONGEST_RANGE or not part.isascii() or not (first.isdigit() and ends[1].isdigit()):
-            raise bad(found(value), allowed)
-        pair = int(first), int(ends[1])
-        if not pair[0] <= pair[1] < 2**31:
-            raise bad(found(value), allowed)
-        pairs.append(pair)
-    merged = merge_intervals(pairs)
+    else:
+        merged = merge_intervals([_range(part, value) for part in parts])
     if isinstance(merged, int) or not merged:
-        raise bad(found(value), allowed)
+        raise _bad_resources(value)
     return merged
+
+
+def _range(part: str, value: Any) -> Interval:
+    first, dash, last = part.partition("-")
+    if len(part) <= _LONGEST_RANGE and part.isascii() and first.isdigit() and (last.isdigit() or not dash):
+        low, high = int(first), int(last or first)
+        if low <= high < 2**31:
+            return low, high
+    raise _bad_resources(value)
+
+
+def _bad_resources(value: Any) -> ConfigError:
+    return bad(found(value), 'numbers and ranges, such as "0-3 7", each resource once')
 
 
 def _requests(value: Any) -> dict[str, Any]:
@@ -99,7 +105,7 @@ def _state(value: Any) -> str:
 
 
 # --- events and decisions ---
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Event:
     """What a message says, of either side; its fields are those of `data` in the message."""
 
@@ -114,7 +120,7 @@ class Event:
         return {name: value for name in self.fields if (value := getattr(self, name)) is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SimulationBegins(Event):
     """The first event. `about`: the machine, the configuration, the profiles."""
 
@@ -126,14 +132,14 @@ class SimulationBegins(Event):
         return self.about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SimulationEnds(Event):
     """The last event."""
 
     type: ClassVar[str] = "SIMULATION_ENDS"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobSubmitted(Event):
     """A job is submitted. `job`: its description; `profile`: that of its profile, if profiles are forwarded."""
 
@@ -145,7 +151,7 @@ class JobSubmitted(Event):
     required: ClassVar = ("job_id", "job")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobCompleted(Event):
     """A job ended, in whatever state. `alloc`: its resources."""
 
@@ -161,7 +167,7 @@ class JobCompleted(Event):
     required: ClassVar = ("job_id", "job_state")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobKilled(Event):
     """The jobs of a KILL_JOB have ended. `job_progress`: the Progress of each that did not end by itself."""
 
@@ -172,7 +178,7 @@ class JobKilled(Event):
     required: ClassVar = ("job_ids",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResourceStateChanged(Event):
     """Resources are in another state now."""
 
@@ -183,7 +189,7 @@ class ResourceStateChanged(Event):
     required: ClassVar = ("resources", "state")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestedCall(Event):
     """The time of a CALL_ME_LATER has come. `call_id`: that of the call; `last`: of a number of periodic calls."""
 
@@ -192,7 +198,7 @@ class RequestedCall(Event):
     type: ClassVar[str] = "REQUESTED_CALL"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer(Event):
     """The answer to a QUERY."""
 
@@ -204,7 +210,7 @@ class Answer(Event):
         return self.about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Notify(Event):
     """A notice of either side; `about` has its type, and maybe more."""
 
@@ -216,7 +222,7 @@ class Notify(Event):
         return self.about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Query(Event):
     """A question of either side. `requests`: what is asked, and the arguments."""
 
@@ -226,7 +232,7 @@ class Query(Event):
     required: ClassVar = ("requests",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExecuteJob(Event):
     """Start a job on resources. `mapping`: place in `alloc` of each rank."""
 
@@ -248,7 +254,7 @@ class ExecuteJob(Event):
         return {**given, "alloc": interval_text(self.alloc)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RejectJob(Event):
     """Never run a job."""
 
@@ -258,7 +264,7 @@ class RejectJob(Event):
     required: ClassVar = ("job_id",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KillJob(Event):
     """End running jobs now."""
 
@@ -268,7 +274,7 @@ class KillJob(Event):
     required: ClassVar = ("job_ids",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallMeLater(Event):
     """Call again at a time, seconds. Protocol 5 has ids and, in place of a time, a period: `times` calls or endless."""
 
@@ -281,7 +287,7 @@ class CallMeLater(Event):
     required: ClassVar = ("timestamp",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StopCalls(Event):
     """Make no more periodic calls of an id; in protocol 5 alone."""
 
@@ -289,7 +295,7 @@ class StopCalls(Event):
     type: ClassVar[str] = "STOP_CALL_ME_LATER"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RegisterJob(Event):
     """Submit a job of the component's own, now."""
 
@@ -300,7 +306,7 @@ class RegisterJob(Event):
     required: ClassVar = ("job_id", "job")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RegisterProfile(Event):
     """Add a profile for the component's own jobs."""
 
@@ -312,7 +318,7 @@ class RegisterProfile(Event):
     required: ClassVar = ("workload_name", "profile_name", "profile")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SetResourceState(Event):
     """Bring resources into a state: 0 computes, another may be off."""
 
@@ -327,7 +333,7 @@ class SetResourceState(Event):
         return {"resources": interval_text(self.resources), "state": self.state}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SetJobMetadata(Event):
     """Attach text to a job, for the results."""
 
@@ -351,7 +357,7 @@ EVENTS = {kind.type: kind for kind in (*_OF_BATSIM, *_BOTH)}
 DECISIONS = {kind.type: kind for kind in (*_OF_COMPONENTS, *_BOTH)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """A message. `events`: each with its time, seconds, ascending and at most `now`."""
 
@@ -385,7 +391,7 @@ def read_events(raw: bytes, event_of: Callable[[dict[str, Any]], Event], sender:
         ConfigError: it is not a message of the protocol; the error quotes it.
     """
     try:
-        return _message(json.loads(raw.decode()), event_of)
+        return _message(_decode(raw.decode()), event_of)
     except ConfigError as error:
         key, problem, allowed = error.key, error.problem, error.allowed
     except (ValueError, RecursionError):  # a UnicodeDecodeError is a ValueError
@@ -399,43 +405,41 @@ def refusal(sender: str, key: str, problem: str, allowed: str, message: str) -> 
 
 
 def _message(value: Any, event_of: Callable[[dict[str, Any]], Event]) -> Message:
-    data = mapping(value)
-    require(data, ("now", "events"))
-    if not isinstance(data["events"], list):
-        raise bad(found(data["events"]), "a list of events", key="events")
-    now = inside("now", _seconds, data["now"])
+    if type(value) is not dict or "now" not in value or "events" not in value:
+        require(mapping(value), ("now", "events"))
+    now, given = value["now"], value["events"]
+    if not isinstance(given, list):
+        raise bad(found(given), "a list of events", key="events")
+    if type(now) is not float or not -LONGEST <= now <= LONGEST:
+        now = inside("now", _seconds, now)
     events, before = list[tuple[float, Event]](), -LONGEST
-    for i, one in enumerate(data["events"]):
-        before, event = inside(f"events[{i}]", _timed, one, event_of, before, now)
-        events.append((before, event))
+    try:
+        for one in given:
+            timed = before, _ = _timed(one, event_of, before, now)
+            events.append(timed)
+    except ConfigError:  # again, to name the place
+        inside(f"events[{len(events)}]", _timed, given[len(events)], event_of, before, now)
+        raise
     return Message(now, events)
 
 
-def _timed(value: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
-    given = mapping(value)
-    require(given, ("timestamp",))
-    time = given["timestamp"]
-    if type(time) not in (int, float) or not before <= time <= now:
-        allowed = "times that ascend, up to now"
-        time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), time)
-    return float(time), event_of(given)
+def _timed(given: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
+    if type(given) is dict and type(time := given.get("timestamp")) is float and before <= time <= now:
+        return time, event_of(given)
+    require(mapping(given), ("timestamp",))
+    allowed = "times that ascend, up to now"
+    time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), given["timestamp"])
+    return time, event_of(given)
 
 
-def _usual_event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event | None:
-    """Return an event in which nothing is wrong or odd; None: `_event` says what is, or returns it all the same."""
+def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
     try:
         kind, data = kinds[given["type"]], given["data"]
         if type(data) is dict and kind not in _WHOLE:
             fields = kind.fields
             return kind(**{name: fields[name](part) for name, part in data.items() if name in fields})
     except (ConfigError, KeyError, TypeError):
-        pass
-    return None
-
-
-def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
-    if (usual := _usual_event(kinds, given)) is not None:
-        return usual
+        pass  # below, the error says where it is wrong; or it is odd, but right
     require(given, ("type",))
     kind = kinds[inside("type", one_of, given["type"], kinds)]
     data = inside("data", mapping, given.get("data", {}))

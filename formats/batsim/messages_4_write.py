@@ -8,64 +8,61 @@ Source: recorded messages of Batsim 4.2.1.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
 from .kill_progress import progress_4
-from .messages import JobCompleted, JobKilled, Message
-
-
-def as_batsim(value: Any) -> str:
-    """Return JSON as Batsim writes it: numbers that are not whole have six decimals, and nothing is spaced."""
-    write = _WRITTEN.get(type(value))
-    return write(value) if write is not None else json.dumps(value)
+from .messages import JobCompleted, JobKilled, JobSubmitted, Message
 
 
 def _object(value: Mapping[str, Any]) -> str:
-    parts = list[str]()
-    for key, part in value.items():
-        kind = type(part)
-        if kind is str:
-            written = encode_basestring(part)
-        elif kind is int:
-            written = str(part)
-        else:
-            written = f"{part:.6f}" if kind is float else as_batsim(part)
-        parts.append(f"{_key(key)}:{written}")
-    return "{" + ",".join(parts) + "}"
+    return _template(tuple(value)) % tuple([_WRITE[type(part)](part) for part in value.values()])
 
 
-_key = lru_cache(maxsize=1000)(encode_basestring)
+@lru_cache(maxsize=1000)
+def _template(keys: tuple[str, ...]) -> str:
+    """Return the text of an object with %s in place of its values."""
+    return "{" + ",".join([encode_basestring(key).replace("%", "%%") + ":%s" for key in keys]) + "}"
 
 
 def _array(value: Sequence[Any]) -> str:
-    return "[" + ",".join(map(as_batsim, value)) + "]"
+    return "[" + ",".join([_WRITE[type(part)](part) for part in value]) + "]"
 
 
-_WRITTEN: dict[type, Callable[[Any], str]] = {
-    float: lambda value: f"{value:.6f}", int: str, str: encode_basestring, dict: _object, list: _array, tuple: _array,
-}  # fmt: skip
+class _Writers(dict[type, Callable[[Any], str]]):
+    """What writes a value, by its type."""
+
+    def __missing__(self, key: type) -> Callable[[Any], str]:
+        return json.dumps
+
+
+_WRITE = _Writers({float: "%.6f".__mod__, int: str, str: encode_basestring, dict: _object, list: _array, tuple: _array})
 
 
 def batsim_message(message: Message) -> bytes:
     """Return the text of a message as Batsim sends it."""
-    parts = list[str]()
+    parts, head, before = list[str](), "", math.nan
     for time, event in message.events:
-        if type(event) is JobCompleted:  # half of all events
-            data = (
-                f'{{"job_id":{encode_basestring(event.job_id)},"job_state":"{event.job_state}",'
-                f'"return_code":{event.return_code},"alloc":{encode_basestring(event.alloc)}}}'
+        if time != before:
+            head, before = f'{{"timestamp":{time:.6f},"type":"', time
+        if type(event) is JobCompleted:  # this kind and the next one are almost all events of a replay
+            parts.append(
+                f'{head}JOB_COMPLETED","data":{{"job_id":{encode_basestring(event.job_id)},'
+                f'"job_state":"{event.job_state}","return_code":{event.return_code},'
+                f'"alloc":{encode_basestring(event.alloc)}}}}}'
             )
-        elif type(event) is JobKilled:
-            progress = {job: progress_4(one) for job, one in event.job_progress.items()}
-            data = as_batsim({"job_ids": event.job_ids, "job_progress": progress})
+        elif type(event) is JobSubmitted and event.profile is None:
+            job_id, job = encode_basestring(event.job_id), _object(event.job)
+            parts.append(f'{head}JOB_SUBMITTED","data":{{"job_id":{job_id},"job":{job}}}}}')
         else:
-            data = as_batsim(event.data())
-        parts.append(f'{{"timestamp":{time:.6f},"type":"{event.type}","data":{data}}}')
-    events = ",".join(parts)
-    return f'{{"now":{message.now:.6f},"events":[{events}]}}'.encode("utf-8", "replace")
+            data = event.data()
+            if type(event) is JobKilled:
+                data = {**data, "job_progress": {job: progress_4(one) for job, one in event.job_progress.items()}}
+            parts.append(f'{head}{event.type}","data":{_object(data)}}}')
+    return f'{{"now":{message.now:.6f},"events":[{",".join(parts)}]}}'.encode("utf-8", "replace")
 
 
 def component_message(message: Message) -> bytes:

@@ -126,7 +126,7 @@ def name(value: Any) -> str:
 
 def is_text(value: Any) -> TypeGuard[str]:
     """Return whether a value is text as `text` accepts it."""
-    return isinstance(value, str) and not _UNFIT.search(value)
+    return isinstance(value, str) and (value.isprintable() or not _UNFIT.search(value))
 
 
 def text(value: Any) -> str:

@@ -131,4 +131,4 @@ def lowest(intervals: Iterable[Interval], size: int) -> list[Interval]:
 
 def count_of(intervals: Iterable[Interval]) -> int:
     """Return the number of resources."""
-    return sum(last - first + 1 for first, last in intervals)
+    return sum([last - first + 1 for first, last in intervals])

@@ -227,7 +227,7 @@ class PolicyCalls(ABC):
 
     def allocate_requested(self, job: Job, resources: Any) -> tuple[Interval, ...]:
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
-        found = self.valid_intervals(job, resources, f", {job.size:,} resources in all")
+        found = self.valid_intervals(job, resources, job.size)
         count = count_of(found)
         if count != job.size and job.number not in self.works:
             raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
@@ -236,17 +236,18 @@ class PolicyCalls(ABC):
             raise self.error(job, f"resource {busy} is not free")
         return tuple(found)
 
-    def valid_intervals(self, job: Job | str, resources: Any, more: str = "") -> list[Interval]:
+    def valid_intervals(self, job: Job | str, resources: Any, size: int = 0) -> list[Interval]:
         """Return the intervals that a decision names, sorted and merged. Raises PolicyError.
 
         Args:
             job: the job concerned, or "".
             resources: first and last of each interval.
-            more: what else is required, for messages.
+            size: how many are required in all, for messages; 0: any number.
         """
         if type(resources) is MergedIntervals and resources and resources[-1][1] < self.processors:
             return resources
-        allowed = f"pairs of first and last{more}, from 0 to {self.processors - 1:,}"
+        many = f", {size:,} resources in all" if size else ""
+        allowed = f"pairs of first and last{many}, from 0 to {self.processors - 1:,}"
         try:
             wanted = [(index(first), index(last)) for first, last in resources]
         except Exception:

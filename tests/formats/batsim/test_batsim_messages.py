@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotfish.formats.batsim.kill_progress import Progress
 from pilotfish.formats.batsim.messages import (
@@ -75,6 +79,31 @@ def test_numbers_without_six_decimals_of_their_own() -> None:
     assert inner in killed
 
 
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e15, 1e15) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.6f}") if isinstance(value, float) else value
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=6))
+def test_any_description_is_written_as_json_with_six_decimals(job: dict[str, Any]) -> None:
+    job_id = "w0!5\n%s"
+    said = json.loads(
+        batsim_message(Message(1.5, [(1.5, JobSubmitted(job_id, job)), (1.5, JobSubmitted("%", {}, job))]))
+    )
+    first, second = (event["data"] for event in said["events"])
+    assert first == {"job_id": job_id, "job": rounded(job)}
+    assert second == {"job_id": "%", "job": {}, "profile": rounded(job)}
+
+
 def test_a_component_writes_what_is_read_again() -> None:
     message = Message(1.25, [(1.0, ExecuteJob("w0!1", [(0, 3), (7, 7)])), (1.25, CallMeLater(1e9 / 7))])
     assert read_message(component_message(message), DECISIONS, "it") == message
@@ -84,6 +113,20 @@ def test_a_component_writes_what_is_read_again() -> None:
 def test_resources(text: str, found: list[tuple[int, int]]) -> None:
     assert intervals_of(text) == found
     assert intervals_of(interval_text(found)) == found
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), min_size=1, max_size=12), st.sampled_from([" ", ","]))
+def test_any_resources(ranges: list[tuple[int, int]], between: str) -> None:
+    """Sorted and merged, however they are written, if no resource is named twice."""
+    parts = [f"{first}-{first + more}" if more else f"{first}" for first, more in ranges]
+    named = [host for first, more in ranges for host in range(first, first + more + 1)]
+    if len(set(named)) < len(named):
+        with pytest.raises(ConfigError):
+            intervals_of(between.join(parts))
+        return
+    found = intervals_of(between.join(parts))
+    assert [host for first, last in found for host in range(first, last + 1)] == sorted(named)
+    assert all(last + 1 < first for (_, last), (first, _) in pairwise(found))
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0-2 1", "1-2-3", "²", "9" * 5000, 5, None])
