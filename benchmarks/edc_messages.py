@@ -1,17 +1,21 @@
-"""Decisions per second of a decision component of Batsim over our engine, and what share of the time is ours.
+"""Decisions per second of a decision component of Batsim over our engine, and where the time goes.
 
 Rule: the component does nothing but first come, first served, in a process of its own, over a socket. Jobs come and end
-one at a time, or many at one instant, which share messages. The share is that of our process in the CPU time of both.
+one at a time, or many at one instant, which share messages. The two processes wait for each other, so that decisions/s
+are at most those by the CPU time of both. The same bytes are then sent again by processes that only send and receive:
+that is what the sockets allow.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
-import resource
 import tempfile
 import time
 from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +28,8 @@ from pilotfish.simulate.model.machine import Machine
 from pilotfish.simulate.model.workload import Workload
 
 PROCESSORS = 64
+#: In place of the last reply of a component: its CPU time is sent back.
+END = b""
 
 
 def measure(quick: bool) -> None:
@@ -32,36 +38,36 @@ def measure(quick: bool) -> None:
     rows = []
     for together in (1, 8, 64):
         jobs = _jobs((2_000 if quick else 20_000) // together * together, together)
-        with tempfile.TemporaryDirectory() as folder:
-            endpoint, trace = f"ipc://{folder}/edc", Path(folder) / "load.swf"
-            trace.write_text("; a trace that is in memory\n")
-            component = multiprocessing.get_context("spawn").Process(target=_serve, args=(endpoint,), daemon=True)
-            component.start()
-            try:
-                with asking(endpoint, 60.0) as ask:
-                    ask(b'{"now": 0, "events": []}')  # the component has started
-                    began, ours = time.perf_counter(), time.process_time()
-                    machine = Machine(PROCESSORS, powers=None)
-                    done, messages = replay_under_component(ask, "edc", jobs, machine, None, [trace])
-                    spent, ours = time.perf_counter() - began, time.process_time() - ours
-            finally:
-                component.join(5)
-                component.kill()
-                component.join()
-        theirs = resource.getrusage(resource.RUSAGE_CHILDREN)
+        said = list[tuple[bytes, bytes]]()
+        with tempfile.TemporaryDirectory() as folder, _component(Fcfs(), folder) as (ask, cpu_of_component):
+            (trace := Path(folder) / "load.swf").write_text("; a trace that is in memory\n")
+
+            def asked(
+                message: bytes, ask: Callable[[bytes], bytes] = ask, said: list[tuple[bytes, bytes]] = said
+            ) -> bytes:
+                said.append((message, ask(message)))
+                return said[-1][1]
+
+            machine, began, ours = Machine(PROCESSORS, powers=None), time.perf_counter(), time.process_time()
+            done, messages = replay_under_component(asked, "edc", jobs, machine, None, [trace])
+            spent, ours = time.perf_counter() - began, time.process_time() - ours
+            both = ours + cpu_of_component()
         assert not done.rejected.any()
-        rows.append([f"{together}", f"{len(jobs):,}", f"{messages:,}", number(len(jobs) / spent),
-                     number(len(jobs) / ours), f"{ours / (ours + _since(theirs)):.0%}"])  # fmt: skip
-    table(("jobs at once", "decisions", "messages", "decisions/s", "by our CPU time", "our share"), rows)
+        rows.append([f"{together}", f"{len(jobs):,}", f"{messages:,}",
+                     *(number(len(jobs) / each) for each in (spent, both, ours, _again(said)))])  # fmt: skip
+    table(("jobs at once", "decisions", "messages", "decisions/s", "by CPU of both", "by ours", "bytes alone"), rows)
 
 
-_before = [0.0]
-
-
-def _since(usage: resource.struct_rusage) -> float:
-    """Return the CPU time of children that have ended since the call before, seconds."""
-    before, _before[0] = _before[0], usage.ru_utime + usage.ru_stime
-    return _before[0] - before
+def _again(said: Sequence[tuple[bytes, bytes]]) -> float:
+    """Return how many seconds the sockets take for these messages and replies."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _component(Playback([reply for _, reply in said]), folder) as (ask, _),
+    ):
+        began = time.perf_counter()
+        for message, _ in said:
+            ask(message)
+        return time.perf_counter() - began
 
 
 def _jobs(count: int, together: int) -> Workload:
@@ -72,13 +78,60 @@ def _jobs(count: int, together: int) -> Workload:
     )
 
 
-def _serve(endpoint: str) -> None:
-    """Answer as the component: first come, first served, any free hosts."""
+@contextmanager
+def _component(
+    reply: Callable[[bytes], bytes], folder: str
+) -> Iterator[tuple[Callable[[bytes], bytes], Callable[[], float]]]:
+    """Start a component; yield what asks it, and what ends it and returns its CPU time, seconds."""
+    endpoint, (here, there) = f"ipc://{folder}/edc", multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(endpoint, reply, there), daemon=True)
+    process.start()
+    try:
+        here.recv()  # it has started
+        with asking(endpoint, 60.0) as ask:
+
+            def end() -> float:
+                ask(END)
+                return float(here.recv())
+
+            yield ask, end
+    finally:
+        process.kill()
+        process.join()
+
+
+def _serve(endpoint: str, reply: Callable[[bytes], bytes], there: Connection) -> None:
+    """Answer messages, in the process of a component."""
     socket = zmq.Context().socket(zmq.REP)
     socket.bind(endpoint)
-    free, held, queue, ended = list[int](), dict[str, list[int]](), deque[tuple[str, int]](), False
-    while not ended:
-        message = json.loads(socket.recv())
+    there.send("ready")
+    began = time.process_time()
+    while (message := socket.recv()) != END:
+        socket.send(reply(message))
+    there.send(time.process_time() - began)
+    socket.send(END)
+
+
+class Playback:
+    """A component that gives known replies in their order."""
+
+    def __init__(self, replies: list[bytes]) -> None:
+        self.left = deque(replies)
+
+    def __call__(self, raw: bytes) -> bytes:
+        """Return the next reply."""
+        return self.left.popleft()
+
+
+class Fcfs:
+    """A component that starts jobs in their order, on any free hosts."""
+
+    def __init__(self) -> None:
+        self.free, self.held, self.queue = list[int](), dict[str, list[int]](), deque[tuple[str, int]]()
+
+    def __call__(self, raw: bytes) -> bytes:
+        """Return the reply to a message."""
+        message, free, held, queue = json.loads(raw), self.free, self.held, self.queue
         for event in message["events"]:
             kind, data = event["type"], event["data"]
             if kind == "JOB_SUBMITTED":
@@ -86,9 +139,7 @@ def _serve(endpoint: str) -> None:
             elif kind == "JOB_COMPLETED":
                 free += held.pop(data["job_id"])
             elif kind == "SIMULATION_BEGINS":
-                free = list(range(data["nb_compute_resources"]))
-            elif kind == "SIMULATION_ENDS":
-                ended = True
+                free += range(data["nb_compute_resources"])
         now, parts = message["now"], list[str]()
         while queue and queue[0][1] <= len(free):
             job, size = queue.popleft()
@@ -96,4 +147,4 @@ def _serve(endpoint: str) -> None:
             del free[-size:]
             hosts = " ".join(map(str, held[job]))
             parts.append(f'{{"timestamp":{now},"type":"EXECUTE_JOB","data":{{"job_id":"{job}","alloc":"{hosts}"}}}}')
-        socket.send(f'{{"now":{now},"events":[{",".join(parts)}]}}'.encode())
+        return f'{{"now":{now},"events":[{",".join(parts)}]}}'.encode()
