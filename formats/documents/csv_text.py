@@ -12,6 +12,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,8 @@ _NOTHING, _LATER = 0, 1
 _ZERO, _POINT = b"0."
 #: Decimals of numbers that are not whole, and the bound of numbers with 15 digits.
 _DECIMALS, _EXACT = 6, 1e15
-#: The digits of 0 to 99, as two codes in one number; and powers of ten.
-_PAIRS = np.array([f"{i:02}" for i in range(100)], "S2").view(np.uint16)
-_POWERS = 10 ** np.arange(16)
+#: Numbers of up to four digits, which are written at once.
+_GROUP = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +187,25 @@ def _with_texts(codes: Array, later: Array, values: Array) -> _Cells:
 
 
 def _digits(whole: Array) -> Array:
-    """Return the digits of whole numbers, 0 or more, as codes [rows, digits]."""
-    width = len(str(int(whole.max(initial=0))))
-    pairs, rest = np.empty((len(whole), (width + 1) // 2), np.uint16), whole
-    for place in range(pairs.shape[1] - 1, -1, -1):
-        left = rest // 100
-        pairs[:, place] = _PAIRS[rest - left * 100]
-        rest = left
-    codes = pairs.view(np.uint8)[:, -width:]
-    if width > 1 and int(whole.min()) < _POWERS[width - 1]:
-        codes = codes * (whole[:, None] >= _POWERS[width - 1 :: -1])
-        codes[:, -1] |= _ZERO
+    """Return the digits of whole numbers, 0 or more, as codes [rows, digits]; codes before a number are _NOTHING."""
+    width, table = len(str(int(whole.max(initial=0)))), _groups()
+    groups = np.empty((len(whole), (width + 3) // 4), np.uint32)
+    for place in range(groups.shape[1] - 1, 0, -1):
+        left = whole // _GROUP
+        groups[:, place] = table[np.where(left, whole - left * _GROUP, whole + _GROUP)]
+        whole = left
+    groups[:, 0] = table[whole + _GROUP]
+    codes = groups.view(np.uint8)[:, -width:]
+    codes[:, -1] |= _ZERO  # of the number 0; all digits have these bits
     return codes
+
+
+@cache
+def _groups() -> Array:
+    """Return four digits as one number, for 0 to 9999: first with zeros in front, then with _NOTHING there."""
+    numbers, powers = np.arange(_GROUP)[:, None], np.array([1000, 100, 10, 1])
+    digits = (numbers // powers % 10 + _ZERO).astype(np.uint8)
+    return np.concatenate([digits, digits * (numbers >= powers)]).view(np.uint32)[:, 0].copy()
 
 
 def _decimals(scaled: Array) -> Array:
