@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
-from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
-from ...profiles.prediction.predictors import LIMIT
 from .text import Column, Screen, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
@@ -227,6 +225,8 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
 
 
 def _interval_lines(predictor: str, found: Intervals) -> list[str]:
+    from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
+
     low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
     held = f"{count(found.held, 'user')} of {found.users} with {ENOUGH_JOBS} or more jobs have at least {low} % inside"
     return [
@@ -252,6 +252,8 @@ def _marked(values: Sequence[float | None], form: Callable[[float], str]) -> lis
 
 
 def _kinds(score: Score) -> list[tuple[str, str]]:
+    from ...profiles.prediction.predictors import LIMIT
+
     kinds = list(score.kinds.items())
     shown = kinds[:_MOST_KINDS]
     if len(kinds) > len(shown):

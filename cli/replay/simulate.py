@@ -19,7 +19,6 @@ from ... import __version__
 from ...formats.entry_points import spelled_out
 from ...formats.replays.results_write import BY_SUBMISSION, ORDERS, write_results
 from ...formats.text import count
-from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.arrays import Array
 from ...simulate.model.machine import TAURUS_POWERS
 from ...simulate.model.network import SOLVERS
@@ -46,6 +45,7 @@ from .replay_request import RESOURCES, ReplayInput, ReplayRequest, read_replay
 
 if TYPE_CHECKING:
     from ...daemon.trace_run import DaemonReplay
+    from ...profiles.prediction.online_run_times import OnlineRunTimes
 
 
 #: Where the states and the energy of the machine begin: at the first submission, or at second 0.
@@ -153,14 +153,20 @@ def simulate(
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
                             contention, runtimes, network_solver, natural=ties == "natural")  # fmt: skip
     found = read_replay(request)
-    predictor = OnlineRunTimes(found.jobs) if runtimes == PREDICTED else None
+    predictor = _predictor(found) if runtimes == PREDICTED else None
     if predictor and predictor.unasked:
         what = "no requested time; its run time is its walltime, which bounds its prediction"
         note(f"{count(predictor.unasked, 'job')} with {what}")
     log_power = out is not None and found.machine.powers is not None
     replayed, did = _replay(request, found, predictor, log_power=log_power)
-    power = _power(request, found, replayed, 0.0 if origin == "zero" else math.inf)
+    power = _power(request, found, replayed, 0.0 if origin == "zero" else math.inf, tracked=out is not None)
     _report(request, found, replayed, did, power, predictor, out, jobs_order, as_json=as_json)
+
+
+def _predictor(found: ReplayInput) -> OnlineRunTimes:
+    from ...profiles.prediction.online_run_times import OnlineRunTimes
+
+    return OnlineRunTimes(found.jobs)
 
 
 def _replays(policy: str) -> bool:
@@ -193,15 +199,17 @@ def _replay(
 
 
 #: Power of the machine over time, energy of each job, and use of the policy's energy or power limit, as far as known.
-_Power = tuple[Track, Array | None, LimitOutcome | None]
+_Power = tuple[Track | None, Array | None, LimitOutcome | None]
 
 
-def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin: float) -> _Power:
+def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin: float, *, tracked: bool) -> _Power:
     """Return power and energy, from a time on. O(n log n) for n changes of power."""
     if isinstance(replayed, Contended):
         track = contended_track(replayed, begin)
         return track, replayed.jobs_joules if replayed.processors.powered else None, None
     powers = found.machine.powers
+    if powers is None and not tracked:
+        return None, None, None
     track = energy.track(replayed, powers or TAURUS_POWERS, begin)  # the states are the same for any power
     if powers is None:
         return track, None, None
@@ -222,7 +230,7 @@ def _report(
     about["runtimes"] = request.runtimes
     if known is not None:
         about["accuracy"] = {name: None if found is None else asdict(found) for name, found in known.items()}
-    if out is not None:
+    if out is not None and track is not None:
         from ...formats.batsim.machine_description import state_numbers
 
         states = state_numbers(found.cluster)

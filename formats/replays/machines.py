@@ -10,8 +10,6 @@ from pathlib import Path
 from ...simulate.model.cluster import Cluster
 from ..cluster import parse_cluster
 from ..documents.files import decode, is_xml, parse_document, read_bytes
-from ..simgrid.cluster import cluster_of
-from ..simgrid.platform import parse_platform
 from . import irmasim
 
 
@@ -19,6 +17,9 @@ def read_machine(path: str | Path) -> Cluster:
     """Return the cluster that a file describes. O(bytes). Raises ConfigError."""
     data, source = read_bytes(path), str(path)
     if is_xml(data):
+        from ..simgrid.cluster import cluster_of
+        from ..simgrid.platform import parse_platform
+
         return cluster_of(parse_platform(data, source))
     document = parse_document(decode(data, source), source)
     if irmasim.is_irmasim_platform(document):
