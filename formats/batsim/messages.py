@@ -435,6 +435,8 @@ def _timed(given: Any, event_of: Callable[[dict[str, Any]], Event], before: floa
 def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
     try:
         kind, data = kinds[given["type"]], given["data"]
+        if kind is ExecuteJob and len(data) == 2:  # almost all decisions
+            return ExecuteJob(_job_id(data["job_id"]), intervals_of(data["alloc"]))
         if type(data) is dict and kind not in _WHOLE:
             fields = kind.fields
             return kind(**{name: fields[name](part) for name, part in data.items() if name in fields})
