@@ -15,7 +15,6 @@ from enum import StrEnum
 from ..formats.text import percent
 from ..simulate.model.cluster import Cluster, NodeType, group_phases, measured_type
 from ..simulate.model.job import Profile
-from . import library
 
 #: A thread below the first utilisation sleeps, and from the second on is busy.
 SLEEPS, BUSY = 0.5, 0.8
@@ -100,6 +99,8 @@ def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -
 
 def classify_there(profile: Profile) -> Classification:
     """Return the class on the node type where it was measured, if that type is shipped with pilotfish."""
+    from . import library  # its files take longer to read than most commands need for all they do
+
     return classify(profile, library.node_types().get(profile.measured_on or ""))
 
 

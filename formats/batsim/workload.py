@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,7 +146,8 @@ def _usual_jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]
         else {key: part for key, part in value.items() if key not in _JOB}
         for value in values
     ]  # fmt: skip
-    return list(map(Job, ids, map(float, submits), sizes, names, ends, more))
+    columns = zip(ids, map(float, submits), sizes, names, ends, more, strict=True)
+    return list(map(partial(tuple.__new__, Job), columns))  # a third of the time of Job(...)
 
 
 def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
