@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
 from ..documents.quantities import plain
@@ -45,9 +43,10 @@ def _lines(parts: Iterable[str]) -> str:
 
 def described(job: Job) -> dict[str, Any]:
     """Return a job as the file has it."""
-    walltime = {} if job.walltime is None else {"walltime": plain(job.walltime)}
-    asked = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
-    return {**asked, **walltime, **job.more}
+    found = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
+    if job.walltime is not None:
+        found["walltime"] = plain(job.walltime)
+    return found | job.more if job.more else found
 
 
 def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
@@ -60,13 +59,15 @@ def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
         workload: the jobs.
         about: further keys of the file.
     """
-    profiles = {_name(run): _delay(run) for run in np.unique(workload.run_time).tolist()}
+    runs: list[float] = workload.run_time.tolist()
+    names = {run: _name(run) for run in sorted(set(runs))}
+    profiles = {name: _delay(run) for run, name in names.items()}
     fields: list[dict[str, Any]] = [{} for _ in range(len(workload))]
     for name in KEPT:
         for more, value in zip(fields, workload.more.get(name, ()), strict=False):
             if value != -1:
                 more[name] = plain(float(value))
-    return _batsim(workload, profiles, map(_name, workload.run_time.tolist()), fields, about)
+    return _batsim(workload, profiles, [names[run] for run in runs], fields, about)
 
 
 def _name(seconds: float) -> str:
