@@ -55,23 +55,20 @@ def intervals_of(value: Any) -> MergedIntervals:
         numbers = list(map(int, parts))
         merged = merge_intervals(zip(numbers, numbers, strict=True))
     else:
-        merged = merge_intervals([_range(part, value) for part in parts])
+        ranges = [pair for part in parts if (pair := _range(part)) is not None]
+        merged = merge_intervals(ranges) if len(ranges) == len(parts) else -1
     if isinstance(merged, int) or not merged:
-        raise _bad_resources(value)
+        raise bad(found(value), 'numbers and ranges, such as "0-3 7", each resource once')
     return merged
 
 
-def _range(part: str, value: Any) -> Interval:
+def _range(part: str) -> Interval | None:
+    """Return the first and last number of a range; None: it is none."""
     first, dash, last = part.partition("-")
     if len(part) <= _LONGEST_RANGE and part.isascii() and first.isdigit() and (last.isdigit() or not dash):
         low, high = int(first), int(last or first)
-        if low <= high < 2**31:
-            return low, high
-    raise _bad_resources(value)
-
-
-def _bad_resources(value: Any) -> ConfigError:
-    return bad(found(value), 'numbers and ranges, such as "0-3 7", each resource once')
+        return (low, high) if low <= high < 2**31 else None
+    return None
 
 
 def _requests(value: Any) -> dict[str, Any]:

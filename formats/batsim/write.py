@@ -43,10 +43,10 @@ def _lines(parts: Iterable[str]) -> str:
 
 def described(job: Job) -> dict[str, Any]:
     """Return a job as the file has it."""
-    found = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
+    found: dict[str, Any] = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
     if job.walltime is not None:
         found["walltime"] = plain(job.walltime)
-    return found | job.more if job.more else found
+    return {**found, **job.more}
 
 
 def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:
