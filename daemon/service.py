@@ -123,7 +123,7 @@ class Service:
                 self._cycle.mode,
                 self._server.path,
                 f"metrics at {self._exporter.url}" if self._exporter else "no metrics",
-                count(len(self._tracker.queue.submissions), "workflow"),
+                count(sum(not each.offered for each in self._tracker.queue.submissions.values()), "workflow"),
             )
             self._loop()
             notify("STOPPING=1")

@@ -7,6 +7,7 @@ and narrows the nodes of others. Without pilotfish every job starts by itself.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from os import PathLike
@@ -85,6 +86,8 @@ def create(
     host, _, port = server.rpartition(":")
     commands = Commands(timeout_s, per_minute=requests_per_minute)
     secret = None if password_file is None else Path(password_file).absolute()
+    if secret is not None and (why := _unusable(secret)):
+        raise ConfigError("adapter oar", "password_file", f"{secret}: {why}", "its account's own, mode 0600")
     adapter = OarAdapter(
         cluster,
         Oarstat(commands) if database is None else Database(commands.psql, database, secret, timeout_s),
@@ -203,6 +206,17 @@ def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> st
     from .plan_export import export
 
     return export(plan, workflow, cluster)
+
+
+def _unusable(secret: Path) -> str:
+    """Return why libpq passes over a password file without a word, or ""."""
+    try:
+        mode = secret.stat().st_mode
+    except OSError as error:
+        return str(error.strerror)
+    if not os.access(secret, os.R_OK):
+        return "it belongs to another account"
+    return f"its mode is {mode & 0o777:04o}" if mode & 0o077 else ""
 
 
 def _words(value: Any) -> bool:

@@ -10,6 +10,7 @@ import pwd
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +54,11 @@ def findings(
     except ConfigError as error:
         yield Finding(PROBLEM, "options", str(error))
         return
-    mend: tuple[str, ...] = ()
-    where = ""
+    secret = options.get("password_file")
     if options.get("database"):
-        secret = options.get("password_file")
-        reader: Reader = Database(
-            commands.psql, options["database"], Path(secret) if secret else None, commands.timeout_s
-        )
-        where, mend = "adapter.options.database: ", (f"psql -d '{options['database']}'",)
+        file = Path(secret) if secret else None
+        reader: Reader = Database(commands.psql, options["database"], file, commands.timeout_s)
+        yield from _secret(file, user) if file else ()
     else:
         reader, found = _reader(commands)
         yield found
@@ -68,9 +66,7 @@ def findings(
     try:
         world = reader.world()
     except AdapterError as error:
-        if where and options.get("password_file") and "password" in str(error):
-            where = "adapter.options.password_file: "
-        yield Finding(PROBLEM, "database", f"{where}{error}", mend)
+        yield _unread(error, options)
         return
     by = "" if isinstance(reader, Database) else " by oarstat"
     yield Finding(OK, "database", f"one read of {len(world.jobs)} jobs{by} took {time.monotonic() - began:.2f} s")
@@ -98,6 +94,32 @@ def _reader(commands: Commands) -> tuple[Reader, Finding]:
     return reader, Finding(
         NOTE, "database", f"{CONFIG} names it", (f"database: {site.connection}   # in adapter.options",)
     )
+
+
+def _secret(file: Path, user: str) -> Iterator[Finding]:
+    """Yield that the daemon's account cannot read its password, as libpq lets only the owner of the file."""
+    try:
+        owner, wanted = file.stat().st_uid, pwd.getpwnam(user).pw_uid
+    except (OSError, KeyError):  # `create` and the service's own findings say it
+        return
+    if wanted not in (0, owner):
+        says = f"adapter.options.password_file: {file} does not belong to {user}, who cannot read it"
+        yield Finding(PROBLEM, "database", says, (f"chown {user} {file}",))
+
+
+def _unread(error: AdapterError, options: dict[str, Any]) -> Finding:
+    """Return why OAR's database cannot be read, and what OAR's own configuration has."""
+    connection = options.get("database")
+    if not connection:
+        return Finding(PROBLEM, "database", str(error))
+    if options.get("password_file") and "password" in str(error):
+        mend = f"grep ^DB_BASE_PASSWD_RO {CONFIG}"
+        return Finding(PROBLEM, "database", f"adapter.options.password_file: {error}", (mend,))
+    mend = f"psql -d '{connection}'"
+    with suppress(OSError):
+        if (site := site_config()).connection != connection:
+            mend = f"database: {site.connection}   # in adapter.options"
+    return Finding(PROBLEM, "database", f"adapter.options.database: {error}", (mend,))
 
 
 def _version(commands: Commands) -> Finding:
@@ -131,6 +153,9 @@ def _server(options: dict[str, Any]) -> Finding:
         site = site_config().server
     except OSError:
         site = ""
+        if not options:
+            says = f"{CONFIG} cannot be read: whether OAR's server listens is not known"
+            return Finding(NOTE, "server", says)
     asked = options.get("server") or site or DEFAULT_SERVER
     host, _, port = asked.rpartition(":")
     mend = f"server: {site}   # in adapter.options" if site else f"grep ^SERVER_ {CONFIG}"
@@ -176,6 +201,10 @@ def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
 
 
 def _queues(world: World, selection: Selection, options: dict[str, Any]) -> Iterator[Finding]:
+    waiting = {job.queue for job in world.jobs if job.state == "Waiting"} if world.queues else set()
+    for name in sorted(waiting - world.queues.keys()):
+        says = f"jobs wait in queue {name}, which OAR does not have any more: they never start"
+        yield Finding(PROBLEM, "handover", says, (f'oarnotify --add-queue "{name},5,SCHEDULER"',))
     if not options.get("placement_file"):
         yield Finding(NOTE, "handover", "there is no placement_file: no user's job is handed over")
         return
@@ -266,10 +295,15 @@ oaradmissionrules -n -r {shim}/admission_rule.pl
 # The rest is in docs/guides/oar.md."""
 
 UNDO = """\
-# As root on OAR's server. A queue whose program is missing is disabled, so it goes first.
-oarnotify -l   # a queue of the site's with pilotfish_sched: give it its own scheduler back before you go on
-oarnotify --remove-queue pilotfish
+# As root on OAR's server. OAR disables a queue whose program is missing: the queues get OAR's own scheduler back first.
+stock=$(sed -n 's/^scheduler //p' /etc/oar/pilotfish_sched.conf)
+oarnotify -l | awk '/^[^\\t]/ {{q = $1}} /priority =/ {{p = $3}} /scheduler = pilotfish_sched$/ {{print q, p}}' |
+    while read -r queue priority; do
+        oarnotify --remove-queue "$queue" && oarnotify --add-queue "$queue,$priority,$stock"
+    done
+oaradmissionrules --show-all | awk '/^---.*RULE #/ {{n = $NF}} /`oarsub -t pilotfish`/ {{print substr(n, 2)}}' |
+    xargs -r -n 1 oaradmissionrules --delete
 rm -f /etc/oar/pilotfish_sched.conf {schedulers}/pilotfish_sched {schedulers}/PilotfishShim.pm
 rm -rf /var/lib/pilotfish-oar
-oaradmissionrules --show-all   # of the rule that says "handed over to pilotfish", take the number:
-# oaradmissionrules --delete NUMBER"""
+# Jobs in the queue `pilotfish` start as on plain OAR. When oarstat shows no more of them:
+# oarnotify --remove-queue pilotfish"""

@@ -60,7 +60,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         everything: show all workflows and all jobs, also of workflows that have ended.
     """
     screen, workflows = Screen(), reply["workflows"]
-    total = count(len(workflows), "workflow")
+    total = count(sum(not flow.get("handed_over") for flow in workflows), "workflow")
     how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
     screen.put(Text(f"{reply['cluster']}: {how}{total}"))
     if reply["blocked"]:
@@ -133,6 +133,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     counts = workflow.get("job_counts") or Counter(job["state"] for job in workflow["jobs"])
     total, done = sum(counts.values()), counts.get("completed", 0)
     head = f"{workflow['id']}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
+    if workflow.get("handed_over"):  # it drops jobs that have ended
+        head = f"{workflow['id']}: {count(total, 'job')} handed over"
     if (owner := workflow.get("owner")) and owner != user_name(os.getuid()):
         head += f", {owner}"
     screen.put(Text(head, style="bold"))
@@ -226,6 +228,8 @@ def show_job_log(reply: dict[str, Any]) -> None:
     for age, record in zip(ages, reply["story"], strict=True):
         kind, text = record["kind"], record["text"]
         lines.append((f"{age:>{widest}} s  {kind}", text.removeprefix(kind).lstrip(": ") or text))
+    if job["state"] == "cancelled" and not any(job["reason"] in record["text"] for record in reply["story"]):
+        lines.append(("ended", job["reason"]))
     actual = _run_time(job, begin)
     if error := _error(job, actual):
         assert actual is not None

@@ -102,6 +102,7 @@ class Documents:
             "name": submission.workflow.name,
             "owner": None if submission.owner is None else user_name(submission.owner),
             "state": str(whole),
+            "handed_over": submission.offered,
             "submit_time": submission.submit_time,
             "finish_time": finish,
             "exit_code": submission.exit_code,

@@ -69,7 +69,7 @@ class Access:
         if not self._submits:
             why = ""
             if self._operated:
-                why = f", because what it starts would run as an operator of {self._operated}"
+                why = f", because what it starts would run as its own account, with its rights in {self._operated}"
                 why += f": submit to {self._operated} itself (pilotfish submit --adapter {self._operated})"
             raise ForbiddenError(
                 f"this service takes no workflows{why}; an administrator can allow it (access.submit: true)"

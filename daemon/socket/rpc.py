@@ -213,7 +213,12 @@ class Requests:
                 raise InvalidJobError(f"no workflow has a job {target!r} (name it as WORKFLOW/JOB)")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
-        document = self._documents.job(entry)
+        document, waits = self._documents.job(entry), entry.waits if entry.waiting else ""
+        snapshot = self._tracker.snapshot
+        view = snapshot.jobs.by_key.get(entry.key) if snapshot and submission.offered and entry.state.ended else None
+        if view is not None and not view.state.ended:  # it was let go
+            document |= {"state": str(view.state), "start_time": view.start_time, "finish_time": None}
+            document["nodes"], waits = list(view.nodes), entry.reason if view.start_time is None else ""
         self._documents.add_queue_forecast(document, self._tracker.queue_forecasts)
         return {
             "job": document,
@@ -221,7 +226,7 @@ class Requests:
             "submit_time": submission.submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
             "time": self._tracker.now,
-            "waits": self._tracker.stuck.get(entry.key) or (entry.waits if entry.waiting else ""),
+            "waits": self._tracker.stuck.get(entry.key) or waits,
             "story": self._journal.records(entry.key),
         }
 

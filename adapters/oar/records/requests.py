@@ -40,8 +40,8 @@ class Machine:
 
     @cached_property
     def cores(self) -> Mapping[str, int]:
-        """The number of cores of each node."""
-        return Counter(node for node, _ in {(each.node, each.core) for each in self.resources})
+        """The number of cores of each node, in the order of their resources."""
+        return Counter(node for node, _ in dict.fromkeys((each.node, each.core) for each in self.resources))
 
     @cached_property
     def kinds(self) -> Mapping[str, frozenset[tuple[str, bool, float]]]:

@@ -207,7 +207,7 @@ class Database:
 
     def _ask(self, which: str, *, whole: bool = False) -> World:
         statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
-        argv = [psql(), "-XAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
+        argv = [psql(), "-wXAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
         if whole:
             self._rows = rows

@@ -143,6 +143,18 @@ def test_a_fallback_says_why(shown, error, missed):
     assert lines[1] == f"fallback: max-min on measured profiles is off by {missed}; the bound is 1.50x"
 
 
+def test_jobs_that_are_handed_over_are_no_workflow(shown):
+    lines = shown(status(flow(1, job("7", "running", **RUNS)) | {"handed_over": True}, flow(2, job("x"))))
+    assert lines[0] == "lab: live, policy mom, 1 workflow" and "w.1: 1 job handed over" in lines
+
+
+def test_explain_says_why_a_job_was_cancelled_unless_its_log_does(capsys):
+    gone = job("7", "cancelled", reason="it was taken back")
+    for story in ([], [{"time": 91.0, "kind": "cancelled", "text": "cancelled: it was taken back"}]):
+        show_job_log({"job": gone, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": story})
+        assert capsys.readouterr().out.count("it was taken back") == 1
+
+
 def test_nothing_to_show_is_one_line(shown):
     assert shown(status()) == ["lab: live, policy mom, 0 workflows"]
 

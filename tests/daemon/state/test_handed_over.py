@@ -129,6 +129,15 @@ def test_a_job_held_until_its_deadline_is_released_for_good(offering, kit) -> No
     assert offering.journal.find("rjms").entries["3"].reason == "it was released"
     records = [(record["kind"], record["text"]) for record in offering.journal.records("rjms/3")]
     assert ("applied", f"release rjms/3: {why}") in records
+    ask = kit.requests(offering)
+    (flow,) = ask("status")["workflows"]
+    shown = ask("explain", job="rjms/3")
+    assert flow["handed_over"] and (shown["job"]["state"], shown["waits"]) == ("pending", "it was released")
+    began = {"state": JobState.RUNNING, "nodes": ("n1",), "start_time": offering.manager.time}
+    offering.manager.views["rjms/3"] = dataclasses.replace(offering.manager.views["rjms/3"], **began)
+    offering.run(1)
+    shown = ask("explain", job="rjms/3")
+    assert (shown["job"]["state"], shown["job"]["nodes"], shown["waits"]) == ("running", ["n1"], "")
 
 
 def test_a_job_that_can_start_is_started_at_its_deadline(offering, kit) -> None:

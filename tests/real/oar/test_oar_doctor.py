@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from oar_cluster import USERS, OarCluster
 from oar_mounts import group
-from oar_site import QUEUE, Shim, cluster
+from oar_site import PROGRAM, QUEUE, Shim, cluster
 from real_world import pilotfish
 
 from pilotfish.adapters import registry
@@ -57,8 +57,9 @@ def test_without_a_configuration_oars_own_is_read(oar: OarCluster, monkeypatch: 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(doctor, "site_config", unreadable)
-    said = {each.topic: each.says for each in registry.examine("oar", None, "root", Service())}
-    assert "jobs by oarstat took" in said["database"] and "passes" not in said and "nodes" in said
+    found = registry.examine("oar", None, "root", Service())
+    said = {each.topic: each.says for each in found}
+    assert not bad(found) and "jobs by oarstat took" in said["database"] and "passes" not in said and "nodes" in said
 
 
 def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
@@ -66,6 +67,9 @@ def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_p
     password = tmp_path / "pgpass"
     password.write_text("*:*:*:*:wrong\n")
     password.chmod(0o600)
+    readable = tmp_path / "readable"
+    readable.write_text(oar.password_file.read_text())
+    readable.chmod(0o644)
     host = good["database"].replace(f"port={oar.database}", "port=9")
     for wrong, words in (
         ({"queues": ["nowhere"]}, "adapter.options.queues: OAR has no queue 'nowhere'"),
@@ -74,6 +78,9 @@ def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_p
         ({"database": good["database"].replace("dbname=oar", "dbname=none")}, 'database "none" does not exist'),
         ({"database": "host=/nowhere dbname=oar user=oar_ro"}, "adapter.options.database: OAR's database: "),
         ({"password_file": str(password)}, "adapter.options.password_file: OAR's database: "),
+        ({"password_file": "/nonexistent/pgpass"}, "password_file: /nonexistent/pgpass: No such file or directory"),
+        ({"password_file": str(readable)}, "password_file: " + f"{readable}: its mode is 0644 (allowed: its account"),
+        ({"password_file": None}, "adapter.options.database: OAR's database: psql: error: "),
         ({"placement_file": "/nonexistent/placements"}, "file: /nonexistent"),
         ({"server": "127.0.0.1:9"}, "adapter.options.server: OAR's server does not answer at 127.0.0.1:9"),
         ({"server": f"127.0.0.1:{oar.database}"}, f"adapter.options.server: found 127.0.0.1:{oar.database}, /etc/oar"),
@@ -83,6 +90,14 @@ def test_each_thing_that_is_wrong_is_one_line(oar: OarCluster, shim: Shim, tmp_p
         assert len(said) == 1 and words in said[0] and "\n" not in said[0], said
     shutil.chown(shim.folder, USERS[0])
     assert "belongs to pilotfish-a" in bad(examined(oar, good))[0]
+    (said,) = bad(examined(oar, good, USERS[0]))
+    assert f"{oar.password_file} does not belong to {USERS[0]}" in said and "\n" not in said
+
+
+def test_a_connection_that_fails_is_mended_by_that_of_oar_itself(oar: OarCluster, shim: Shim) -> None:
+    wrong = {"database": oar.connection.replace(f"port={oar.database}", "port=9")}
+    (found,) = [each for each in examined(oar, {**options(oar, shim), **wrong}) if each.level == "problem"]
+    assert found.mend == (f"database: {oar.connection}   # in adapter.options",)
 
 
 def test_a_property_of_resources_that_is_missing_is_named(oar: OarCluster, shim: Shim) -> None:
@@ -103,11 +118,23 @@ def test_a_disabled_queue_is_named(oar: OarCluster, shim: Shim) -> None:
         oar.run("oarnotify", "-e", QUEUE)
 
 
+def test_jobs_in_a_queue_that_was_removed_are_named(oar: OarCluster, shim: Shim) -> None:
+    oar.submit("true", "-q", QUEUE, "-l", "/nodes=4/core=2", "-t", "postpone=2100-01-01 00:00:00")
+    oar.run("oarnotify", "--remove-queue", QUEUE)
+    try:
+        settings = {**options(oar, shim), "queues": ["default"]}
+        assert f"handover: jobs wait in queue {QUEUE}, which OAR does not have any more: they never start" in bad(
+            examined(oar, settings)
+        )
+    finally:
+        oar.add_queue(QUEUE, PROGRAM)
+
+
 @pytest.fixture
 def configured(oar: OarCluster, shim: Shim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with the configuration of a daemon."""
     found = pilotfish("cluster", "--adapter", "oar")
-    assert found.returncode == 0 and "127.0.1.1" in found.stdout
+    assert found.returncode == 0 and "names: 127.0.1.[1-4]\n" in found.stdout
     (tmp_path / "cluster.yaml").write_text(found.stdout)
     (tmp_path / "pgpass").write_text(oar.password_file.read_text())
     (tmp_path / "pgpass").chmod(0o600)

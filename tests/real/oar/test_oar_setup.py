@@ -69,18 +69,19 @@ def test_what_doctor_prints_is_typed_used_and_undone(oar: OarCluster) -> None:
                 assert oar.jobs()[job] == ("Terminated", tuple(sorted(placed)))
             assert daemon.stop(signal.SIGTERM) == 0
         assert oar.sql(f"select queue_name from jobs where job_id = {by_type}") == "pilotfish"
-        typed(f'oarnotify --remove-queue default\noarnotify --add-queue "default,2,{stock}"')
-        said = typed(registry.setup("oar", USERS[0], undo=True))
-        assert RULE in said
-        (number,) = rules(oar)
-        typed(f"oaradmissionrules --delete {number}")
+        held = oar.submit("true", "-q", "pilotfish", "--hold", *SMALL)
+        typed(registry.setup("oar", USERS[0], undo=True))
         assert not rules(oar) and not FOLDER.exists() and not CONFIG.exists()
         assert not [each for each in SCHEDULERS.iterdir() if "ilotfish" in each.name]
-        after = jobs.add(0.1, *SMALL, user=USERS[0], queue="default")
+        both = "from queues where queue_name in ('default', 'pilotfish') order by priority"
+        queues = oar.sql(f"select queue_name, priority, scheduler_policy, state {both}").split()
+        assert queues == [f"default|2|{stock}|Active", f"pilotfish|5|{stock}|Active"]
+        oar.run("oarresume", str(held))
+        jobs.jobs.append(held)
+        jobs.add(0.1, *SMALL, user=USERS[0], queue="default")
         jobs.wait()
-        jobs.each_ran_once()
-        assert oar.jobs()[after][0] == "Terminated"
-        assert oar.sql("select count(*) from queues where state <> 'Active' or queue_name = 'pilotfish'") == "0"
+        assert {oar.jobs()[job][0] for job in jobs.jobs} == {"Terminated"}
+        typed("oarnotify --remove-queue pilotfish")
     finally:
         oar.run("oarnotify", "--remove-queue", "default", check=False)
         oar.run("oarnotify", "--add-queue", f"default,2,{stock}", check=False)
