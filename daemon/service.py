@@ -43,7 +43,7 @@ from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
 from .planning.guard_rail import FORGOTTEN, Guard
-from .planning.guarded_planner import simulate_plan
+from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import PowerSaver
 from .planning.problem import Planner
@@ -69,7 +69,7 @@ log = logging.getLogger("pilotfish.service")
 TICK_S = 0.1
 PRUNE_EVERY_S = 86400.0
 #: The compiled loops of plans, and of forecasts of the resource manager's queue.
-LOOPS = ["mapping.entry", "queue.easy_rich"]
+LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
 #: Seconds that systemd grants for compiling the simulator, on however busy a machine.
 COMPILE_S = 900
 #: Seconds from the start of the daemon to the first pruning: time to correct a clock that is wrong after a boot.
@@ -172,6 +172,7 @@ class Service:
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
         notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
         prepare(LOOPS, log.info)  # before the socket opens: no client or job waits for the compilation
+        load_simulator(cluster)
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)
         self._events = self._event_socket(stack)

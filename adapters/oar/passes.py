@@ -2,7 +2,8 @@
 
 Rule: OAR counts the least time between two passes in whole seconds, and looks at a request that comes too soon only
 10 s later. So it is asked after each change, unless a pass has just begun, and again at each whole second. After FOR_S
-it is left alone: at least each 60 s it begins a pass anyway.
+it is left alone: at least each 60 s it begins a pass anyway. DEAF_S after a pass there is news once more: what was
+submitted in between may wait for these 10 s.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from .records.world import World
 
 log = logging.getLogger("pilotfish.adapters")
 FOR_S = 20.0
+#: OAR's default of the least time between two passes, which it counts in whole seconds, and one more.
+DEAF_S = 6.0
 #: What OAR runs first in a pass, after the submission that causes it is in the database, and half a second to a second
 #: before it asks for the jobs that wait.
 FIRST_PROGRAM = Path("/usr/lib/oar/NodeChangeState")
@@ -40,10 +43,11 @@ class Passes:
         self._watch = FileWatch(read, clock) if read else None
         self._awaited: dict[int, float] = {}  # jobs that may begin, and since when, OAR's clock
         self._ask_at = self._begun_at = float("-inf")
+        self._news_at = float("inf")
 
     def next_at(self, otherwise: float) -> float:
-        """Return when OAR is to be asked next, by the monotonic clock; `otherwise` if no job is awaited."""
-        return self._ask_at if self._awaited else otherwise
+        """Return when OAR is to be asked, or there is news; `otherwise` if neither. Times of the monotonic clock."""
+        return min(self._news_at, self._ask_at if self._awaited else otherwise)
 
     @property
     def descriptor(self) -> int | None:
@@ -51,13 +55,17 @@ class Passes:
         return self._watch.descriptor if self._watch is not None and self._watch.descriptor >= 0 else None
 
     def hear(self, timeout_s: float) -> bool:
-        """Wait for at most so many seconds until OAR begins a pass, or the shim reads its file in one."""
+        """Wait for at most so many seconds until OAR begins a pass, the shim reads its file in one, or it was deaf."""
         if self._watch is None or self.descriptor is None:
             time.sleep(max(0.0, timeout_s))
         elif self._watch.read(timeout_s):
             self._begun_at = self._clock()
+            self._news_at = self._begun_at + DEAF_S
             return True
-        return False
+        if self._clock() < self._news_at:
+            return False
+        self._news_at = float("inf")
+        return True
 
     def close(self) -> None:
         """Hear of no more passes."""

@@ -25,8 +25,8 @@ log = logging.getLogger("pilotfish.slurm")
 AGES = {"partitions": 30.0, "reservations": 15.0, "limits": 20.0, "settings": 600.0, "excluded": 10.0}
 #: No kind is read more often than this, seconds.
 LEAST_S = 0.4
-#: What forecasts of other users' jobs need, and how often it is read for them alone, seconds.
-_FOR_FORECASTS, ALONE_S = ("partitions", "reservations"), 300.0
+#: What forecasts of other users' jobs need, and how often it is read for them alone, seconds; and at most for new jobs.
+_FOR_FORECASTS, ALONE_S, NEW_S = ("partitions", "reservations", "excluded"), 300.0, 30.0
 #: A refused kind is read again when it is this many times older than its longest age.
 PATIENCE = 20.0
 
@@ -62,8 +62,12 @@ class SiteReader:
             pending: Ids of all waiting jobs.
         """
         if not ours:  # no job could be placed; starts of other jobs are forecast
-            for due in [kind for kind in _FOR_FORECASTS if pending and self._clock() - self._read[kind] >= ALONE_S][:1]:
-                self._refresh(due, transport, pending)
+            most = dict.fromkeys(_FOR_FORECASTS, ALONE_S)
+            if any(job not in self.site.covered for job in pending):
+                most["excluded"] = NEW_S
+            stale = [kind for kind in most if pending and self._clock() - self._read[kind] >= most[kind]]
+            for kind in stale if self.site.missing.issuperset(most) else stale[:1]:
+                self._refresh(kind, transport, pending)
             return
         oldest = max(AGES, key=lambda kind: self._age(kind, ours))
         for due in sorted(self.site.missing) or [oldest] * (self._age(oldest, ours) >= 1.0):

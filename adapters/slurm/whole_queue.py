@@ -18,8 +18,9 @@ from .placement.partitions import Partition, Reservation, of_job
 from .records import SlurmJob, SlurmNode
 from .site_state import Site
 
-#: Reasons with which a job waits for nothing but nodes, a time, or other jobs.
-_PLAIN = frozenset(("None", "", "Resources", "Priority", "BeginTime", "Cleaning", "Dependency"))
+#: Reasons with which a job waits for nothing but nodes, a time, or other jobs. Slurm says ReqNodeNotAvail also of a job
+#: that excludes nodes, while all others are busy (seen, 22.05); nodes that take no jobs, and reservations, are known.
+_PLAIN = frozenset(("None", "", "Resources", "Priority", "BeginTime", "Cleaning", "Dependency", "ReqNodeNotAvail"))
 
 
 def observed_queue(

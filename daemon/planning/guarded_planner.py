@@ -18,7 +18,7 @@ from ...formats.entry_points import register_mapping_policy
 from ...formats.text import clean, count
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job
+from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy
@@ -67,6 +67,12 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         latency_s=options.latency_s,
         may_reject=True,
     )
+
+
+def load_simulator(cluster: Cluster) -> None:
+    """Plan a job, so that the first plan of the service takes no longer than the next: a job may wait for it."""
+    job = Job("first", DEFAULT_PROFILE, walltime=1.0)
+    simulate_plan(Problem(Workflow("first", (job,)), (), tuple(cluster.index), {}, {}), cluster, Options())
 
 
 @dataclass(slots=True)

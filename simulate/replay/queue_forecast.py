@@ -1,11 +1,11 @@
 """When the jobs of a resource manager that decides by itself will start and end.
 
 Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and jobs end when they are expected to.
-Nodes on which the same jobs may run are one pool of cores; a job that may run only on some nodes of a pool is not
-forecast, but takes part in it. The tasks of an array are jobs; its start is that of the first that waits, its end that
-of the last. Times are the medians of several replays, whose run times are drawn from their
-predictions with a fixed seed; intervals are of probability LEVEL. Jobs of one group are drawn together, so that
-intervals are rather too wide. No start is before now, and no run is longer than its walltime.
+Nodes that jobs share are one pool of cores; where jobs may use some of its nodes only, it has classes of nodes, see
+`node_classes`. The tasks of an array are jobs; its start is that of the first that waits, its end that of the last.
+Times are the medians of several replays, whose run times are drawn from their predictions with a fixed seed; intervals
+are of probability LEVEL. Jobs of one group are drawn together, so that intervals are rather too wide. No start is
+before now, and no run is longer than its walltime.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..model.observed_queue import ObservedJob, ObservedQueue
 from ..model.plan import LEVEL
 from ..model.workload import LONGEST, Dependencies, Workload, in_order
 from ..queue_policies.policy_specs import Easy
+from .node_classes import node_classes
 
 #: Replays of each pool, at least and at most, and jobs that are replayed in all of them together.
 FEWEST_DRAWS, DRAWS, REPLAYED = 5, 15, 15_000
@@ -32,6 +33,8 @@ MOST_JOBS = 5000
 MOST_DEPENDENCIES = 100_000
 #: A job that outlasts what is expected of it is expected to take this many times as long as it has taken.
 LONGER = 1.5
+#: Most classes of nodes of a pool.
+MOST_CLASSES = 64
 #: Walltime of a job without one, seconds.
 UNLIMITED_S = 365 * 86400.0
 
@@ -139,15 +142,20 @@ class _Pool:
         self, queue: ObservedQueue, names: frozenset[str], jobs: Sequence[ObservedJob],
         expected: Callable[[ObservedJob], ExpectedRun | None],
     ) -> None:  # fmt: skip
-        self._now, self._names = queue.time, names
+        self._now, self._nodes = queue.time, names.intersection(queue.nodes)
         nodes = [queue.nodes[name] for name in names if name in queue.nodes]
         self._cores = sum(cores for cores, _ in nodes)
         self._node = max((cores for cores, _ in nodes), default=1)
         self._core_memory = min((memory / cores for cores, memory in nodes if memory and cores), default=math.inf)
         running = [job for job in jobs if not job.waiting and not queue.nodes.keys().isdisjoint(job.where)]
         waiting = [job for job in jobs if job.waiting]
-        tasks = chain.from_iterable(repeat(job, job.tasks) for job in waiting)
-        self._jobs = [*running, *islice(tasks, MOST_JOBS)]
+        tasks = list(islice(chain.from_iterable(repeat(job, job.tasks) for job in waiting), MOST_JOBS))
+        self._jobs = [*running, *tasks]
+        self._classes = node_classes(
+            {name: queue.nodes[name][0] for name in names if name in queue.nodes},
+            [(job.where, self._size(job) // job.nodes) for job in running],
+            [job.where for job in tasks],
+        )
         #: First and last row of each job, by its key.
         self._rows = {job.key: (i, i) for i, job in enumerate(running)}
         next_row = self._running = len(running)
@@ -188,17 +196,22 @@ class _Pool:
             if job.key in beyond or not beyond.isdisjoint(job.after):
                 what = "it" if job.tasks == 1 else "its last task"
                 found[job.key] = QueueForecast(unknown=f"more than {MOST_JOBS:,} jobs wait before {what}")
-            elif sizes[i] > machine:
+            elif sizes[i] > (machine if self._plain else self._classes.room(i)):
                 found[job.key] = QueueForecast(unknown="it needs more cores than the nodes have that take jobs")
             elif math.isnan(finish[0, j]):
                 found[job.key] = QueueForecast(unknown="it waits for a job that never ends")
-            elif not self._names <= job.where:
+            elif self._plain and not self._nodes <= job.where:
                 found[job.key] = QueueForecast(unknown="it may run only on some of the nodes that other jobs use")
             else:
                 begin, *begins = start[:, i].tolist()
                 end, *ends = finish[:, j].tolist()
                 found[job.key] = QueueForecast(begin, end, (begins[0], begins[1]), (ends[0], ends[1]))
         return found
+
+    @property
+    def _plain(self) -> bool:
+        """Whether all nodes are replayed as one class."""
+        return not 1 < len(self._classes) <= MOST_CLASSES
 
     def _dependencies(self) -> tuple[Array, Array]:
         """Return rows, and rows that start after their ends.
@@ -240,11 +253,11 @@ class _Pool:
         run = self._drawn(share)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
-        numbers = np.arange(len(run))
-        work = Workload(
-            "queue", numbers, np.array(begin), np.minimum(run + gap, LONGEST), limit + gap,
-            np.asarray(sizes, np.int64), dependencies=Dependencies(self._before, self._after),
-        )  # fmt: skip
+        links, taken = Dependencies(self._before, self._after), np.minimum(run + gap, LONGEST)
+        if not self._plain:
+            return self._classes.start_times(sizes, np.array(begin), taken, limit + gap, links), run
+        numbers, size = np.arange(len(run)), np.asarray(sizes, np.int64)
+        work = Workload("queue", numbers, np.array(begin), taken, limit + gap, size, dependencies=links)
         done = replay(in_order(work), machine, Easy())
         start = np.full(len(run), math.nan)
         start[done.workload.id] = done.start_time

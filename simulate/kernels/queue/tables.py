@@ -108,6 +108,25 @@ class RichReplay(Block):
     layout: ClassVar = Replay.layout
 
 
+#: One row per job, in the order of the queue; `kind`: which classes of resources it may have, a row of `may`.
+CLASSED = row_dtype("submit run wall start", "size kind state")
+
+
+class Classed(Block):
+    """State of a replay under EASY in which each job may have some classes of resources only."""
+
+    layout: ClassVar = {
+        "jobs": (CLASSED, 1),
+        "may": (INT, 2),  # [kinds, classes]: 1 if jobs of a kind may have resources of a class
+        "held": (INT, 2),  # [jobs, classes]: how many resources a job has, or had
+        "free": (INT, 1),  # how many of each class are free now
+        "later": (INT, 1),  # how many are free when the reservation begins, without those of the head
+        "ends": (INT, 1),  # running jobs by their latest ends, ascending
+        "count": (row_dtype("", "running"), 0),
+        **{name: HELD[name] for name in ("unmet", "followers", "follower0")},
+    }
+
+
 class Reserving(Block):
     """State of a replay under conservative backfilling."""
 

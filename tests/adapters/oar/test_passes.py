@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.oar.passes import FOR_S, LATER_S, PASS_S, Passes
+from pilotfish.adapters.oar.passes import DEAF_S, FOR_S, LATER_S, PASS_S, Passes
 from tests.support.clock import Clock
 from tests.support.oar_records import job, world
 
@@ -97,3 +97,14 @@ def test_a_job_that_does_not_begin_is_not_asked_for_for_ever(clock: Clock, passe
         passes.ask(WAITING, BEGAN + clock.now)
         clock.now += 1.0
     assert FOR_S < clock.now < FOR_S + 3
+
+
+def test_there_is_news_once_more_when_oar_was_deaf_after_a_pass(clock: Clock, passes: Passes, tmp_path: Path) -> None:
+    assert not passes.hear(0.0) and passes.next_at(math.inf) == math.inf
+    (tmp_path / "first").read_text()
+    assert passes.hear(1.0)
+    assert passes.next_at(math.inf) == clock() + DEAF_S
+    clock.now += DEAF_S - 0.1
+    assert not passes.hear(0.0)
+    clock.now += 0.1
+    assert passes.hear(0.0) and not passes.hear(0.0) and passes.next_at(math.inf) == math.inf

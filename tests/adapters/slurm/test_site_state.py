@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.site_state import AGES, PATIENCE, Site, SiteReader
+from pilotfish.adapters.slurm.site_state import AGES, NEW_S, PATIENCE, Site, SiteReader
 from tests.support.slurm_jobs import JOB
 
 
@@ -33,16 +33,19 @@ def test_one_kind_is_read_at_a_time_in_turn() -> None:
     rarely = SiteReader(lambda: now[0])
     rarely.refresh(slurm, [], [])  # type: ignore[arg-type]
     assert slurm.asked == []  # no job is handed over: nothing needs to be known
+    rarely.refresh(slurm, [], [7])  # type: ignore[arg-type]
+    known = ["partitions", "reservations", "excluded"]
+    assert slurm.asked == known, "for forecasts of jobs that wait"
     for _ in range(9):
-        rarely.refresh(slurm, [], [7])  # type: ignore[arg-type]
-    assert slurm.asked == ["partitions", "reservations"], "for forecasts of jobs that wait, one at a time"
+        now[0] += NEW_S / 8
+        rarely.refresh(slurm, [], [7, 8])  # type: ignore[arg-type]
+    assert slurm.asked == [*known, "excluded"], "for a job that is new"
     slurm.asked.clear()
-    now[0] += 60.0
     rarely.refresh(slurm, [JOB], [7])  # type: ignore[arg-type]
     assert (
-        sorted(slurm.asked) == sorted(AGES.keys() - {"partitions", "reservations"})
+        sorted(slurm.asked) == sorted(AGES.keys() - set(known))
         and not rarely.site.missing
-        and rarely.site.covered == {7}
+        and rarely.site.covered == {7, 8}
     )
     for _ in range(1200):
         rarely.refresh(slurm, [JOB], [7])  # type: ignore[arg-type]

@@ -53,6 +53,7 @@ def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
         ({"reason": "Dependency", "dependency": "singleton"}, "it depends on singleton"),
         ({"reason": "JobHeldUser", "priority": 0}, "it is held"),
         ({"reason": "QOSMaxJobsPerUserLimit"}, "Slurm says QOSMaxJobsPerUserLimit"),
+        ({"reason": "ReqNodeNotAvail, UnavailableNodes:n0"}, ""),
         ({"reservation": "maintenance"}, "it has the reservation maintenance"),
         ({"special": "licenses"}, "it asks for licenses"),
         ({"part": True, "array": 7, "tasks": 0}, "how many tasks wait is not known"),

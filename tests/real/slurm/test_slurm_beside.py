@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -252,3 +253,34 @@ def test_jobs_that_are_not_handed_over_show_when_they_start(slurm: SlurmCluster,
     )
     started = {f"slurm/{job}" for job in jobs}
     eventually(lambda: started <= {row[0] for row in ask("accuracy")["starts"]}, "all starts")
+
+
+def test_jobs_that_may_use_some_nodes_only_are_forecast_to_wait_for_these(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    """Partition `half` has two of the four nodes of `main`; each node has a job of another walltime."""
+    alone, minutes = ("--exclusive", "--nodes=1"), {"n1": 9, "n2": 8, "n3": 3, "n4": 2}
+    running = {
+        name: slurm.submit("sleep 900", *alone, f"--nodelist={name}", f"--time={many}")
+        for name, many in minutes.items()
+    }
+    eventually(lambda: {slurm.jobs()[job][0] for job in running.values()} == {"RUNNING"}, "a job on each node")
+    nodes = [("--partition=half",), ("--exclude=n3,n4",), (), ("--exclude=n1,n2,n4",), ()]
+    jobs = [str(slurm.submit("true", *alone, "--time=5", *more)) for more in nodes]
+    daemon.start("--dry-run")
+    ask = partial(ipc.ask, str(daemon.socket), trusted=lambda uid: True)
+
+    def planned() -> list[dict[str, Any]]:
+        found = {job["id"]: job["plan"] for job in ask("status").get("queue", ())}
+        return [found[job] for job in jobs if found.get(job)]
+
+    plans = eventually(lambda: found if len(found := planned()) == len(jobs) else None, "the forecasts")
+    began = {name: datetime.fromisoformat(slurm.show(job)["StartTime"]).timestamp() for name, job in running.items()}
+    ends = {name: began[name] + 60.0 * many for name, many in minutes.items()}
+    expected = [ends["n2"], ends["n1"], ends["n4"], ends["n3"], ends["n4"] + 300.0]
+    assert [plan["start_time"] for plan in plans] == pytest.approx(expected, abs=1.0)
+    for plan, job in zip(plans, jobs, strict=True):
+        assert ask("explain", job=f"slurm/{job}")["job"]["plan"]["start_time"] == pytest.approx(
+            plan["start_time"], abs=1.0
+        )
+        assert plan["start_within"][0] <= plan["start_time"] <= plan["start_within"][1]

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.kernels import KERNELS, object_cache
+from pilotfish.simulate.model.workload import Dependencies
+from pilotfish.simulate.replay.node_classes import node_classes
 from tests.cli.replay.test_what_goes_together import MINE, WORLDS, replayed
 
 #: SPEC, and the title of a world.
@@ -37,6 +41,11 @@ def results() -> list[str]:
             )
         jobs = read_swf(folder / "tiny.swf")
     found.append(f"trace: {jobs.submit_time.tolist()} {jobs.run_time.tolist()} {jobs.size.tolist()}")
+    two, one = frozenset("ab"), frozenset("b")
+    times = np.array([3.0, 5.0, 8.0, 2.0])
+    classes = node_classes({"a": 2, "b": 1}, [(one, 1)], [two, one, two])
+    links = Dependencies(np.array([0]), np.array([3]))
+    found.append(f"classes of nodes: {classes.start_times([1, 3, 1, 2], np.zeros(4), times, times, links).tolist()}")
     return found
 
 

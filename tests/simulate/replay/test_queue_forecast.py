@@ -13,6 +13,7 @@ from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy
+from pilotfish.simulate.replay import queue_forecast
 from pilotfish.simulate.replay.queue_forecast import ExpectedRun, forecast_queue
 from pilotfish.simulate.replay.replay import replay
 
@@ -119,7 +120,7 @@ def test_a_short_prediction_brings_the_next_start_forward() -> None:
         (waiting("w", unknown="it is held"), "it is held"),
         (waiting("w", after=("held",)), "it waits for held, whose start is not known"),
         (waiting("w", where=frozenset({"n9"})), "0 of the nodes that it may use take jobs, it needs 1"),
-        (waiting("w", where=frozenset({"n1"})), "it may run only on some of the nodes that other jobs use"),
+        (waiting("w", cores=4, nodes=2, where=frozenset({"n1"})), "1 of the nodes that it may use take jobs, it needs 2"),
         (waiting("w", cores=9, nodes=1, alone=False, memory=0.0), ""),
     ],
 )  # fmt: skip
@@ -139,6 +140,29 @@ def test_pools_without_a_common_node_do_not_delay_each_other() -> None:
     one, two = frozenset({"n1"}), frozenset({"n2"})
     found = forecast_queue(queue(running("r", cores=4), waiting("a", cores=4, where=one), waiting("b", where=two)))
     assert found["a"].start_time == NOW + 90.0 and found["b"].start_time == NOW
+
+
+def test_a_job_that_may_use_some_nodes_of_a_pool_waits_for_these() -> None:
+    one, two = frozenset({"n1"}), frozenset({"n2"})
+    long, short = running("r", cores=4), running("s", "n2", cores=4, walltime=40.0)
+    jobs = long, short, waiting("a", cores=4, where=one), waiting("b", cores=4), waiting("c", cores=4, where=two)
+    found = forecast_queue(queue(*jobs))
+    assert [found[name].start_time for name in "abc"] == [NOW + 90.0, NOW + 30.0, NOW + 130.0]
+    uncertain = forecast_queue(
+        queue(*jobs), lambda job: ExpectedRun(20.0, 15.0, 35.0, job.key) if job.key == "s" else None
+    )
+    (early, late), start = uncertain["b"].start_within or (0.0, 0.0), uncertain["b"].start_time
+    assert NOW + 5.0 <= early < (start or 0.0) < late <= NOW + 25.0 and uncertain["a"].start_time == NOW + 90.0
+
+
+def test_with_too_many_classes_of_nodes_only_the_jobs_of_all_nodes_are_forecast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = waiting("a", where=frozenset({"n1"})), waiting("b")
+    assert [each.unknown for each in forecast_queue(queue(*jobs)).values()] == ["", ""]
+    monkeypatch.setattr(queue_forecast, "MOST_CLASSES", 1)
+    found = forecast_queue(queue(*jobs))
+    assert found["a"].unknown == "it may run only on some of the nodes that other jobs use" and not found["b"].unknown
 
 
 def test_a_job_starts_after_those_that_it_waits_for() -> None:

@@ -1,0 +1,109 @@
+"""A queue of jobs that may run on some of the nodes only, replayed under EASY by classes of nodes.
+
+Rule: nodes on which the same jobs may run are one class; only its number of cores counts. A job takes cores of
+the classes that it may use, first of those that the fewest waiting jobs may use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..model.workload import Dependencies, Workload
+
+KERNEL = "queue.classed"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClasses:
+    """Classes of nodes, and which jobs may use them.
+
+    Args:
+        kind: of each job [jobs]: those of one kind may use the same nodes.
+        may: whether jobs of a kind may use a class, 0 or 1 [kinds, classes].
+        cores: of each class [classes].
+        held: cores of each class that the running jobs have, which are the first ones [running, classes].
+    """
+
+    kind: Array
+    may: Array
+    cores: Array
+    held: Array
+
+    def __len__(self) -> int:
+        return len(self.cores)
+
+    def room(self, job: int) -> int:
+        """Return the number of cores that a job may use."""
+        return int(self.may[self.kind[job]] @ self.cores)
+
+    def start_times(
+        self, size: Sequence[int], begin: Array, run: Array, wall: Array, dependencies: Dependencies
+    ) -> Array:
+        """Return when each job starts under EASY, seconds; 0 if it runs, nan if it never starts. O(jobs^2 x classes).
+
+        Args:
+            size: cores that each job needs [jobs].
+            begin: before which no job starts, seconds [jobs]; rows are in the order of the queue.
+            run: run times, from now on of jobs that run, seconds [jobs].
+            wall: the latest ends, in the same way [jobs].
+            dependencies: jobs that start after the end of others.
+        """
+        from ..kernels.object_cache import load  # a daemon whose adapter has no such queue never needs them
+        from ..kernels.queue.tables import RUNS, Classed
+        from .queue_tables import dependency_tables
+
+        jobs, running = len(size), len(self.held)
+        waits_for = Workload("queue", np.arange(jobs), begin, run, wall, np.asarray(size), dependencies=dependencies)
+        links = dependency_tables(waits_for)
+        world = Classed(
+            {"may": self.may, **{name: links[name] for name in ("unmet", "followers", "follower0")}},
+            {
+                "jobs": (jobs,),
+                "held": (jobs, len(self)),
+                **dict.fromkeys(("free", "later"), (len(self),)),
+                "ends": (jobs,),
+            },
+        )
+        for name, column in (("submit", begin), ("run", run), ("wall", wall), ("size", size), ("kind", self.kind)):
+            world.jobs[name] = column
+        world.jobs["start"][running:] = math.nan
+        world.jobs["state"][:running] = RUNS
+        world.held[:running] = self.held
+        world.free[:] = self.cores - self.held.sum(axis=0)
+        world.ends[:running] = np.argsort(wall[:running], kind="stable")
+        world.count["running"] = running
+        load(KERNEL)(world.address)
+        return np.array(world.jobs["start"])
+
+
+def node_classes(
+    nodes: Mapping[str, int], running: Sequence[tuple[frozenset[str], int]], waiting: Sequence[frozenset[str]]
+) -> NodeClasses:
+    """Return the classes of nodes on which the same jobs may run. O(jobs + nodes x kinds).
+
+    Args:
+        nodes: cores of each node that takes jobs, by name.
+        running: the nodes of each running job, and its cores on each.
+        waiting: the nodes that each waiting job may use.
+    """
+    kinds = Counter(where.intersection(nodes) for where in waiting)
+    number = {where: i for i, where in enumerate(kinds)}
+    signs = {name: tuple(name in where for where in kinds) for name in nodes}
+    users = {sign: sum(jobs for has, jobs in zip(sign, kinds.values(), strict=True) if has) for sign in signs.values()}
+    classes = sorted(users, key=lambda sign: (users[sign], sign))
+    place = {sign: i for i, sign in enumerate(classes)}
+    cores, held = np.zeros(len(classes), np.int64), np.zeros((len(running), len(classes)), np.int64)
+    for name, count in nodes.items():
+        cores[place[signs[name]]] += count
+    for row, (where, each) in zip(held, running, strict=True):
+        for name in where.intersection(nodes):
+            row[place[signs[name]]] += each
+    kind = [0] * len(running) + [number[where.intersection(nodes)] for where in waiting]
+    may = np.array(classes, np.int64).T.reshape(len(kinds), len(classes))
+    return NodeClasses(np.array(kind), np.ascontiguousarray(may), np.maximum(cores, held.sum(axis=0)), held)
