@@ -24,8 +24,9 @@ from .figure import Area, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strok
 #: Columns of a function of time: enough for a picture that is zoomed eight times.
 COLUMNS = 8000
 MOST_BOXES, CELLS = 200_000, (2400, 1200)
-#: Pixels per inch of a static picture, width of a page, width of a panel of bars, and of a character.
-_INCH, _WIDE, _BARS, _CHAR = 130, 1200, 200, 7.2
+#: Pixels per inch of a static picture, width of a page, least width of a panel of bars, of its longest bar, and of a
+#: character.
+_INCH, _WIDE, _BARS, _BAR, _CHAR = 130, 1200, 200, 95, 7.2
 _FONT = "'DejaVu Sans', Verdana, sans-serif"
 _DURATION = """
 const units = [[86400, " d"], [3600, " h"], [60, " min"]];
@@ -77,7 +78,8 @@ def _entry(entry: Entry) -> str:
     faint = ";opacity:.35" if entry.kind == "faint" else ""
     sign = "\u2505\u2505" if entry.kind == "line" and DASHES[entry.dash] else _SIGNS.get(entry.kind, "\u25a0")
     style = f"color:{INK if entry.kind == 'outline' else entry.colour}{faint}"
-    return f'<span style="margin-right:1.6em"><span style="{style}">{sign}</span> {escape(entry.label)}</span>'
+    both = "display:inline-block;margin-right:1.6em"
+    return f'<span style="{both}"><span style="{style}">{sign}</span> {escape(entry.label)}</span>'
 
 
 def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | None, *, named: bool) -> Plot:
@@ -86,7 +88,8 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
     kind: Any = "log" if panel.x.log else "datetime" if calendar else "linear"
     names = max((width(name) for name in bars[0].names), default=0) if bars and named else 0
     made = Plot(
-        height=high, width=None if bars else _WIDE, frame_width=_BARS if bars else None, toolbar_location="right",
+        height=high, width=None if bars else _WIDE, frame_width=_bars_width(bars[0]) if bars else None,
+        toolbar_location="right",
         sizing_mode=None if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
         output_backend="webgl" if boxes and len(boxes[0]) > rectangles.FEW else "canvas", x_axis_type=kind,
         y_axis_type="log" if panel.y.log else "linear",
@@ -159,7 +162,8 @@ def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
             _hover(made, panel, line, series.label)
     elif isinstance(series, Area):
         alpha = 0.25 if series.faint else 1.0
-        made.varea_step(x, series.low, series.high, step_mode="after", fill_color=colour, fill_alpha=alpha)
+        if len(x):  # a browser never ends to draw an empty one (Bokeh 3.9)
+            made.varea_step(x, series.low, series.high, step_mode="after", fill_color=colour, fill_alpha=alpha)
     elif isinstance(series, Points):
         if series.error is not None:
             made.segment(x, series.y - series.error, x, series.y + series.error, color=colour)
@@ -249,13 +253,18 @@ def _raster(made: Plot, panel: Panel, boxes: Boxes) -> None:
     made.image_rgba([flat], x=begin, y=low, dw=end - begin, dh=high - low)
 
 
+def _bars_width(bars: Bars) -> int:
+    """Return the width of a panel in which the words behind the longest bar have room, pixels."""
+    return max(_BARS, _BAR + 10 + round(max((width(word) for word in bars.words), default=0) * _CHAR))
+
+
 def _bars(made: Plot, bars: Bars, *, named: bool) -> None:
     places = np.arange(len(bars.names))[::-1]
     values = np.nan_to_num(bars.values)
     made.hbar(places, right=values, height=0.62, color=list(bars.colours))
     made.text(values, places, list(bars.words), x_offset=5, text_baseline="middle", text_font_size="12px",
               text_color=INK)  # fmt: skip
-    made.x_range.end = (values.max(initial=0.0) or 1.0) * 2.1
+    made.x_range.end = (values.max(initial=0.0) or 1.0) * _bars_width(bars) / _BAR
     made.xaxis.visible, made.xgrid.visible, made.ygrid.visible = False, False, False
     _named_ticks(made.yaxis, [(int(at), name if named else "") for at, name in zip(places, bars.names, strict=True)])
     made.yaxis.major_tick_line_color = None

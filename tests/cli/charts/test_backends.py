@@ -241,6 +241,23 @@ def test_terminal_plots_values_in_the_right_cells() -> None:
     assert lines[-2].split()[0] == "0" and lines[-2].endswith("100")
 
 
+def test_a_page_has_no_empty_area_which_a_browser_never_ends_to_draw() -> None:
+    none, x = np.array([]), np.array([0.0, 1.0])
+    series = [Area("key of a colour", "#000000", none, none, none), Area("band", "#000000", x, x, x)]
+    panel = Panel(Axis("time (s)", 0.0, 1.0), Axis("cores", 0.0, 1.0), series)
+    plot = bokeh_backend.build(Figure("Load", [[panel]])).children[1]
+    assert [each.data_source.data["x"].tolist() for each in plot.renderers] == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("words", ["1", "1.12x, 65 jobs, 92 % inside"])
+def test_the_words_behind_the_longest_bar_have_room_on_a_page(words: str) -> None:
+    bars = Bars(("a", "b"), ("#000000", "#000000"), (2.0, 1.0), (words, "1"))
+    panel = Panel(Axis("", 0.0, 2.0), Axis("", 0.0, 2.0), [bars])
+    plot = bokeh_backend.build(Figure("Bars", [[panel]])).children[1]
+    left = plot.frame_width * (1.0 - 2.0 / plot.x_range.end)
+    assert left >= 7 * len(words)
+
+
 @pytest.mark.parametrize("ending", [".svg", ".png", ".pdf", ".html"])
 def test_a_missing_package_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     from pilotfish.simulate.errors import PilotfishError
