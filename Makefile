@@ -20,7 +20,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels modules pure all-tests lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels pure all-tests lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The kernels are compiled while the development tools are installed, and the types are checked while the tests run,
 # which often wait.
 test:
-	@$(MAKE) --no-print-directory --output-sync=line -j 4 packages kernels modules $(filter-out lint-types, $(LINTERS))
+	@$(MAKE) --no-print-directory --output-sync=line -j 3 packages kernels $(filter-out lint-types, $(LINTERS))
 	@$(MAKE) --no-print-directory -j 2 lint-types all-tests
 
 # Two jobs at a time: the types are checked while the tests run.
@@ -43,10 +43,6 @@ packages:
 
 kernels: $(INSTALLED)
 	@$(GUARDED) $(BIN)/pilotfish warm
-
-# Once, not by each worker.
-modules: $(READY)
-	@$(GUARDED) $(PYTEST) --collect-only -q >/dev/null
 
 pure: $(READY) kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
@@ -96,4 +92,4 @@ $(READY): $(INSTALLED)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .coverage htmlcov
+	rm -rf $(VENV) build dist *.egg-info .coverage* htmlcov

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
+import workers
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 #: Examples of a property.
@@ -79,8 +80,17 @@ def pytest_configure(config: pytest.Config) -> None:
         _try_fewer(MOST)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not hasattr(config, "workerinput"):
+    if not hasattr(config, "workerinput") and not config.getoption("collectonly"):
         guardian.start(*guardian.outer())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Fork the workers from one process, which has imported all tests."""
+    server = workers.Server(guardian.folder() / "workers", [*config.invocation_params.args])
+    config.add_cleanup(server.close)
+    for spec in specs:
+        spec.python = server.worker
 
 
 def _try_fewer(most: int) -> None:
@@ -126,13 +136,13 @@ def _turn(item: pytest.Item) -> int:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Count the lines that imports reach in one worker of xdist only: they are the same in all.
+    """Count no lines of imports in a worker of xdist, see workers.py.
 
     What is collected stays until the end: the garbage collector need not look at it again and again.
     """
     gc.disable()
     try:
-        with _untraced(getattr(session.config, "workerinput", {}).get("workerid", "gw0") != "gw0"):
+        with _untraced(hasattr(session.config, "workerinput")):
             return (yield)
     finally:
         gc.freeze()

@@ -4,6 +4,7 @@
 # rows of a table but the first: see tests/conftest.py.
 "$@" --cov --cov-report=
 code=$?
+"$1" -m coverage combine --quiet --append .coverage-imports  # see tests/workers.py
 printf '\ncoverage by the tests in this process, the ten worst files of at least ten statements:\n'
 "$1" -m coverage report --sort=cover | awk '
     NR == 1 { print }
