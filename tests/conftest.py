@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ settings.load_profile("same")
 REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
 #: Tests in whose process no lines are counted: they start others, or read the sources.
 UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
+#: CPU time for which a test's lines are counted. What runs longer repeats itself, and counting takes half its time again.
+COUNTED_S = 0.2
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = (
     "site 1", "site 2", "site 3", "slurm 1", "slurm 2", "oar 2", "oar 1", "machine", "installed docs/guides", "counters",
@@ -142,7 +144,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     """
     gc.disable()
     try:
-        with _untraced(hasattr(session.config, "workerinput")):
+        with _traced(0.0) if hasattr(session.config, "workerinput") else nullcontext():
             return (yield)
     finally:
         gc.freeze()
@@ -151,24 +153,32 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Count no lines in tests marked `uncounted`, nor in what is set up for them."""
+    """Count the lines that a test reaches in its first COUNTED_S seconds, but none of tests marked `uncounted`."""
     if os.geteuid() == 0:
         with suppress(PermissionError):  # root in a container may not go back
             os.setpriority(os.PRIO_PROCESS, 0, USUAL + (0 if item.get_closest_marker("real") else NICER))
-    with _untraced(item.get_closest_marker("uncounted") is not None):
+    with _traced(0.0 if item.get_closest_marker("uncounted") else COUNTED_S):
         return (yield)
 
 
 @contextmanager
-def _untraced(wanted: bool) -> Iterator[None]:
-    """Trace nothing, also in threads that start meanwhile, if that is wanted."""
+def _traced(most_s: float) -> Iterator[None]:
+    """Trace for that much CPU time at most, also in threads that start meanwhile, if anything is traced."""
     tracers = sys.gettrace(), threading.gettrace()
-    if wanted:
+
+    def stop(*_: object) -> None:
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
+
+    if not most_s:
+        stop()
+    elif tracers[0]:
+        signal.signal(signal.SIGVTALRM, stop)
+        signal.setitimer(signal.ITIMER_VIRTUAL, most_s)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         sys.settrace(tracers[0])
         threading.settrace(tracers[1])  # type: ignore[arg-type]
 

@@ -55,6 +55,7 @@ def serve(listening: socket.socket, arguments: list[str]) -> None:
     import pytest
     from coverage import Coverage
 
+    sys.path[0] = os.getcwd()  # as `python -m pytest` does
     said = os.dup(1), os.dup(2)
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
