@@ -28,7 +28,7 @@ import workers
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 #: Examples of a property.
-MOST = 75
+MOST = 50
 settings.register_profile("same", derandomize=True, max_examples=MOST, **UNTIMED)
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
