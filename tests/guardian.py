@@ -73,8 +73,15 @@ def folder() -> Path:
 
 
 def outer() -> list[int]:
-    """Return the process id of the `make` that started this process, if one did."""
-    return [os.getppid()] if "MAKELEVEL" in os.environ else []
+    """Return the process ids of the `make` that started this process, if one did, and of all that is between them.
+
+    A `make` gives its children a MAKELEVEL, so that the first process above this one that has none is the outermost.
+    """
+    found = [os.getpid()]
+    with suppress(OSError):
+        while b"MAKELEVEL=" in Path(f"/proc/{found[-1]}/environ").read_bytes():
+            found.append(int(Path(f"/proc/{found[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
+    return found[1:]
 
 
 def started(pid: int) -> str:

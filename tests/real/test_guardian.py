@@ -77,10 +77,11 @@ def test_a_run_that_ends_takes_its_daemons_with_it(folder: Path, number: signal.
     assert until(lambda: not running(folder)), running(folder)
 
 
-def test_the_end_of_make_ends_the_run(folder: Path) -> None:
+@pytest.mark.parametrize("rule", ["", "test:\n\t@$(MAKE) -s run\n"], ids=["alone", "within another"])
+def test_the_end_of_make_ends_the_run(folder: Path, rule: str) -> None:
     (folder / "test_it.py").write_text(RUN.format(folder=folder))
     pytest_line = f"{sys.executable} -m pytest -q -p no:cacheprovider {folder}"
-    (folder / "Makefile").write_text(f"test:\n\t@exec {pytest_line} >/dev/null 2>&1\n")
+    (folder / "Makefile").write_text(f"{rule}{'run' if rule else 'test'}:\n\t@exec {pytest_line} >/dev/null 2>&1\n")
     run = subprocess.Popen(["make", "-s", "test"], cwd=folder, start_new_session=True)
     assert until((folder / "started").exists), "the inner run did not start"
     run.kill()
