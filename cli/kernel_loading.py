@@ -25,7 +25,6 @@ def load_replay(
     *,
     networked: bool = False,
     rich: bool = False,
-    asked: bool = False,
     contention: bool = False,
 ) -> None:
     """Load the kernels that read and replay traces.
@@ -35,7 +34,6 @@ def load_replay(
         reading: kernels that read the traces.
         networked: jobs communicate; see `kernel_of`.
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
-        asked: policies are asked at each instant: decisions take time, or run times are predicted.
         contention: jobs share nodes.
     """
     from ..simulate.queue_policies.policy_specs import Contending, needs_nodes
@@ -44,7 +42,7 @@ def load_replay(
 
     def kernel(policy: object) -> str | None:
         if isinstance(policy, Contending):
-            return contended.STEPS if asked else contended.KERNEL
+            return contended.KERNEL
         if contention or needs_nodes(policy):
             return shared_nodes.NETWORKED if networked else shared_nodes.KERNEL
         return kernel_of(policy, networked=networked, rich=rich)

@@ -188,14 +188,13 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     every = [as_submitted(one, natural=request.natural) for one in every]
     jobs = request.select.of(joined(every))
     policy, predicted = request.policy.policy, request.runtimes == PREDICTED
-    asked = predicted or request.decision_time != 0.0
-    rich = asked or jobs.dependencies is not None
+    rich = predicted or request.decision_time != 0.0 or jobs.dependencies is not None
     if isinstance(policy, DaemonPolicy):
         load_simulator()
     else:
         compiled = None if is_asked(policy, request.decision_time, predicted=predicted) else policy
         networked, contention = jobs.programs is not None, request.contention
-        load_replay([compiled], networked=networked, rich=rich, asked=asked, contention=contention)
+        load_replay([compiled], networked=networked, rich=rich, contention=contention)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
         left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
 from ...formats.documents.atomic_write import write_whole
-from ...simulate.replay.known_run_times import PREDICTED
 from .. import options
 from ..kernel_loading import load_kernels, load_replay
 from ..options import argument, flag, option
@@ -76,11 +75,8 @@ def sweep(
             _show_runs(made, todo, as_json)
             return 0
         for kind in kinds if here else ():
-            asked = PREDICTED in made.sweep.runtimes
             for shared in made.sweep.contention:
-                load_replay(
-                    made.sweep.policies, networked=kind.networked, rich=kind.rich, asked=asked, contention=shared
-                )  # fmt: skip
+                load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich, contention=shared)
         rows = _carry_out(made, crew, folder, parquet)
     _report(made, rows, folder, as_json)
     return int(any(row["status"] != "done" for row in rows))

@@ -52,14 +52,13 @@ KERNELS = {
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),
     "queue.classed": Kernel("EASY with classes of nodes", 3, 1),
-    "queue.conservative": Kernel("the conservative replay", 6),
+    "queue.conservative": Kernel("the conservative replay", 8, lowered=True),
     "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),
     "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
     "queue.power_networked": Kernel("the power replay on a network", 16, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 4, 3, 1),
-    "queue.contention.pairs_loop": Kernel("the replay with contention", 5),
-    "queue.contention.pairs_steps": Kernel("the replay with contention, step by step", 5, 3, 1),
+    "queue.contention.pairs_loop": Kernel("the replay with contention", 6, 3, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.

@@ -69,7 +69,7 @@ def power_tables_for(setting: Setting, policy: Saving) -> PowerTables:
     count, clock = world.count, world.clock
     clock["first"] = clock["seen"] = clock["began"]
     count["idle"] = machine
-    count["total"] = count["rows"] = size
+    count["rows"] = size
     count["lowest_off"] = count["lowest_kept"] = words
     count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
     clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf

@@ -173,7 +173,7 @@ def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservativ
         world.expected["limit"][: len(workload)], jobs["wall"] = workload.walltime, np.nan
     world.clock["began"] = workload.submit_time[0] if len(workload) else 0.0
     order = dynamic_order(workload, policy.order, predicted=setting.predicted)
-    world.count["machine"], world.count["order"] = machine, order
+    world.count["total"], world.count["machine"], world.count["order"] = len(workload), machine, order
     world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
     if machine % 64:
         world.free[-1] = (1 << machine % 64) - 1

@@ -19,13 +19,7 @@ from ...arrays import Array
 from ..block import int64
 from ..compile import compare_64, trailing_zeros
 from ..jit import inner
-from .tables import (
-    BASIC,
-    CONTIGUOUS,
-    LOCAL,
-    SPAN,
-    Reserving,
-)
+from .tables import BASIC, CONTIGUOUS, LOCAL, SPAN, Reserving
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
 

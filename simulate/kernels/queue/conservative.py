@@ -13,30 +13,14 @@ from numba import types
 
 from ..block import int64
 from ..compile import register
-from ..jit import inner
-from .availability_profile import (
-    advance,
-    drop_before,
-    find_earliest,
-    find_gap,
-    latest_end,
-    occupy,
-    release,
-)
-from .dependencies import next_submitted, release_followers
+from ..jit import inlined, inner
+from .availability_profile import advance, drop_before, find_earliest, find_gap, latest_end, occupy, release
+from .dependencies import release_followers
 from .network.tables import NetworkedReserving
+from .replay_loop import replay_loop
 from .resources import give_back, take
-from .running import begin, end_first, has_dependencies, must_pause, next_end
-from .tables import (
-    BASIC,
-    DONE,
-    ENDED,
-    GROW,
-    PAUSED,
-    REJECTED,
-    RUNS,
-    Reserving,
-)
+from .running import begin, end_first
+from .tables import BASIC, DONE, ENDED, GOES_ON, GROW, REJECTED, RUNS, Reserving
 from .waiting import F1, f1
 
 ReservingType = register(Reserving, __name__)
@@ -144,13 +128,66 @@ def _insert(world: Reserving, job: int) -> None:
     world.count.waiting += 1
 
 
+# --- the steps of the loop ---
+@inlined
+def _has_room(world: Reserving) -> bool:
+    """Return whether one more job fits into the tables.
+
+    Each adds at most two boundaries to the profile, whose columns have four rows for each of `free_sets`: half of them
+    may be in the past.
+    """
+    return len(world.free_sets) >= world.count.waiting + world.count.running + 2
+
+
+@inlined
+def _status(world: Reserving) -> int:
+    count = world.count
+    if count.next >= count.total and count.running == 0 and count.waiting == 0:
+        return DONE
+    full = count.pieces > len(world.pieces) - count.machine or not _has_room(world)
+    return GROW if full else GOES_ON
+
+
+@inlined
+def _planned(world: Reserving) -> float:
+    """Return the start of the next reservation."""
+    return world.clock.due
+
+
+@inlined
+def _begin_instant(world: Reserving, now: float) -> bool:
+    drop_before(world, now)
+    return False
+
+
+@inlined
+def _end(world: Reserving, now: float) -> None:
+    count, clock, job = world.count, world.clock, end_first(world)
+    row = world.jobs[job]
+    if row.until > now:
+        release(world, now, row.until, row.size)
+        clock.freed = max(clock.freed, row.until)
+    if count.allocation == BASIC:
+        give_back(world, job)
+    row.state = ENDED
+    release_followers(world, job)
+    world.free_sets[count.free_sets] = row.set_row
+    count.free_sets += 1
+
+
+@inlined
+def _settle(world: Reserving, now: float) -> bool:
+    world.clock.freed = _compress(world, world.clock.freed) if world.clock.freed > now else -math.inf
+    return False
+
+
 @inner
-def _submit(world: Reserving, job: int) -> None:
+def _submit(world: Reserving, job: int, now: float, alone: bool) -> bool:
     """Submit a job and reserve its resources, or reject it if no gap fits it."""
     count, row = world.count, world.jobs[job]
     if row.size > count.machine:
         row.state = REJECTED
-        return
+        return False
     if count.order == F1:
         row.rank = f1(world, job)
     count.free_sets -= 1
@@ -160,65 +197,27 @@ def _submit(world: Reserving, job: int) -> None:
         row.state = REJECTED
         world.free_sets[count.free_sets] = row.set_row
         count.free_sets += 1
-        return
+        return False
     _put(world, job, start)
     _insert(world, job)
+    return True
 
 
-@inner
-def _tables_full(world: Reserving) -> bool:
-    """Return whether one more job might not fit into the tables.
+@inlined
+def _decide(world: Reserving, now: float, changed: bool, submitted: bool) -> None:
+    """Start the jobs that are due; if the tables must grow first, this instant continues afterwards."""
+    world.clock.due = _start_due(world, now) if _has_room(world) else now
 
-    Each adds at most two boundaries to the profile, whose columns have four rows for each of `free_sets`: half of them
-    may be in the past.
-    """
-    return len(world.free_sets) < world.count.waiting + world.count.running + 2
+
+_run, _ = replay_loop(
+    _status, _end, _submit, _decide, planned=_planned, begin=_begin_instant, settle=_settle, has_room=_has_room
+)
 
 
 @inner
 def call(world: Reserving, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
-    jobs, count, clock, some = world.jobs, world.count, world.clock, has_dependencies(world)
-    total, capacity = len(jobs), len(world.pieces) - count.machine
-    while True:
-        if count.next >= total and count.running == 0 and count.waiting == 0:
-            return DONE
-        if count.pieces > capacity or _tables_full(world):
-            return GROW
-        if instants == 0:
-            return PAUSED
-        now = min(jobs[count.next].submit if count.next < total else math.inf, clock.due)
-        now = min(now, next_end(world, now))
-        if must_pause(world):
-            return PAUSED
-        instants -= 1
-        count.instants += 1
-        clock.now = now
-        drop_before(world, now)
-        freed = clock.freed
-        while next_end(world, now) == now:
-            job = end_first(world)
-            row = jobs[job]
-            if row.until > now:
-                release(world, now, row.until, row.size)
-                freed = max(freed, row.until)
-            if count.allocation == BASIC:
-                give_back(world, job)
-            row.state = ENDED
-            if some:
-                release_followers(world, job)
-            world.free_sets[count.free_sets] = row.set_row
-            count.free_sets += 1
-        clock.freed = _compress(world, freed) if freed > now else -math.inf
-        job = 0
-        while job >= 0 and not _tables_full(world):
-            job = next_submitted(world, total, now, some)
-            if job >= 0:
-                _submit(world, job)
-        if job >= 0:  # the tables must grow first; this instant continues afterwards
-            clock.due = now
-            continue
-        clock.due = _start_due(world, now)
+    return _run(world, instants)
 
 
 SIGNATURES = {

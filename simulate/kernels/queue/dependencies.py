@@ -11,13 +11,13 @@ from __future__ import annotations
 from ..block import Block
 from ..heap import push, remove_first
 from ..jit import inner
-from .running import ended_well
+from .running import ended_well, has_dependencies
 
 
 @inner
 def release_followers(world: Block, job: int) -> None:
     """Release the followers of an ended job whose last dependency it was and whose submit time has come."""
-    if not ended_well(world, job):
+    if not has_dependencies(world) or not ended_well(world, job):
         return
     for k in range(world.follower0[job], world.follower0[job + 1]):
         follower = world.followers[k]
@@ -28,16 +28,9 @@ def release_followers(world: Block, job: int) -> None:
 
 
 @inner
-def next_submitted(world: Block, total: int, now: float, some: bool) -> int:
-    """Return the next job that is submitted now; -1 if none is left.
-
-    Args:
-        world: the state.
-        total: number of jobs.
-        now: seconds.
-        some: see `has_dependencies`.
-    """
-    jobs, count = world.jobs, world.count
+def next_submitted(world: Block, total: int, now: float) -> int:
+    """Return the next of all `total` jobs that is submitted now; -1 if none is left."""
+    jobs, count, some = world.jobs, world.count, has_dependencies(world)
     if some and count.released > 0:
         job = world.released[0]
         count.released -= 1
@@ -54,7 +47,9 @@ def next_submitted(world: Block, total: int, now: float, some: bool) -> int:
 
 @inner
 def assign_rank(world: Block, job: int) -> None:
-    """Assign the rank of a submitted job: behind all jobs of equal key submitted before it."""
+    """Assign the rank of a submitted job, if any job has dependencies: behind all of equal key submitted before it."""
+    if not has_dependencies(world):
+        return
     row = world.jobs[job]
     equals = row.rank
     row.rank = equals + world.given[equals]

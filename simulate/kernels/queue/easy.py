@@ -20,8 +20,9 @@ from numba import types
 from ..block import Block
 from ..compile import register
 from ..jit import inner
-from .dependencies import assign_rank, next_submitted, release_followers
+from .dependencies import assign_rank, release_followers
 from .network.tables import Networked
+from .replay_loop import replay_loop
 from .resources import give_back, take
 from .running import (
     add_latest_end,
@@ -29,26 +30,14 @@ from .running import (
     correct_ends,
     decisions_take_time,
     earliest,
-    has_dependencies,
     has_predictions,
     lacks_prediction,
-    must_pause,
-    next_end,
     next_expected_end,
     note_ended,
     pop_running,
     remove_latest_end,
 )
-from .tables import (
-    DONE,
-    ENDED,
-    GROW,
-    PAUSED,
-    REJECTED,
-    RUNS,
-    Replay,
-    RichReplay,
-)
+from .tables import DONE, ENDED, GOES_ON, GROW, PAUSED, REJECTED, RUNS, Replay, RichReplay
 from .waiting import append_to_queue, insert, never_refused, next_waiting, remove, search, sort_queue
 
 
@@ -140,10 +129,10 @@ def _start_decided(replay: Block, now: float) -> None:
 
 
 @inner
-def _begins_decision(replay: Block, now: float, news: bool) -> bool:
+def _begins_decision(replay: Block, now: float) -> bool:
     """Apply a decision that is due. Return True if the next decision begins now, because something has happened."""
     count, clock = replay.count, replay.clock
-    if news or clock.busy == math.inf:
+    if clock.busy == math.inf:
         count.news = 1
     if clock.busy == now:
         _start_decided(replay, now)
@@ -218,85 +207,83 @@ def _pass_sorted(replay: Block, now: float) -> None:
     count.waiting = kept
 
 
+# --- the steps of the loop ---
 @inner
-def _run_pass(replay: Block, now: float) -> None:
-    if replay.count.waiting == 0:
-        return
-    if replay.count.order > 0:
-        _pass_sorted(replay, now)
-    else:
-        _pass(replay, now)
-
-
-@inner
-def _submit(replay: Block, job: int, now: float, direct: bool) -> bool:
-    """Submit a job. Return True if a pass is needed."""
-    count = replay.count
-    if count.order == 0:
-        return submit(replay, job, now, direct, _start, no_delay)
-    return append_to_queue(replay, job)
+def _status(replay: Block) -> int:
+    count, pending = replay.count, decisions_take_time(replay) and replay.clock.busy < math.inf
+    if count.next >= count.total and count.running == 0 and not pending:
+        return DONE
+    if count.pieces > len(replay.pieces) - count.machine:
+        return GROW
+    return PAUSED if lacks_prediction(replay) else GOES_ON
 
 
 @inner
-def _next_planned(replay: Block, total: int) -> float:
-    """Return the time of the next submission, end of a decision, or expected end; infinity if no more is planned."""
-    count = replay.count
-    now = replay.jobs[count.next].submit if count.next < total else math.inf
+def _planned(replay: Block) -> float:
+    """Return when the pending decision is applied, or a job outlasts its expected end."""
+    planned = math.inf
     if decisions_take_time(replay):
-        now = min(now, replay.clock.busy)
+        planned = replay.clock.busy
     if has_predictions(replay):
-        now = min(now, next_expected_end(replay))
-    return now
+        planned = min(planned, next_expected_end(replay))
+    return planned
+
+
+@inner
+def _end(replay: Block, now: float) -> None:
+    count, job = replay.count, pop_running(replay)
+    give_back(replay, job)
+    count.free += replay.jobs[job].size
+    replay.jobs[job].state = ENDED
+    note_ended(replay, job)
+    release_followers(replay, job)
+    count.reserved, count.news = 0, 1
+
+
+@inner
+def _settle(replay: Block, now: float) -> bool:
+    """Correct expected ends. Such orders as change with time need a pass in any case."""
+    corrected = correct_ends(replay, now)
+    if corrected:
+        replay.count.reserved = 0
+    return corrected or replay.count.order > 0
+
+
+@inner
+def _submit(replay: Block, job: int, now: float, alone: bool) -> bool:
+    count = replay.count
+    waiting = count.waiting
+    assign_rank(replay, job)
+    if count.order > 0:
+        needed = append_to_queue(replay, job)
+    else:
+        direct = (count.in_turn == 1 or alone) and not decisions_take_time(replay)
+        needed = submit(replay, job, now, direct, _start, no_delay)
+    if count.waiting > waiting:
+        count.news = 1
+    return needed
+
+
+@inner
+def _decide(replay: Block, now: float, changed: bool, submitted: bool) -> None:
+    if decisions_take_time(replay):
+        changed = _begins_decision(replay, now)
+    if changed and replay.count.waiting > 0:
+        if replay.count.order > 0:
+            _pass_sorted(replay, now)
+        else:
+            _pass(replay, now)
+    if decisions_take_time(replay) and replay.clock.busy == now:  # its duration is below the resolution of the clock
+        _start_decided(replay, now)
+
+
+_run, _ = replay_loop(_status, _end, _submit, _decide, planned=_planned, settle=_settle)
 
 
 @inner
 def call(replay: Block, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
-    jobs, count, clock = replay.jobs, replay.count, replay.clock
-    total, capacity, some = len(jobs), len(replay.pieces) - count.machine, has_dependencies(replay)
-    while True:
-        if count.next >= total and count.running == 0 and not (decisions_take_time(replay) and clock.busy < math.inf):
-            return DONE
-        if count.pieces > capacity:
-            return GROW
-        if instants == 0 or lacks_prediction(replay):
-            return PAUSED
-        now = _next_planned(replay, total)
-        unsettled, waited = count.order > 0, count.waiting  # such orders can change with time alone
-        end = next_end(replay, now)
-        if must_pause(replay):
-            return PAUSED
-        instants -= 1
-        count.instants += 1
-        if end <= now:
-            now = clock.now = end
-            while next_end(replay, now) == now:
-                job = pop_running(replay)
-                give_back(replay, job)
-                count.free += jobs[job].size
-                jobs[job].state = ENDED
-                note_ended(replay, job)
-                if some:
-                    release_followers(replay, job)
-            count.reserved, unsettled = 0, True
-        if correct_ends(replay, now):
-            count.reserved, unsettled = 0, True
-        clock.now = now
-        first = count.next
-        job = next_submitted(replay, total, now, some)
-        while job >= 0:
-            if some:
-                assign_rank(replay, job)
-            alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
-            if _submit(replay, job, now, (count.in_turn == 1 or alone) and not decisions_take_time(replay)):
-                unsettled = True
-            job = next_submitted(replay, total, now, some)
-        if decisions_take_time(replay):
-            unsettled = _begins_decision(replay, now, end == now or count.waiting > waited)
-        if unsettled:
-            _run_pass(replay, now)
-        if decisions_take_time(replay) and clock.busy == now:  # the decision time is below the resolution of the clock
-            _start_decided(replay, now)
+    return _run(replay, instants)
 
 
 SIGNATURES = {

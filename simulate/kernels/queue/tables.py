@@ -41,21 +41,22 @@ INCREMENTS_S = (
 )  # fmt: skip
 
 WAITS, RUNS, ENDED, REJECTED = range(4)
-#: Return codes of a run: the trace is done; the tables must grow; the requested number of instants has passed.
-DONE, GROW, PAUSED = range(3)
+#: Return codes of a run: the trace is done; the tables must grow; the requested number of instants has passed. GOES_ON:
+#: none of these.
+DONE, GROW, PAUSED, GOES_ON = range(4)
 #: Children of a node of the tree.
 WIDTH = 16
 #: Size of an empty leaf: larger than any job.
 NO_JOB = np.iinfo(np.int64).max
 
-#: `in_turn`: 1 if ranks are in the order of submission; `order`: 0, or the order by which the queue is sorted in each
-#: pass; `fills`: 1 if the policy backfills; `decided`: jobs that start when the pending decision is applied; `news`: 1
-#: if something has happened since the last decision; `lowest`: the first word of `free` that may be non-empty;
-#: `released`, `unlearned`: how many jobs are in the tables `released` and `ended`.
+#: `total`: number of jobs, the first rows; `in_turn`: 1 if ranks are in the order of submission; `order`: 0, or the
+#: order by which the queue is sorted in each pass; `fills`: 1 if the policy backfills; `decided`: jobs that start when
+#: the pending decision is applied; `news`: 1 if something has happened since the last decision; `lowest`: the first
+#: word of `free` that may be non-empty; `released`, `unlearned`: jobs in the tables `released` and `ended`.
 COUNT = row_dtype(
     "",
-    "next running first_end free head spare reserved pieces waiting machine instants in_turn order fills decided news "
-    "lowest released unlearned",
+    "total next running first_end free head spare reserved pieces waiting machine instants in_turn order fills decided "
+    "news lowest released unlearned",
 )
 #: `began`: first submission; `takes`: seconds that a decision takes; `busy`: when the pending decision is applied, or
 #: infinite.

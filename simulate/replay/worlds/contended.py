@@ -40,8 +40,8 @@ from ..queue_tables import dependency_tables, stranded
 from ..replay_result import Replayed, merge_pieces, without_switches
 from .python_loop import drive
 
-#: The compiled kernels: of whole replays, and of one step.
-KERNEL, STEPS = "queue.contention.pairs_loop", "queue.contention.pairs_steps"
+#: The compiled kernel.
+KERNEL = "queue.contention.pairs_loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _contention_tables(
     world.best[:] = best = np.argsort(scores, kind="stable")
     world.ends[:], world.next_end[:], world.scores[:] = math.inf, places, scores[best]
     processors["end_place"] = processors["score_place"][best] = places
-    world.count["free"], world.count["rule"] = len(machine.core_table), rule
+    world.count["total"], world.count["free"], world.count["rule"] = size, len(machine.core_table), rule
     if policy.job == "random":
         world.count["picks"] = tables.DRAWN
     elif policy.job == "shortest" and not isinstance(run_times, str):
@@ -263,7 +263,7 @@ def replay_contended(
     kernel = load(KERNEL)
     began = slice_began = clock()
     size = slices.FIRST
-    while kernel(world.address, size) != DONE:
+    while kernel(world.address, tables.REPLAY, size, 0.0) != DONE:
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
         progress(float(world.clock["now"]))
     return _result(workload, machine, world, clock() - began)
@@ -279,7 +279,7 @@ class _Steps:
 
     def __init__(self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None) -> None:
         self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
-        self.kernel, self.now, self.news = load(STEPS), -math.inf, False
+        self.kernel, self.now, self.news = load(KERNEL), -math.inf, False
         self.running, self.unlearned = np.zeros(0, np.int64), list[int]()
 
     def next_time(self, before: float) -> float:

@@ -13,19 +13,20 @@ from numba import types
 
 from ...compile import register
 from ...jit import inner
-from ..dependencies import assign_rank, next_submitted, release_followers
-from ..running import has_dependencies
-from ..tables import DONE, ENDED, PAUSED, REJECTED
-from .placement import choose, give_back, place, push, remove
-from .tables import IDLE_CORE, Contended
+from ..dependencies import assign_rank, release_followers
+from ..replay_loop import replay_loop
+from ..tables import DONE, ENDED, GOES_ON, REJECTED
+from .placement import choose, give_back, place, place_again, push, remove
+from .tables import DECIDE, IDLE_CORE, REPLAY, STEP, Contended
 from .task_rates import account, rate
 
 ContendedType = register(Contended, __name__)
 
 
 @inner
-def _end_tasks(world: Contended, p: int, now: float) -> None:
+def _end(world: Contended, now: float) -> None:
     """End the tasks of a processor that end now, and the jobs whose last task ends."""
+    p = world.next_end[0]
     account(world, p, now)
     processor, cores, jobs = world.processors[p], world.cores, world.jobs
     node = world.nodes[processor.node]
@@ -46,31 +47,17 @@ def _end_tasks(world: Contended, p: int, now: float) -> None:
         if row.left == 0:
             row.finish, row.state = now, ENDED
             give_back(world, job)
-            if row.overran == 0 and has_dependencies(world):
+            if row.overran == 0:
                 release_followers(world, job)
     rate(world, p, now)
 
 
 @inner
-def _submit(world: Contended, now: float) -> None:
-    jobs, some = world.jobs, has_dependencies(world)
-    job = next_submitted(world, len(jobs), now, some)
-    while job >= 0:
-        if some:
-            assign_rank(world, job)
-        if jobs[job].state != REJECTED:
-            push(world, jobs[job].rank)
-        job = next_submitted(world, len(jobs), now, some)
-
-
-@inner
-def instant(world: Contended, now: float) -> None:
-    """Process all ends at `now`, then all submissions."""
-    world.count.instants += 1
-    world.clock.now = now
-    while world.ends[0] == now:
-        _end_tasks(world, world.next_end[0], now)
-    _submit(world, now)
+def _submit(world: Contended, job: int, now: float, alone: bool) -> bool:
+    assign_rank(world, job)
+    if world.jobs[job].state != REJECTED:
+        push(world, world.jobs[job].rank)
+    return True
 
 
 @inner
@@ -83,20 +70,32 @@ def start_jobs(world: Contended, now: float) -> None:
         remove(world, at)
 
 
+replay, instant = replay_loop(
+    inner(lambda world: DONE if world.count.next >= world.count.total and world.ends[0] == math.inf else GOES_ON),
+    _end,
+    _submit,
+    inner(lambda world, now, changed, submitted: start_jobs(world, now)),
+    next_end=inner(lambda world, before: world.ends[0]),
+)
+
+
 @inner
-def call(world: Contended, instants: int) -> int:
-    """Run the replay for a number of instants. Return DONE or PAUSED."""
-    jobs, count = world.jobs, world.count
-    while True:
-        soonest = world.ends[0]
-        if count.next >= len(jobs) and soonest == math.inf:
-            return DONE
-        if instants == 0:
-            return PAUSED
-        instants -= 1
-        now = min(soonest, jobs[count.next].submit) if count.next < len(jobs) else soonest
+def call(world: Contended, question: int, number: int, now: float) -> int:
+    """Do one operation.
+
+    REPLAY: run the replay for `number` instants, and return DONE or PAUSED. For decisions that take time and for
+    predicted run times: STEP: process the ends and submissions of `now`. DECIDE: start the rule's jobs. START: start
+    the job in row `number`, see `place_again`.
+    """
+    if question == REPLAY:
+        return replay(world, number)
+    if question == STEP:
         instant(world, now)
+    elif question == DECIDE:
         start_jobs(world, now)
+    else:
+        place_again(world, number, now)
+    return 0
 
 
-SIGNATURES = {"queue.contention.pairs_loop": (ContendedType(), types.int64)}
+SIGNATURES = {"queue.contention.pairs_loop": (ContendedType(), types.int64, types.int64, types.float64)}

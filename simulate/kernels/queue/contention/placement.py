@@ -14,16 +14,7 @@ from ... import heap
 from ...block import int64
 from ...jit import inner
 from ..tables import RUNS
-from .tables import (
-    BY_KEY,
-    BY_RANK,
-    DRAWN,
-    FREE_CORE,
-    ORDERED_NODE,
-    RANDOM,
-    RANDOM_NODE,
-    Contended,
-)
+from .tables import BY_KEY, BY_RANK, DRAWN, FREE_CORE, ORDERED_NODE, RANDOM, RANDOM_NODE, Contended
 from .task_rates import account, rate, rescore
 
 _STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

@@ -38,13 +38,13 @@ FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
 #: `picks`: how the next job is found; `rule`: the resource rule; `released`: jobs in the table `released`.
-COUNT = row_dtype("", "next running free waiting tasks instants picks rule released")
+COUNT = row_dtype("", "total next running free waiting tasks instants picks rule released")
 CLOCK = row_dtype("now", "")
 #: State of the stream of random draws.
 RANDOM_STATE = np.dtype([("state", np.uint64)])
 BY_RANK, DRAWN, BY_KEY = range(3)
-# Operations of `pairs_steps`.
-STEP, DECIDE, START = range(3)
+# Operations of `pairs_loop.call`.
+REPLAY, STEP, DECIDE, START = range(4)
 
 
 class Contended(Block):

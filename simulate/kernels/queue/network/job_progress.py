@@ -16,16 +16,7 @@ from ...block import Block
 from ...heap import push, remove_first
 from ...jit import inner
 from .demands import lay_out
-from .fair_share import (
-    charge,
-    clear_touched,
-    join_links,
-    leave_links,
-    log_is_full,
-    reschedule,
-    time_of,
-    update_speeds,
-)
+from .fair_share import charge, clear_touched, join_links, leave_links, log_is_full, reschedule, time_of, update_speeds
 from .tables import BOOTS, GOES_ON, LATENT, NONE, WAIT
 
 

@@ -7,21 +7,16 @@ reservation stands and, unless energy is limited, rejected backfill candidates s
 
 from __future__ import annotations
 
-import math
-
 from numba import types
 
 from ...compile import register
 from ...jit import inner
-from ..dependencies import assign_rank, next_submitted, release_followers
+from ..dependencies import assign_rank, release_followers
 from ..easy import submit
 from ..network.tables import NetworkedPowered
-from ..running import has_dependencies, must_pause, next_end, pop_running
-from ..tables import (
-    DONE,
-    GROW,
-    PAUSED,
-)
+from ..replay_loop import replay_loop
+from ..running import pop_running
+from ..tables import DONE, GOES_ON, GROW
 from ..waiting import append_to_queue, never_refused, next_waiting, rank_queue, remove, restore_queue, search
 from .budget import (
     account,
@@ -164,69 +159,81 @@ def _pass_in_order(world: Powered, now: float) -> None:
         restore_queue(world, waiting)
 
 
+# --- the steps of the loop ---
 @inner
-def _submit(world: Powered, job: int, now: float, direct: bool) -> bool:
-    """Submit a job. Return True if a pass is needed."""
+def _status(world: Powered) -> int:
+    count = world.count
+    if count.next >= count.total and count.active == 0 and count.waiting == 0:
+        return DONE
+    if count.pieces > len(world.pieces) - 4 * count.machine or count.rows + ROOM > len(world.jobs):
+        return GROW
+    return GOES_ON
+
+
+@inner
+def _planned(world: Powered) -> float:
+    """Return the next stage or period, and when idle machines are switched off or a power cap begins."""
+    planned = min(next_stage(world), next_period(world))
+    if world.became_idle.first >= 0:
+        planned = min(planned, world.jobs[world.became_idle.first].finish + world.clock.idle_for)
+    if world.count.limit == CAP and world.clock.begin > world.clock.now:
+        planned = min(planned, world.clock.begin)
+    return planned
+
+
+@inner
+def _begin_instant(world: Powered, now: float) -> bool:
+    count, clock = world.count, world.clock
+    if count.rows == count.total:
+        at_first(world, now)
+    integrate_horizon(world, now)
+    before, clock.now = clock.now, now
+    changed = account(world, now)
+    if changed:
+        count.reserved, count.ahead = 0, -1
+    if count.limit == CAP and before < clock.begin <= now:
+        block_capped(world, now, clock.end)
+        changed = True
+    return changed
+
+
+@inner
+def _end(world: Powered, now: float) -> None:
+    job = pop_running(world)
+    if finish(world, job):
+        release_followers(world, job)
+    world.count.reserved = 0
+
+
+@inner
+def _submit(world: Powered, job: int, now: float, alone: bool) -> bool:
     row, count = world.jobs[job], world.count
     waiting = count.waiting
-    looked_at = append_to_queue(world, job) if count.order > 0 else submit(world, job, now, direct, begin, boot_time)
+    assign_rank(world, job)
+    if count.order > 0:
+        needed = append_to_queue(world, job)
+    else:
+        direct = (count.in_turn == 1 or alone) and not in_window(world, now)
+        direct = direct and (waiting == 0 or (_stands(world) and not _head_is_wide(world)))
+        needed = submit(world, job, now, direct, begin, boot_time)
     if count.waiting > waiting:
         area = row.size * row.wall
         world.clock.load += area
         count.loaded += area > 0.0
         if count.limit >= BUDGET and count.order == 0:
             insert_area(world, row.rank, area)
-    return looked_at
+    return needed
 
 
 @inner
-def _next_instant(world: Powered) -> float:
-    count, jobs = world.count, world.jobs
-    now = jobs[count.next].submit if count.next < count.total else math.inf
-    now = min(now, next_stage(world), next_period(world))
-    if world.became_idle.first >= 0:
-        now = min(now, jobs[world.became_idle.first].finish + world.clock.idle_for)
-    if count.limit == CAP and world.clock.begin > world.clock.now:
-        now = min(now, world.clock.begin)
-    return min(now, next_end(world, now))
-
-
-@inner
-def _instant(world: Powered, now: float, some: bool) -> None:
-    """Process an instant; `some`: see `has_dependencies`."""
-    count, clock, total = world.count, world.clock, world.count.total
-    integrate_horizon(world, now)
-    before = clock.now
-    clock.now = now
-    unsettled = account(world, now)
-    if unsettled:
-        count.reserved, count.ahead = 0, -1
-    if count.limit == CAP and before < clock.begin <= now:
-        block_capped(world, now, clock.end)
-        unsettled = True
-    while next_end(world, now) == now:
-        job = pop_running(world)
-        if finish(world, job) and some:
-            release_followers(world, job)
-        count.reserved, unsettled = 0, True
-    limited = in_window(world, now)
-    decides = next_period(world) <= now
+def _decide(world: Powered, now: float, changed: bool, submitted: bool) -> None:
+    """Run a pass if one is needed, then switch machines."""
+    count, decides = world.count, next_period(world) <= now
     if decides and count.passes == 1:
-        unsettled = True
-    first = count.next
-    job = next_submitted(world, total, now, some)
-    while job >= 0:
-        if some:
-            assign_rank(world, job)
-        alone = job == first and (job + 1 == total or world.jobs[job + 1].submit != now)
-        direct = (count.in_turn == 1 or alone) and not limited
-        direct = direct and (count.waiting == 0 or (_stands(world) and not _head_is_wide(world)))
-        if _submit(world, job, now, direct):
-            unsettled = True
-        job = next_submitted(world, total, now, some)
-    moved = limited or count.reserved == 0 or not _stands(world) or count.order > 0  # or the order changes with time
-    unsettled = unsettled or (count.next > first and moved)
-    if unsettled and count.waiting > 0:
+        changed = True
+    if submitted and (in_window(world, now) or count.reserved == 0 or not _stands(world) or count.order > 0):
+        changed = True  # the reservation has moved, or the order changes with time
+    if changed and count.waiting > 0:
         _pass_in_order(world, now)
     free = count.free
     decide(world, now, decides)
@@ -237,25 +244,13 @@ def _instant(world: Powered, now: float, some: bool) -> None:
     evaluate_horizon(world, now)
 
 
+_run, _ = replay_loop(_status, _end, _submit, _decide, planned=_planned, begin=_begin_instant)
+
+
 @inner
 def call(world: Powered, instants: int) -> int:
     """Run the replay for a number of instants. Return DONE, GROW or PAUSED."""
-    count, capacity, some = world.count, len(world.pieces) - 4 * world.count.machine, has_dependencies(world)
-    while True:
-        if count.next >= count.total and count.active == 0 and count.waiting == 0:
-            return DONE
-        if count.pieces > capacity or count.rows + ROOM > len(world.jobs):
-            return GROW
-        if instants == 0:
-            return PAUSED
-        now = _next_instant(world)
-        if must_pause(world):
-            return PAUSED
-        instants -= 1
-        count.instants += 1
-        if count.rows == count.total:
-            at_first(world, now)
-        _instant(world, now, some)
+    return _run(world, instants)
 
 
 SIGNATURES = {

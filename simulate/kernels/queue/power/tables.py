@@ -38,7 +38,6 @@ LIST = row_dtype("", "first last")
 COUNT = extended(
     tables.COUNT,
     ints=[
-        "total",  # jobs; rows from here on are switches of machines
         "rows",  # rows in use
         "active",  # jobs that have machines
         "idle",
