@@ -10,7 +10,7 @@ they have 1.25e8, as in the Grid'5000 cluster that it names. Makespans are relat
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,9 @@ FLOPS, PORT, SWITCH, MAIN, LATENCY = 286.097e3, 1.25e8, 1.25e9, 1.25e9, 24e-9
 #: For each cluster: relative speed of its hosts and bandwidth of its switch; table 5.1, in the order o1.
 ALIKE = [(1.0, 1.0)] * 8
 HIGHLY = [(1.0, 2.0)] * 3 + [(2.02, 4.0)] * 3 + [(2.94, 1.0)] * 2
+
+#: Hosts, and jobs.
+GROWTH = ((100, 10_000), (1_000, 10_000), (1_000, 100_000), (4_000, 10_000))
 
 
 def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
@@ -91,6 +94,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
                 rows.append([f"{trace.name}, {kind}", f"{step}e7", *(f"{share:.3f}" for share in shares)])
     table(("trace, clusters", "F_comm", *VARIANTS), rows)
     _speed(2_000 if quick else 10_000)
+    _growth(GROWTH[:2] if quick else GROWTH)
 
 
 def _makespan(
@@ -105,12 +109,29 @@ def _speed(jobs: int) -> None:
     """Jobs/s in the engine."""
     heading("EASY on 16 clusters of 16 hosts: jobs/s in the engine, best of 3, and run time relative to no network")
     trace, rows = lublin(jobs, 256, kind="untyped", load=0.9), []
-    alone = min(replay(trace, 256, Easy(), clock=time.perf_counter).simulation_time for _ in range(3))
+    alone = min(replay(trace, 256, Easy(), clock=time.process_time).simulation_time for _ in range(3))
     rows.append(["run times as they are", number(jobs / alone), "1.0"])
-    joined = network(ALIKE * 2)
-    for share in (0.0, 1e5, 1e6, 1e7):
-        made = on_network(communicating(trace, Factors(FLOPS, share, 0.0), arrivals=True))
-        runs = (replay(made, 256, Easy(), network=lambda: joined, clock=time.perf_counter) for _ in range(3))
-        spent = min(run.simulation_time for run in runs)
-        rows.append([f"{share:g} bytes/s to each other host", number(jobs / spent), f"{spent / alone:.1f}"])
+    for sent in (0.0, 1e5, 1e6, 1e7):
+        spent = _seconds(trace, network(ALIKE * 2), sent)
+        rows.append([f"{sent:g} bytes/s to each other host", number(jobs / spent), f"{spent / alone:.1f}"])
     table((f"{jobs:,} jobs", "jobs/s", "x"), rows)
+
+
+def _growth(sizes: Sequence[tuple[int, int]]) -> None:
+    """Jobs/s in the engine, by hosts and jobs."""
+    heading("EASY on clusters of 25 hosts, 1e5 bytes/s to each other host: jobs/s in the engine, best of 3")
+    rows = []
+    for hosts, jobs in sizes:
+        trace = lublin(jobs, hosts, kind="untyped", load=0.9)
+        spent = _seconds(trace, network([(1.0, 1.0)] * (hosts // 25), 25), 1e5)
+        rows.append([number(hosts), number(jobs), number(jobs / spent)])
+    table(("hosts", "jobs", "jobs/s"), rows)
+
+
+def _seconds(trace: Workload, joined: Network, sent: float) -> float:
+    """Return the CPU seconds of a replay in which each host sends so many bytes/s to each other host of its job."""
+    made = on_network(communicating(trace, Factors(FLOPS, sent, 0.0), arrivals=True))
+    return min(
+        replay(made, len(joined.speeds), Easy(), network=lambda: joined, clock=time.process_time).simulation_time
+        for _ in range(3)
+    )
