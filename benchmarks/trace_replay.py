@@ -23,8 +23,8 @@ from pilotfish.formats.replays.swf import dump_swf, read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy, parse
-from pilotfish.simulate.replay import queue_tables
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.tables import Setting, tables_for
 
 POLICIES = (
     "easy", "easy:order=sjf", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous",
@@ -112,7 +112,7 @@ def _growth(quick: bool) -> None:
             jobs = lublin(count, machine, kind="untyped", load=0.8)
             results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3)]
             best = min(result.simulation_time for result in results)
-            tables = queue_tables.easy(queue_tables.Setting(jobs, machine), Easy())
+            tables = tables_for(Setting(jobs, machine), Easy())
             size = tables.buffer.nbytes + sum(each.nbytes for each in tables.fixed.values())
             speed = number(count / best), number(best / count * 1e9)
             rows.append([f"{machine:,}", f"{count:,}", *speed, f"{size / count:,.0f}"])

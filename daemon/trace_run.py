@@ -28,9 +28,9 @@ from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Plan, Submit
 from ..simulate.model.snapshot import JobState
 from ..simulate.model.workload import Workload
+from ..simulate.replay.job_dependencies import DependencyTracker, stranded
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
 from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
-from ..simulate.replay.queue_tables import DependencyTracker, stranded
 from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
 from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
 from .apply import Live

@@ -43,7 +43,7 @@ def edc(
     from ...adapters.batsim.policy_component import PolicyComponent
     from ...adapters.batsim.sockets import answer_requests
     from ...simulate.queue_policies.uncompiled import uncompiled
-    from ...simulate.replay.queue_tables import kind_needing_walltimes
+    from ...simulate.replay.requirements import kind_needing_walltimes
 
     check_endpoint("ENDPOINT", endpoint)
     if timeout is not None and not 0.0 < timeout <= 1e6:

@@ -56,7 +56,7 @@ class NodeClasses:
         """
         from ..kernels.object_cache import load  # a daemon whose adapter has no such queue never needs them
         from ..kernels.queue.tables import RUNS, Classed
-        from .queue_tables import dependency_tables
+        from .job_dependencies import dependency_tables
 
         jobs, running = len(size), len(self.held)
         waits_for = Workload("queue", np.arange(jobs), begin, run, wall, np.asarray(size), dependencies=dependencies)

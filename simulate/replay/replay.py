@@ -29,14 +29,14 @@ from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict
 from ..queue_policies.uncompiled import uncompiled
-from . import power_tables, queue_tables, slices
+from . import requirements, slices
+from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
 from .known_run_times import ALLOWED as KNOWN
-from .network_tables import checked_network, network_for, network_of_nodes
 from .power_log import PowerLog
-from .queue_tables import Setting, stranded
 from .replay_result import Replayed as Replayed
-from .replay_result import merge_pieces, pieces_by_job, without_switches
+from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
+from .tables import Setting, grow, tables_for
 from .worlds import networked_jobs
 from .worlds.contended import check_power_known, processors_of
 from .worlds.powered_jobs import is_powered
@@ -84,7 +84,7 @@ def replay(
 
     Raises:
         ConfigError: `machine` is out of range, or the policy does not allow `decision_time` or `run_times`; see also
-            `network_for`.
+            `requirements.network_for`.
         PolicyError: see `python_loop.replay_with_python_policy`.
     """
     if not 1 <= machine <= LARGEST:
@@ -95,18 +95,18 @@ def replay(
             decision_time=decision_time, log_power=log_power, progress=progress, clock=clock,
         )  # fmt: skip
         return replace(done, workload=workload)
-    net = network_for(workload, machine, policy, network)
+    net = requirements.network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     if predictions is not None and net is not None:
         raise ConfigError("run times", "", "they cannot be predicted: they depend on the network", KNOWN)
     if is_asked(policy, decision_time, predicted=predictions is not None) and takes_time(policy, decision_time):
-        queue_tables.check_walltimes(workload, policy)
-        window = power_tables.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
+        requirements.check_walltimes(workload, policy)
+        window = requirements.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
         policy = uncompiled(cast("Easy | Strict | Conservative | Saving", policy), seed, window=window)
     if not isinstance(policy, Policy):
         whole, at_need = Machine(machine, groups, powers), None if net is None else lambda: net
         if at_need is None and network is not None and getattr(policy, "places_work", False):
-            at_need = partial(checked_network, workload, machine, network)
+            at_need = partial(requirements.checked_network, workload, machine, network)
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, predictions=predictions, network=at_need,
             log_power=log_power, clock=clock, progress=progress,
@@ -118,12 +118,12 @@ def replay(
     rich = decision_s > 0.0 or workload.dependencies is not None or predictions is not None
     kernel = load(str(kernel_of(policy, networked=net is not None, rich=rich)))
     setting = Setting(workload, machine, seed, net, groups, powers, decision_s, predictions is not None, log_power)
-    world, log = _tables(setting, policy), PowerLog(kept=log_power and net is not None)
+    world, log = tables_for(setting, policy), PowerLog(kept=log_power and net is not None)
     began = slice_began = clock()
     size = slices.FIRST
     while (answer := kernel(world.address, size)) != tables.DONE:
         if answer == tables.GROW:
-            world = queue_tables.grow(world)
+            world = grow(world)
         else:
             log.empty(world)
             if predictions is not None:
@@ -137,12 +137,10 @@ def replay(
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     switches = without_switches(start)
-    if isinstance(world, power_tables.PowerTables):
+    if isinstance(policy, Saving):
         owner, rows = pieces_by_job(*pieces)
         pieces = merge_pieces(owner, rows["first"], rows["last"], len(jobs))
-        taken = np.where(rejected, math.nan, jobs["taken"])
-        switches = {"taken_time": taken, "booted": power_tables.boots(world), "changes": power_tables.changes(world),
-                    "switched": power_tables.switched(world)}  # fmt: skip
+        switches = switches_of(world, rejected)
     overran = workload.overruns & ~rejected
     above_idle = None
     if isinstance(world, Networked | NetworkedReserving | NetworkedPowered):
@@ -199,14 +197,6 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     return "queue.easy_rich" if rich and kind == "easy" else f"queue.{kind}"
 
 
-def _tables(setting: Setting, policy: Policy) -> queue_tables.QueueTables | power_tables.PowerTables:
-    if isinstance(policy, Saving):
-        return power_tables.power_tables_for(setting, policy)
-    if isinstance(policy, Conservative):
-        return queue_tables.conservative(setting, policy)
-    return queue_tables.easy(setting, policy)
-
-
 def assumed_powers(policy: object) -> Powers | None:
     """Return the power of a machine that is only a number of processors.
 
@@ -229,7 +219,7 @@ def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) ->
     if isinstance(policy, Contending) and cluster is not None:
         check_power_known(policy, processors_of(cluster))
     elif isinstance(policy, Saving):
-        power_tables.require_powers(policy, machine.powers)
+        requirements.require_powers(policy, machine.powers)
     elif isinstance(policy, Conservative) and policy.local:
         tuple(machine.groups)
 
@@ -246,13 +236,13 @@ def refuse_jobs(policy: object, jobs: Workload, machine: Machine, cluster: Clust
     Raises:
         ConfigError: it cannot.
     """
-    queue_tables.check_walltimes(jobs, policy)
+    requirements.check_walltimes(jobs, policy)
     if cluster is None or isinstance(policy, Contending):
-        network_for(jobs, machine.processors, policy, machine.network)
+        requirements.network_for(jobs, machine.processors, policy, machine.network)
     else:
-        network_of_nodes(jobs, cluster, machine.network)
+        requirements.network_of_nodes(jobs, cluster, machine.network)
     if isinstance(policy, Saving):
-        power_tables.check_decision_count(jobs, policy)
+        requirements.check_decision_count(jobs, policy)
         if policy.limit:
             policy.limit.window(jobs)
 
@@ -260,4 +250,4 @@ def refuse_jobs(policy: object, jobs: Workload, machine: Machine, cluster: Clust
 def demanded(policy: object) -> Hashable:
     """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
     added = (policy.limit, policy.keeper) if isinstance(policy, Saving) else ()
-    return queue_tables.kind_needing_walltimes(policy), isinstance(policy, Policy), added
+    return requirements.kind_needing_walltimes(policy), isinstance(policy, Policy), added

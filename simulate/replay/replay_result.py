@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.queue.tables import PIECE
+from ..kernels.queue.power.tables import TO_IDLE, TO_KEPT, TO_OFF
+from ..kernels.queue.tables import ENDED, PIECE
 from ..model.workload import Workload
 
 #: A change of machines: the new state, when it began and ended, and the number of machines.
@@ -117,3 +119,30 @@ def merge_pieces(owner: Array, first: Array, last: Array, jobs: int) -> tuple[Ar
     pieces["first"], pieces["last"] = first[at], last[np.append(at[1:], len(last))[: len(at)] - 1]
     count = np.bincount(owner[at], minlength=jobs).astype(np.int64)
     return pieces, np.cumsum(count) - count, count
+
+
+def switches_of(world: Any, rejected: Array) -> dict[str, Any]:
+    """Return the columns of `without_switches`, and `switched`, of a replay with machine states. O(rows log rows).
+
+    The machines that boot for jobs are in `switched`, too, which is in the order of time.
+    """
+    jobs, rows = len(rejected), world.jobs[: world.count["rows"]]
+    of_job = np.arange(len(rows)) < jobs
+    switches = np.where(of_job, rows["state"] == ENDED, np.isin(rows["state"], (TO_OFF, TO_KEPT, TO_IDLE)))
+    first = np.where(of_job, rows["booted"], rows["piece0"])
+    owner, pieces = pieces_by_job(world.pieces, first, np.where(switches, rows["piece0"] + rows["pieces"] - first, 0))
+    switched = np.empty(len(owner), SWITCH)
+    switched["kind"] = np.where(of_job, TO_IDLE, rows["state"])[owner]
+    switched["time"], switched["until"] = rows["taken"][owner], np.where(of_job, rows["start"], rows["finish"])[owner]
+    switched["first"], switched["last"] = pieces["first"], pieces["last"]
+    widths = pieces["last"].astype(np.int64) - pieces["first"] + 1
+    alone = rows[switches & ~of_job]
+    changes = np.empty(len(alone), CHANGE)
+    for name, column in (("kind", "state"), ("time", "taken"), ("until", "finish"), ("size", "size")):
+        changes[name] = alone[column]
+    return {
+        "taken_time": np.where(rejected, math.nan, rows["taken"][:jobs]),
+        "booted": np.bincount(owner, widths, jobs)[:jobs].astype(np.int64),
+        "changes": changes,
+        "switched": switched[np.lexsort((switched["first"], owner, switched["kind"], switched["time"]))],
+    }

@@ -9,18 +9,10 @@ from ...model.cluster import Cluster
 from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
-from ...queue_policies.policy_specs import (
-    Contending,
-    Easy,
-    OnNodes,
-    Placing,
-    Policy,
-    Strict,
-    needs_nodes,
-)
+from ...queue_policies.policy_specs import Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
-from ..network_tables import network_of_nodes
 from ..replay import Replayed, replay
+from ..requirements import network_of_nodes
 from .contended import replay_contended
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes

@@ -34,10 +34,10 @@ from ...planning.workflow_tables import fill_contention
 from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
 from .. import slices
 from ..energy import STATES, Track, span
+from ..job_dependencies import dependency_tables, stranded
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
-from ..network_tables import network_for
-from ..queue_tables import dependency_tables, stranded
 from ..replay_result import Replayed, merge_pieces, without_switches
+from ..requirements import network_for
 from .python_loop import drive
 
 #: The compiled kernel.

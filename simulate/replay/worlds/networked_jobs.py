@@ -23,9 +23,9 @@ from ...model.network import Network
 from ...model.programs import Part, ProgramBuilder, renumber_ends, renumber_storages
 from ...model.workload import Workload
 from ...queue_policies.interface import Job, QueuePolicy, Running
-from ..network_tables import network_tables
 from ..power_log import PowerLog
 from ..replay_result import Replayed
+from ..tables import network_tables
 from .rigid_jobs import RigidJobs
 
 #: The compiled kernel.

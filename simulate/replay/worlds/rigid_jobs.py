@@ -15,7 +15,7 @@ from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.interface import Job, QueuePolicy, Running, Submit, quick_maker
 from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
-from ..queue_tables import DependencyTracker, stranded
+from ..job_dependencies import DependencyTracker, stranded
 from ..replay_result import Replayed, without_switches
 
 

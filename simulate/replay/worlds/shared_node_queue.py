@@ -28,8 +28,8 @@ from ...queue_policies.policy_specs import Conservative, Easy, Saving, Strict, t
 from ...queue_policies.uncompiled import uncompiled
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..power_log import PowerLog
-from ..power_tables import refuse_saving
 from ..replay_result import Replayed, merge_pieces
+from ..requirements import refuse_saving
 from .powered_jobs import Load, Powered, PoweredNodes, is_powered, joules_of
 from .predicted_jobs import Predicted
 from .python_loop import drive

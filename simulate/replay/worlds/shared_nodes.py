@@ -36,10 +36,10 @@ from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of
 from ...queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
 from .. import slices
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
-from ..network_tables import network_tables
 from ..node_allocation import NodeShapes, Places, refuse_unknown_times
 from ..power_log import PowerLog
 from ..replay_result import Replayed, merge_pieces, without_switches
+from ..tables import network_tables
 from .python_loop import drive
 
 #: The compiled kernels: that of jobs with run times, and that of jobs that communicate.

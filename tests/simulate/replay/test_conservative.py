@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative
-from pilotfish.simulate.replay.queue_tables import FEW
 from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.tables import FEW
 from tests.reference.plain_replay import conservative
 from tests.simulate.replay.test_replay import JOB, places, workload
 

@@ -22,7 +22,7 @@ from pilotfish.simulate.queue_policies.policy_specs import CHANGING, Easy, Savin
 from pilotfish.simulate.replay.energy import STATES, consumed, jobs_joules, limited, span, track
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
-from tests.simulate.replay.test_power_tables import DENSE, JOB, MACHINES, POLICIES, POWERS
+from tests.simulate.replay.test_powered import DENSE, JOB, MACHINES, POLICIES, POWERS
 from tests.simulate.replay.test_replay import places, workload
 
 TEXTS = ("easy", "strict", "conservative")

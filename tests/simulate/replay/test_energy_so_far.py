@@ -23,7 +23,7 @@ from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.reference.plain_network import unrolled
 from tests.simulate.replay.test_load_energy import POWERS, SENDS, SPEEDS, WATTS, seconds_of
-from tests.simulate.replay.test_network_tables import crowds, scenes, workload
+from tests.simulate.replay.test_networked import crowds, scenes, workload
 from tests.simulate.replay.worlds.test_networked_nodes import Wired, workloads
 from tests.simulate.replay.worlds.test_networked_nodes import networks as node_networks
 from tests.simulate.replay.worlds.test_powered_nodes import cluster_of

@@ -21,7 +21,7 @@ from pilotfish.simulate.replay import power_log
 from pilotfish.simulate.replay.energy import consumed, jobs_joules, track
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_network import Plain, plain_network, unrolled
-from tests.simulate.replay.test_network_tables import OTHERS, crowds, scenes, workload
+from tests.simulate.replay.test_networked import OTHERS, crowds, scenes, workload
 
 #: Idle 1 W, 2 W at a load of almost 0, 12 W at full load; the same when switched off and on, which takes no time.
 POWERS = Powers(1.0, 12.0, 1.0, 12.0, 0.0, 1.0, 0.0, 1.0, 0.0, epsilon=2.0)

@@ -16,7 +16,7 @@ from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_network import plain_network
-from tests.simulate.replay.test_network_tables import crowds, workload
+from tests.simulate.replay.test_networked import crowds, workload
 
 
 def replayed(parts: list[Part], net: Network, wall: float = math.inf, policy: str = "strict") -> Replayed:

@@ -18,8 +18,9 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import Inertial, PowerCap
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
-from pilotfish.simulate.replay import queue_tables, slices
+from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.tables import grow
 from tests.reference.plain_replay import plain
 from tests.support.instances import rows_of
 
@@ -104,8 +105,8 @@ def test_table_of_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(0.0, 1.0 + (i % 2) * 1000.0, 2000.0, 1) for i in range(128)]
     rows += [(2.0 if not i else 0.0, 1.0, 1.0, 64) for i in range(40)]
     jobs, grown = workload(rows), list[int]()
-    monkeypatch.setattr(queue_tables, "grow", lambda world, real=queue_tables.grow: (
-        grown.append(len(world.pieces)), real(world))[1])  # fmt: skip
+    where = "pilotfish.simulate.replay.replay.grow"
+    monkeypatch.setattr(where, lambda world: (grown.append(len(world.pieces)), grow(world))[1])
     done = replay(jobs, 128)
     assert grown and done.piece_count.max() == 64
     assert np.array_equal(done.start_time, plain(jobs, 128)[0], equal_nan=True)

@@ -30,12 +30,12 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     Strict,
 )
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.queue_tables import FEW
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.tables import FEW
 from pilotfish.simulate.replay.worlds.contended import replay_contended
 from tests.reference.plain_contended import Plain
 from tests.reference.plain_replay import conservative, plain
-from tests.simulate.replay import test_power_tables as test_powered
+from tests.simulate.replay import test_powered
 from tests.simulate.replay.test_replay import JOB, places, workload
 from tests.simulate.replay.worlds import test_contended
 from tests.simulate.replay.worlds.test_python_loop import same

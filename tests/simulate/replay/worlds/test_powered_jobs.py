@@ -22,8 +22,8 @@ from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.simulate.replay.test_known_run_times import Table
-from tests.simulate.replay.test_network_tables import chained
-from tests.simulate.replay.test_power_tables import (
+from tests.simulate.replay.test_networked import chained
+from tests.simulate.replay.test_powered import (
     BOOTING,
     BUDGETS,
     CAPS,

@@ -23,7 +23,7 @@ from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
 from tests.reference.plain_shared_nodes import Plain
-from tests.simulate.replay.test_power_tables import BUDGETS, CAPS, GAPS, JOB, KEEPERS, POWERS, SHUTDOWNS
+from tests.simulate.replay.test_powered import BUDGETS, CAPS, GAPS, JOB, KEEPERS, POWERS, SHUTDOWNS
 from tests.simulate.replay.worlds.test_shared_nodes import agree, nodes_of, shapes_of
 from tests.simulate.replay.worlds.test_shared_nodes import workload as with_memory
 from tests.support.instances import rows_of

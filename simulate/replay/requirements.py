@@ -1,0 +1,170 @@
+"""What policies require of jobs and machines, checked before a replay.
+
+Rule: a combination that cannot be replayed is an error that names what is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import ConfigError
+from ..model.cluster import Cluster, Contention
+from ..model.machine import MixedPowers, Powers, equal_powers
+from ..model.network import Link, Network, unlimited
+from ..model.workload import Workload
+from ..queue_policies.energy.power_policies import EnergyBudget
+from ..queue_policies.policy_specs import Conservative, Contending, Saving
+
+#: Largest number of periods or stages in a replay; it takes minutes.
+MOST_OFTEN = 1e10
+#: Least bandwidth, bytes/s: below it, a message might never arrive.
+SLOWEST = 1e-6
+
+
+def kind_needing_walltimes(policy: object) -> str:
+    """Return a description of the policy if it needs finite walltimes, else ""."""
+    if isinstance(policy, Conservative):
+        return "conservative backfilling"
+    if isinstance(policy, Saving) and (policy.limit or policy.keeper):
+        return "a policy that limits power or keeps machines off"
+    return ""
+
+
+def check_walltimes(workload: Workload, policy: object) -> None:
+    """Check that all jobs have finite walltimes if the policy needs them, for reservations. Raises ConfigError."""
+    kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
+    if kind and len(endless):
+        which = workload.more.get("name", workload.id)[endless[0]]
+        problem = f"it has no walltime ({len(endless):,} of {len(workload):,} jobs), and {kind} needs walltimes"
+        raise ConfigError(workload.name, f"job {which}", problem, "walltimes, or another policy")
+
+
+def check_decision_count(workload: Workload, policy: Saving) -> None:
+    """Check that there are at most MOST_OFTEN periods and stages of a policy. Raises ConfigError. O(jobs)."""
+    if policy.keeper and len(workload):
+        longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
+        lasts = float(workload.submit_time[-1] - workload.submit_time[0] + longest)
+        _check_interval(workload, "period", policy.keeper.period, lasts)
+    if isinstance(policy.limit, EnergyBudget) and (window := policy.limit.window(workload)):
+        _check_interval(workload, "stage", policy.limit.stage, window[1] - window[0])
+
+
+def _check_interval(workload: Workload, key: str, every: float, lasts: float) -> None:
+    if lasts > every * MOST_OFTEN:
+        problem = f"{every:g} seconds, and {workload.name} lasts {lasts:.3g}"
+        raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
+
+
+def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_nodes: bool = False) -> Powers:
+    """Return the power of each resource.
+
+    Args:
+        policy: the policy.
+        powers: power of the resources.
+        of_nodes: they are the cores of nodes, which are switched as a whole.
+
+    Raises:
+        ConfigError: they lack what the policy needs.
+    """
+    found = equal_powers(powers)
+    if (policy.shutdown or policy.keeper) and found.together > 1 and not of_nodes:
+        problem = "it switches nodes, and the resources of this machine are cores"
+        raise ConfigError("policy", "", problem, "nodes as resources, or cores of nodes that jobs share")
+    if (policy.shutdown or policy.keeper) and found.off is None:
+        problem = "the power of this machine when it is off or being switched is not known"
+        raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
+    return found
+
+
+def refuse_saving(
+    policy: Saving, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
+) -> tuple[float, float] | None:
+    """Check a policy that decides in Python. Return begin and end of its limit, seconds; None if it has none.
+
+    Args:
+        policy: the policy.
+        workload: the jobs.
+        powers: power of the resources.
+        of_nodes: see `require_powers`.
+
+    Raises:
+        ConfigError: the policy cannot schedule these jobs, or not with this power.
+    """
+    check_walltimes(workload, policy)
+    check_decision_count(workload, policy)
+    require_powers(policy, powers, of_nodes=of_nodes)
+    return policy.limit.window(workload) if policy.limit else None
+
+
+def network_for(
+    workload: Workload, machine: int, policy: object, network: Callable[[], Network] | None
+) -> Network | None:
+    """Return the network for these jobs; None if their run times do not depend on it.
+
+    Args:
+        workload: the jobs.
+        machine: number of resources.
+        policy: the policy.
+        network: makes the network; None if not known.
+
+    Raises:
+        ConfigError: the jobs need a network that is not known, cannot be simulated, or is not supported by the policy.
+    """
+    if workload.programs is None:
+        return None
+    if isinstance(policy, Contending):
+        what = "the tasks of its jobs are independent, and these jobs communicate"
+        raise ConfigError("policy", "", what, "easy, strict, conservative, a mapping policy, ./mine.py:Class")
+    if network is None:
+        raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
+    return checked_network(workload, machine, network)
+
+
+def checked_network(workload: Workload, machine: int, network: Callable[[], Network]) -> Network:
+    """Return the network that is made, if it can be simulated.
+
+    Args:
+        workload: the jobs, for messages.
+        machine: number of resources.
+        network: makes the network.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    found = network()
+    if len(found.speeds) != machine:
+        what = f"the network joins {len(found.speeds):,} hosts, and the machine has {machine:,} resources"
+        raise ConfigError(workload.name, "", what, "one resource per host: --resource node; or --contention")
+    for kind, rates in (("link", found.links), ("port", found.places)):
+        for each in rates:
+            rate = each.bandwidth if isinstance(each, Link) else min(each.port, each.limit)
+            if not rate >= SLOWEST:
+                raise ConfigError(workload.name, "", f"{kind} {each.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
+    if not (slowest := min((way.flow for way in (*found.ways, *found.own)), default=math.inf)) >= SLOWEST:
+        raise ConfigError(workload.name, "", f"a flow gets at most {slowest:g} bytes/s", f"{SLOWEST:g} or more")
+    return found
+
+
+def network_of_nodes(workload: Workload, cluster: Cluster, network: Callable[[], Network] | None) -> Network | None:
+    """Return the network between the nodes that these jobs share; None if no run time depends on it.
+
+    Args:
+        workload: the jobs.
+        cluster: the nodes.
+        network: makes the network of the cluster; ignored if the cluster has no wiring.
+
+    Raises:
+        ConfigError: the network cannot be simulated.
+    """
+    if workload.programs is None:
+        return None
+    for kind in cluster.types:
+        if kind.contention is Contention.PIECEWISE_LINEAR and kind.sockets > 1:
+            what = "jobs communicate, and the processors of a node progress on their own: contention piecewise-linear"
+            raise ConfigError(cluster.source, f"node_types.{kind.name}", what, "another contention model")
+    if cluster.wiring is None or network is None:
+        return unlimited([node.type.relative_speed for node in cluster.nodes])
+    return checked_network(workload, len(cluster.nodes), network)

@@ -1,0 +1,383 @@
+"""Initial state tables of the compiled replays, one function for each kind of world.
+
+Rule: only tables that may have to grow are separate arrays; the size of all others follows from the workload. Policies
+are the same with and without a network and see nothing of it. In the table of jobs of a replay with machine states, the
+rows after the jobs record every switch of machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.block import Block
+from ..kernels.queue import tables
+from ..kernels.queue.network import tables as networked
+from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
+from ..kernels.queue.power import tables as powered
+from ..kernels.queue.power.tables import Powered
+from ..kernels.queue.tables import Replay, Reserving, RichReplay
+from ..model.machine import MixedPowers, Powers, runs_of
+from ..model.network import Network, NetworkRoute, Place
+from ..model.programs import ProgramBuilder, renumber_storages
+from ..model.workload import Workload
+from ..queue_policies.energy import power_policies as parts
+from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict, dynamic_order, ranks
+from .job_dependencies import dependency_tables
+from .power_log import log_rows
+from .requirements import check_decision_count, check_walltimes, require_powers
+
+Tables = Replay | RichReplay | Reserving | Networked | NetworkedReserving | Powered | NetworkedPowered
+ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
+#: Initial capacity of an availability profile, jobs, and of the changes of machines.
+FEW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a replay starts from, in addition to the policy."""
+
+    workload: Workload
+    machine: int  # number of resources
+    seed: int = 0  # of a random order
+    network: Network | None = None  # between the resources; None if run times do not depend on it
+    groups: Sequence[tuple[int, int]] = ()  # first and last resource of each cluster of the machine
+    powers: Powers | MixedPowers | None = None  # of the resources; None if not known
+    decision_time: float = 0.0  # simulated seconds that each decision takes, 0 or more
+    predicted: bool = False  # run times are predicted at the submissions; only for EASY and strict order
+    log_power: bool = False  # see `network_tables`
+
+    def of_network(self, rows: int | None = None) -> dict[str, Array]:
+        """Return the tables of the network, if any; `rows` as in `network_tables`."""
+        if self.network is None:
+            return {}
+        return network_tables(self.workload, self.network, self.powers, rows, log_power=self.log_power)
+
+
+def tables_for(setting: Setting, policy: Policy) -> Tables:
+    """Return the initial tables of a policy's kernel. Raises ConfigError, see `requirements`."""
+    check_walltimes(setting.workload, policy)
+    if isinstance(policy, Conservative):
+        return _conservative(setting, policy)
+    if isinstance(policy, Saving):
+        return _saving(setting, policy)
+    assert isinstance(policy, Easy | Strict)
+    return _easy(setting, policy)
+
+
+def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
+    size, machine, takes, predicted = len(setting.workload), setting.machine, setting.decision_time, setting.predicted
+    rich, most = takes > 0.0 or setting.workload.dependencies is not None or predicted, min(size, machine) + 1
+    kind = Networked if setting.network else RichReplay if rich else Replay
+    world: Tables = _with_queue(
+        kind, setting, policy, most, 2 * (size + machine), {},
+        {
+            "jobs": (size,),
+            **dict.fromkeys(("expected", "ended"), (size if predicted else 0,)),
+            "decided": (most if takes > 0.0 else 1,),
+        },
+    )  # fmt: skip
+    if predicted:
+        world.expected["limit"], world.jobs["wall"] = setting.workload.walltime, np.nan
+    world.clock["takes"], world.clock["busy"] = takes, math.inf
+    return world
+
+
+def _saving(setting: Setting, policy: Saving) -> Tables:
+    workload, machine, size = setting.workload, setting.machine, len(setting.workload)
+    check_decision_count(workload, policy)
+    powers = require_powers(policy, setting.powers)
+    rows, words = 2 * size + FEW, -(-machine // 64)
+    world: Tables = _with_queue(
+        NetworkedPowered if setting.network else Powered, setting, policy.base, machine + 4, 4 * size + 6 * machine,
+        {"jobs": np.zeros(rows, powered.ROW)},
+        {
+            **dict.fromkeys(("off", "kept", "tired"), (words,)),
+            "areas": (tables.tree_levels(max(size, 1))[-1],),
+            "since": (machine,),
+        },
+    )  # fmt: skip
+    world.areas[:] = math.inf
+    count, clock = world.count, world.clock
+    clock["first"] = clock["seen"] = clock["began"]
+    count["idle"], count["rows"] = machine, size
+    count["lowest_off"] = count["lowest_kept"] = words
+    count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
+    clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
+    _set_powers(world, policy, powers)
+    _set_limit(world, workload, policy, powers)
+    _set_keeper(world, policy)
+    return world
+
+
+def _with_queue(
+    kind: type[Any], setting: Setting, policy: Easy | Strict, most: int, pieces: int, fixed: dict[str, Array],
+    shapes: dict[str, tuple[int, ...]],
+) -> Any:  # fmt: skip
+    """Return tables with what EASY and strict order need in all worlds.
+
+    Args:
+        kind: the block.
+        setting: what the replay starts from.
+        policy: the policy and its order.
+        most: most jobs and switches of machines that go on at once, plus 1.
+        pieces: rows of that table.
+        fixed: other tables that may grow.
+        shapes: those of other tables.
+    """
+    workload, size, levels = setting.workload, len(setting.workload), tables.tree_levels(max(len(setting.workload), 1))
+    sorts = dynamic_order(workload, policy.order, predicted=setting.predicted)
+    world = kind(
+        {
+            "pieces": np.zeros(pieces, tables.PIECE),
+            "levels": np.array(levels, np.int64),
+            **dependency_tables(workload),
+            **setting.of_network(len(fixed["jobs"]) if fixed else None),
+            **fixed,
+        },
+        {
+            "ranked": (size,),
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
+            **dict.fromkeys(("queue", "scores"), (size if sorts else 1,)),
+            "free": (-(-setting.machine // 64),),
+            "ends": (2 * most + 2,),
+            "least": (levels[-1],),
+            **shapes,
+        },
+    )
+    _fill_jobs(world, setting, policy)
+    world.ranked[world.jobs["rank"][:size]] = np.arange(size)
+    world.least["size"], world.least["wall"] = tables.NO_JOB, math.inf
+    world.count["free"] = setting.machine
+    world.count["in_turn"], world.count["fills"] = policy.order == "fcfs", policy.backfills
+    return world
+
+
+def _conservative(setting: Setting, policy: Conservative) -> Tables:
+    """Raises ConfigError, see `SplitGroups`."""
+    workload, machine = setting.workload, setting.machine
+    size, words = len(workload), -(-machine // 64)
+    most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
+    within = list(setting.groups) if policy.local else []
+    world = (NetworkedReserving if setting.network else Reserving)(
+        {
+            "pieces": np.zeros(2 * (size + machine), tables.PIECE),
+            "times": np.full(4 * FEW, -math.inf),
+            "spare": np.full(4 * FEW + tables.SPAN, machine, np.int32),
+            "users": np.ones(4 * FEW, np.int32),
+            "sets": np.zeros((FEW, words), np.uint64),
+            "free_sets": np.arange(FEW)[::-1].copy(),
+            "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
+            **dependency_tables(workload),
+            **setting.of_network(),
+        },
+        {
+            **dict.fromkeys(("heap_time", "heap_job"), (most,)),
+            "jobs": (size,),
+            "queue": (size + 1,),
+            "free": (words,),
+        },
+    )
+    _fill_jobs(world, setting, policy)
+    count = world.count
+    count["slices"], count["free_sets"], count["allocation"] = 1, FEW, ALLOCATIONS[variant]
+    count["strict"] = int(variant == policy.allocation and variant != "basic")
+    world.clock["due"], world.clock["freed"] = math.inf, -math.inf
+    return world
+
+
+def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:
+    workload, machine = setting.workload, setting.machine
+    jobs = world.jobs[: len(workload)]
+    jobs["submit"], jobs["wall"], jobs["size"] = workload.submit_time, workload.walltime, workload.size
+    jobs["run"] = np.minimum(workload.run_time, workload.walltime)
+    jobs["rank"] = ranks(workload, policy.order, setting.seed, predicted=setting.predicted)
+    world.clock["began"] = workload.submit_time[0] if len(workload) else 0.0
+    order = dynamic_order(workload, policy.order, predicted=setting.predicted)
+    world.count["total"], world.count["machine"], world.count["order"] = len(workload), machine, order
+    world.free[:] = np.iinfo(np.uint64).max  # one bit per resource: all are free
+    if machine % 64:
+        world.free[-1] = (1 << machine % 64) - 1
+
+
+def grow(world: Block) -> Any:
+    """Return a copy with twice the capacity in the tables that may grow."""
+    fixed = dict(world.fixed)
+    fixed["pieces"] = _twice(world.pieces)
+    if isinstance(world, Powered | NetworkedPowered):
+        fixed["jobs"] = _twice(world.jobs)
+    if isinstance(world, NetworkedPowered):
+        fixed["courses"] = _twice(world.courses)
+        fixed["courses"]["program"][len(world.courses) :] = networked.NONE
+    if isinstance(world, Reserving | NetworkedReserving):
+        rows = len(world.sets)
+        for name in ("times", "spare", "users", "sets", "free_sets"):
+            fixed[name] = _twice(fixed[name])
+        free = int(world.count["free_sets"])
+        fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)
+        world.count["free_sets"] = free + rows
+    twin = type(world)(fixed, world.shapes)
+    np.copyto(twin.buffer, world.buffer)
+    return twin
+
+
+def _twice(table: Array) -> Array:
+    found = np.zeros((2 * len(table), *table.shape[1:]), table.dtype)
+    found[: len(table)] = table
+    return found
+
+
+# --- machine states ---
+def _set_powers(world: Any, policy: Saving, powers: Powers) -> None:
+    clock = world.clock
+    clock["watts_idle"], clock["watts_computing"], clock["watts_off"] = powers.idle, powers.computing, powers.off or 0.0
+    clock["watts_on"], clock["on_s"] = powers.on_w, powers.on_s
+    clock["watts_ending"], clock["off_s"] = powers.off_w, powers.off_s
+    if isinstance(policy.shutdown, parts.Opportunistic) and policy.shutdown.t_idle < math.inf:
+        world.count["shuts"], clock["idle_for"] = 1, policy.shutdown.t_idle
+    clock["base"] = int(world.count["machine"]) * powers.budget_idle
+    clock["extra"] = powers.budget_computing - powers.budget_idle
+
+
+def _set_limit(world: Any, workload: Workload, policy: Saving, powers: Powers) -> None:
+    limit = policy.limit
+    window = limit.window(workload) if limit else None
+    if limit is None or window is None:
+        return
+    count, clock, machine = world.count, world.clock, int(world.count["machine"])
+    begin, end = clock["begin"], clock["end"] = window
+    full = machine * powers.budget_computing
+    if isinstance(limit, parts.PowerCap):
+        above, extra = limit.cap.absolute(full) - float(clock["base"]), float(clock["extra"])
+        count["limit"] = powered.CAP
+        count["allowed"] = machine if above >= extra * machine else max(0, math.floor(above / extra))
+        return
+    budget = limit.budget.absolute(full * (end - begin))
+    clock["rate"], clock["tie"] = budget / (end - begin), powered.TIE * budget
+    clock["stage_s"] = limit.stage
+    count["limit"] = powered.REDUCED if isinstance(limit, parts.ReducePC) else powered.BUDGET
+
+
+def _set_keeper(world: Any, policy: Saving) -> None:
+    keeper, count, clock = policy.keeper, world.count, world.clock
+    if keeper is None:
+        return
+    clock["period_s"] = keeper.period
+    count["later"], count["passes"] = keeper.switches == "later", keeper.passes == "period"
+    if isinstance(keeper, parts.Proportional):
+        count["keeper"] = powered.PROPORTIONAL
+        count["usable"] = math.floor(keeper.rho * int(count["machine"]))
+    elif isinstance(keeper, parts.Inertial):
+        count["keeper"], count["period"] = powered.INERTIAL, 1
+        count["doubles"], clock["bound"] = keeper.growth == "double", keeper.v_ub
+
+
+# --- the network ---
+def network_tables(
+    workload: Workload, network: Network, powers: Powers | MixedPowers | None, rows: int | None = None,
+    slots: int | None = None, *, log_power: bool = False,
+) -> dict[str, Array]:  # fmt: skip
+    """Return the network tables that a kernel needs in addition to those of its policy. O(jobs + places^2 x route).
+
+    Args:
+        workload: the jobs, with programs.
+        network: the network.
+        powers: power of the resources; None if not known.
+        rows: rows of the table of jobs, if more than there are jobs.
+        slots: most ranks that all hosts run at once, if jobs share them; None: a host runs one job at a time.
+        log_power: the power of each job over time is logged.
+    """
+    programs, links, size = workload.programs or ProgramBuilder().programs(), network.links, len(workload)
+    ways = [*network.ways, *(network.own or [NetworkRoute()] * len(network.places))]
+    places, reach = len(network.places), max((len(way.links) for way in ways), default=0)
+    hosts, rows = len(network.speeds), rows or size
+    courses = np.zeros(rows, networked.COURSE)
+    courses["program"] = networked.NONE
+    courses["ranks"][:size] = workload.size
+    if workload.programs is not None:
+        courses["program"][:size] = workload.more["program"]
+    most = slots or hosts
+    many = _most_uses(rows, most, len(links), reach, len(network.storages)) + 3 * (slots or 0)
+    uses = np.zeros(many, networked.USE)
+    uses["next"] = np.arange(1, len(uses) + 1)
+    shared, ports = _ports(network, len(links)) if slots else ([], np.zeros((0, 3), np.int64))
+    table = _links([*(link.bandwidth for link in links), *shared])
+    return {
+        "courses": courses,
+        "programs": programs.programs,
+        "program_phases": renumber_storages(programs, [network.storage(name) for name in programs.storages]),
+        "amounts": programs.amounts,
+        "speeds": network.speeds,
+        # On nodes that jobs share, ranks have cores of their own.
+        "cores": np.full(hosts, math.inf) if slots else np.array(network.cores or np.ones(hosts), np.float64),
+        **_heat(network.speeds, powers),
+        "place_of": network.place_of,
+        "places": np.array([_port(place) for place in network.places], networked.PLACE),
+        "links": table,
+        "ports": ports,
+        "route0": np.cumsum([0, *(len(way.links) for way in ways)], dtype=np.int64),
+        "routes": np.array([link for way in ways for link in way.links], np.int64),
+        "latency": np.array([way.latency for way in ways]),
+        "pace": 1.0 / np.array([way.flow for way in ways]),
+        "uses": uses,
+        "laid": np.zeros(places, np.int64),
+        "hosts": np.zeros(hosts, np.int64),
+        "ranks": np.zeros(hosts, np.int64),
+        "loads": np.zeros(hosts, networked.LOAD),
+        **{name: np.zeros(len(table), np.int64) for name in ("touched", "dirty", "sought")},
+        "met": np.zeros(min(rows, most) + 1, np.int64),
+        "wanted": np.zeros(min(rows, most) + 1),
+        "rule": np.array((int(network.increments),), networked.RULE),
+        "power_log": log_rows(min(rows, most), kept=log_power),
+    }
+
+
+def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array]:
+    """Return what hosts draw above their idle power: joules per flop, and watts at a load of almost 0."""
+    per_flop, lift = np.zeros(len(speeds)), np.zeros(len(speeds))
+    first = 0
+    for many, kind in runs_of(powers, len(speeds)) if powers else ():
+        mine = slice(first, first + many)
+        per_flop[mine] = (kind.computing - kind.least) / speeds[mine]
+        lift[mine] = kind.least - kind.idle
+        first += many
+    return {"joules_per_flop": per_flop, "lift": lift}
+
+
+def _port(place: Place) -> tuple[float, float, int, int, int]:
+    """Return a row of places: bytes/s of each direction, and of both together."""
+    if place.duplex:
+        return place.port, place.limit, 0, 0, place.loops
+    return math.inf, min(place.port, place.limit), 0, 0, place.loops
+
+
+def _links(bandwidths: list[float]) -> Array:
+    found = np.zeros(len(bandwidths), networked.LINK)
+    found["bandwidth"], found["level"], found["first"] = bandwidths, math.inf, networked.NONE
+    return found
+
+
+def _ports(network: Network, first: int) -> tuple[list[float], Array]:
+    """Return the bytes/s of the ports of all hosts as links, and the numbers of each host's, see `networked`."""
+    way, both, *_ = np.array([_port(place) for place in network.places]).T
+    rates = np.stack([way, way, both], axis=1)[network.place_of]
+    limited = np.isfinite(rates)
+    numbers = np.where(limited, first + np.cumsum(limited).reshape(rates.shape) - 1, networked.NONE)
+    return rates[limited].tolist(), numbers
+
+
+def _most_uses(jobs: int, hosts: int, links: int, reach: int, storages: int) -> int:
+    """Return an upper bound on the links that all jobs use at once.
+
+    A job of q hosts has at most q + p places, where p is 2, or the number of storages if that is more, with at most
+    `reach` links, those of the longest route, between two of them. Links per host are highest for q = 1, or for the q
+    at which the job uses all links.
+    """
+    most = 1 + max(2, storages)
+    each = min(links, max(most**2 * reach, math.ceil(most * math.sqrt(links * reach))))
+    return min(hosts * each, jobs * links) + 1
