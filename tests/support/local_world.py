@@ -118,11 +118,11 @@ class LocalWorld:
         return {pid for pid in self._ours() if pid not in self.keepers()}
 
     def keepers(self) -> set[int]:
-        """Keepers of any job of this world."""
-        found = set()
+        """Keepers of any job of this world; not the adapter's server of keepers, a child of this process."""
+        found, servers = set(), set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
         for pid in self._ours():
             with suppress(OSError):
-                if b"local.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"local.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes() and str(pid) not in servers:
                     found.add(pid)
         return found
 

@@ -35,7 +35,7 @@ def holds(job: SlurmJob) -> tuple[str, ...]:
 
 def startable(job: SlurmJob, now: float) -> bool:
     """Return whether Slurm itself starts a job that it does not hold for us as soon as there is room for it."""
-    if job.priority <= 0 or job.dependency or (job.begin or 0.0) > now:
+    if job.priority <= 0 or job.dependency or (job.begin is not None and job.begin > now):
         return False
     return job.start is not None or job.reason.split(",")[0] in STARTABLE
 

@@ -116,7 +116,7 @@ def test_the_workflows_of_another_hide_none_of_mine(bench, kit):
 
 def test_a_service_next_to_a_resource_manager_takes_no_workflows_unless_switched_on(bench, kit):
     reply = submit(kit.requests(bench, operated="slurm"), ADA, kit.job("a"))
-    assert not reply["ok"] and "access.submit: true" in reply["error"] and "operator" in reply["error"]
+    assert not reply["ok"] and "access.submit: true" in reply["error"] and "submit to slurm itself" in reply["error"]
     assert submit(kit.requests(bench, AccessConfig(submit=True), operated="slurm"), ADA, kit.job("a"))["ok"]
     assert not submit(kit.requests(bench, AccessConfig(submit=False)), ADA, kit.job("a"))["ok"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm.handed_over.ownership import Selection
@@ -64,6 +64,7 @@ def nodes_of(job: SlurmJob) -> tuple[str, ...]:
 
 
 @given(STEPS)
+@example([([SlurmJob(1, JobState.PENDING, reason="Priority", partition="main", priority=1, start=50.0)], [], [], 5.0)])
 def test_a_history_of_changes_counts_like_the_last_queue(
     steps: list[tuple[list[SlurmJob], list[int], list[tuple[str, int]], float]],
 ) -> None:
