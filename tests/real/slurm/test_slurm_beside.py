@@ -261,7 +261,7 @@ def test_jobs_that_may_use_some_nodes_only_are_forecast_to_wait_for_these(
     """Partition `half` has two of the four nodes of `main`; each node has a job of another walltime."""
     alone, minutes = ("--exclusive", "--nodes=1"), {"n1": 9, "n2": 8, "n3": 3, "n4": 2}
     running = {
-        name: slurm.submit("sleep 900", *alone, f"--nodelist={name}", f"--time={many}")
+        name: slurm.submit("sleep 900", *alone, f"--nodelist={name}", f"--time={many}", user="daemon")
         for name, many in minutes.items()
     }
     eventually(lambda: {slurm.jobs()[job][0] for job in running.values()} == {"RUNNING"}, "a job on each node")

@@ -464,17 +464,6 @@ def test_conservative_with_a_bound_is_the_reference(
         assert done.start_time[row] <= reserved, "a reservation is a promise"
 
 
-@given(CROWD, st.integers(1, 3))
-@settings(max_examples=100, deadline=None)
-def test_conservative_without_sharing_is_the_kernel_on_nodes_as_resources(rows: list[Any], nodes: int) -> None:
-    cluster = lab(nodes, Contention.NONE)
-    jobs = workload([(gap, max(run, 0.1), wall, size, 0, 0) for gap, run, wall, size, _, _ in rows])
-    done = replay_under(Conservative(share=Sharing(0.0)), jobs, machine_of(cluster), cluster)
-    needed = np.array([shape[0] if shape else nodes + 1 for shape in shapes_of(jobs, cluster)])
-    compiled = replay(replace(jobs, size=needed), nodes, Conservative())
-    np.testing.assert_allclose(done.start_time, compiled.start_time, rtol=0, atol=1e-9)
-
-
 # --- what if ---
 class Asks:
     """Starts jobs on the lowest nodes that fit; asks for a forecast before the last one starts."""
