@@ -54,6 +54,13 @@ def slurm(whole_slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 @pytest.fixture
+def new_slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+    """A Slurm that remembers no job, and the commands pointed at it."""
+    for cluster in _whole(SlurmCluster, slurm_cluster.missing()):
+        yield from _for_one_test(cluster, monkeypatch)
+
+
+@pytest.fixture
 def lua(whole_lua: LuaSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[LuaSlurm]:
     """Slurm with job_submit.lua as shipped and nothing in its queue, and the commands pointed at it."""
     whole_lua.shared()

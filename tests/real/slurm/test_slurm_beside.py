@@ -255,13 +255,23 @@ def test_jobs_that_are_not_handed_over_show_when_they_start(slurm: SlurmCluster,
     eventually(lambda: started <= {row[0] for row in ask("accuracy")["starts"]}, "all starts")
 
 
+@pytest.fixture
+def new_daemon(new_slurm: SlurmCluster, tmp_path: Path) -> Iterator[SlurmDaemon]:
+    with closing(SlurmDaemon(tmp_path, new_slurm.nodes, new_slurm.cpus, wide_nodes=new_slurm.nodes)) as made:
+        yield made
+
+
 def test_jobs_that_may_use_some_nodes_only_are_forecast_to_wait_for_these(
-    slurm: SlurmCluster, daemon: SlurmDaemon
+    new_slurm: SlurmCluster, new_daemon: SlurmDaemon
 ) -> None:
-    """Partition `half` has two of the four nodes of `main`; each node has a job of another walltime."""
+    """Partition `half` has two of the four nodes of `main`; each node has a job of another walltime.
+
+    No job has ended: the walltimes are all that is known.
+    """
+    slurm, daemon = new_slurm, new_daemon
     alone, minutes = ("--exclusive", "--nodes=1"), {"n1": 9, "n2": 8, "n3": 3, "n4": 2}
     running = {
-        name: slurm.submit("sleep 900", *alone, f"--nodelist={name}", f"--time={many}", user="daemon")
+        name: slurm.submit("sleep 900", *alone, f"--nodelist={name}", f"--time={many}")
         for name, many in minutes.items()
     }
     eventually(lambda: {slurm.jobs()[job][0] for job in running.values()} == {"RUNNING"}, "a job on each node")
