@@ -118,11 +118,11 @@ class LocalWorld:
         return {pid for pid in self._ours() if pid not in self.keepers()}
 
     def keepers(self) -> set[int]:
-        """Keepers of any job of this world; not the adapter's server of keepers, a child of this process."""
-        found, servers = set(), set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+        """Keepers of any job of this world."""
+        found = set()
         for pid in self._ours():
             with suppress(OSError):
-                if b"local.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes() and str(pid) not in servers:
+                if b"local.keeper" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.add(pid)
         return found
 
@@ -140,10 +140,11 @@ class LocalWorld:
                 time.sleep(0.02)
 
     def _ours(self) -> list[int]:
-        """Processes that carry this world's path in their environment or command line."""
+        """Processes that carry this world's path in their environment or command line, but for the adapter's own."""
         mark, found = os.fsencode(self.state / "jobs"), []
+        adapters = {str(os.getpid()), *Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
         for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
+            if name.isdigit() and name not in adapters:
                 with suppress(OSError):
                     text = Path(f"/proc/{name}/cmdline").read_bytes() + Path(f"/proc/{name}/environ").read_bytes()
                     if mark in text:
