@@ -34,8 +34,14 @@ settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
 #: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on. They
-#: get the marker `real`; all others are pure: `make check` runs those, with at most QUICK examples of each property.
+#: get the marker `real`, and may try again.
 REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
+#: Tests that compile kernels or build pages in processes of their own: they get that marker, too. All others are pure:
+#: `make check` runs those, with at most QUICK examples of each property.
+BUILDING = (
+    "tests/docs/test_generate.py", "tests/docs/test_recipes.py", "tests/simulate/kernels/test_cached_kernels.py",
+    "tests/simulate/kernels/test_compile.py", "tests/simulate/kernels/test_object_cache.py",
+)  # fmt: skip
 #: Tests in whose process no lines are counted: they start others, or read the sources.
 UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
 #: CPU time for which a test's lines are counted. What runs longer repeats itself, and counting takes half its time again.
@@ -47,7 +53,7 @@ LONGEST = (
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 AGAIN = 2
-QUICK = 20
+QUICK = 10
 
 
 @pytest.fixture(autouse=True)
@@ -122,8 +128,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_property or function in counted or item.nodeid.startswith(UNCOUNTED):
             item.add_marker(pytest.mark.uncounted)
         counted.add(function)
-        if item.nodeid.startswith(REAL):
+        if item.nodeid.startswith((*REAL, *BUILDING)):
             item.add_marker(pytest.mark.real)
+        if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
     items.sort(key=_turn)
 
