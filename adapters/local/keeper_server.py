@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMAND = "import sys; sys.path.append(sys.argv[1]); from local.keeper import serve; serve(int(sys.argv[2]))"
-#: A server that is asked to end and does not is killed after so many seconds; what it was asked for never began.
+#: A server that takes no request, or does not end, is killed after so many seconds; what it was asked for never began.
 END_S = 10.0
 
 
@@ -39,7 +39,7 @@ class KeeperServer:
     def start(self, directory: str, lock: int) -> None:
         """Start a keeper that inherits the job's lock, so that the lock is held at every moment. Raises OSError."""
         if self._channel is not None:
-            with suppress(ConnectionError):
+            with suppress(ConnectionError, TimeoutError):
                 socket.send_fds(self._channel, [os.fsencode(directory)], [lock])
                 return
             self.close()
@@ -48,6 +48,7 @@ class KeeperServer:
 
     def _connect(self) -> socket.socket:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here.settimeout(END_S)
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         with there:
             try:

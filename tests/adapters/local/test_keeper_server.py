@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from pilotfish.adapters.local import keeper_server
+from pilotfish.adapters.local.keeper_server import KeeperServer
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.local_world import LocalWorld, gone
 
@@ -47,6 +52,20 @@ def test_a_job_on_its_way_to_a_server_that_dies_is_pending_and_can_be_started(wo
     world.start(world.job("j", 0.0))
     assert world.wait_for(lambda: (view := world.look("j")).state.ended and view).state is JobState.COMPLETED
     assert world.runs("j") == 1
+
+
+def test_a_server_that_takes_no_request_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper_server, "END_S", 0.2)
+    folder, server = str(tmp_path / "gone"), KeeperServer(tmp_path, {})
+    with closing(server), open(tmp_path / "lock", "w") as lock:
+        server.start(folder, lock.fileno())
+        (first,) = servers()
+        os.kill(first, signal.SIGSTOP)
+        for _ in range(5000):
+            server.start(folder, lock.fileno())
+            if first not in servers():
+                break
+        assert len(servers()) == 1 and first not in servers()
 
 
 def test_a_keeper_has_a_session_of_its_own_and_no_terminal(world: LocalWorld) -> None:
