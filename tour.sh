@@ -14,4 +14,4 @@ pilotfish profile list
 show pilotfish plan workflow.yaml --cluster cluster.yaml --compare
 show pilotfish plan workflow.yaml --cluster cluster.yaml --plot plan.html
 show pilotfish run workflow.yaml --cluster cluster.yaml --metrics-port 9836
-printf '\nThe picture of the plan is %s/plan.html. Next: README.md, "With Slurm" or "On one machine".\n' "$directory"
+printf '\nThe picture of the plan is %s/plan.html.\nNext: README.md, "With Slurm" or "On one machine".\n' "$directory"
