@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pilotfish.adapters.local import keeper_server
 from pilotfish.adapters.local.keeper_server import KeeperServer
 from pilotfish.simulate.model.snapshot import JobState
-from tests.support.local_world import LocalWorld, gone
+from tests.support.local_world import PATIENCE_S, LocalWorld, gone
 
 
 def servers() -> set[int]:
     """The keeper servers that are children of this process."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {int(pid) for pid in children if b"keeper import serve" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+    children = map(psutil.Process, map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+    return {child.pid for child in children if any("keeper import serve" in word for word in command(child))}
+
+
+def command(child: psutil.Process) -> list[str]:
+    """What a child was started with; for a moment after exec the kernel shows nothing."""
+    deadline = time.monotonic() + PATIENCE_S
+    with suppress(psutil.ZombieProcess):
+        while not (words := child.cmdline()):
+            assert time.monotonic() < deadline
+        return words
+    return []
 
 
 def test_one_server_forks_all_keepers(world: LocalWorld) -> None:
