@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from ..model.workload import Dependencies, Workload
+from ..model.workload import Dependencies, Workload, in_order
+from . import slices
 
 KERNEL = "queue.classed"
 
@@ -55,31 +56,41 @@ class NodeClasses:
             dependencies: jobs that start after the end of others.
         """
         from ..kernels.object_cache import load  # a daemon whose adapter has no such queue never needs them
-        from ..kernels.queue.tables import RUNS, Classed
+        from ..kernels.queue.tables import DONE, Classed
         from .job_dependencies import dependency_tables
 
         jobs, running = len(size), len(self.held)
-        waits_for = Workload("queue", np.arange(jobs), begin, run, wall, np.asarray(size), dependencies=dependencies)
-        links = dependency_tables(waits_for)
+        queue = in_order(
+            Workload("queue", np.arange(jobs), begin, run, wall, np.asarray(size), dependencies=dependencies)
+        )
         world = Classed(
-            {"may": self.may, **{name: links[name] for name in ("unmet", "followers", "follower0")}},
+            {"may": self.may, **dependency_tables(queue)},
             {
-                "jobs": (jobs,),
+                **dict.fromkeys(("jobs", "heap_time", "heap_job", "queue"), (jobs,)),
+                "ends": (2 * jobs + 2,),
                 "held": (jobs, len(self)),
                 **dict.fromkeys(("free", "later"), (len(self),)),
-                "ends": (jobs,),
             },
         )
-        for name, column in (("submit", begin), ("run", run), ("wall", wall), ("size", size), ("kind", self.kind)):
-            world.jobs[name] = column
-        world.jobs["start"][running:] = math.nan
-        world.jobs["state"][:running] = RUNS
-        world.held[:running] = self.held
+        rows, count, now = world.jobs, world.count, slice(running)
+        for name, column in (("submit", queue.submit_time), ("run", queue.run_time), ("wall", queue.walltime)):
+            rows[name] = column
+        rows["size"], rows["rank"], rows["kind"] = queue.size, queue.id, self.kind[queue.id]
+        rows["start"][running:] = math.nan
+        world.held[now] = self.held
         world.free[:] = self.cores - self.held.sum(axis=0)
-        world.ends[:running] = np.argsort(wall[:running], kind="stable")
-        world.count["running"] = running
-        load(KERNEL)(world.address)
-        return np.array(world.jobs["start"])
+        for time, job, column in (
+            (world.heap_time, world.heap_job, rows["run"][now]),
+            (world.ends["time"], world.ends["job"], rows["wall"][now]),
+        ):
+            job[now] = np.argsort(column, kind="stable")
+            time[now] = column[job[now]]
+        count["total"], count["next"], count["running"] = jobs, running, running
+        while load(KERNEL)(world.address, slices.MOST) != DONE:
+            pass
+        start = np.empty(jobs)
+        start[queue.id] = rows["start"]
+        return start
 
 
 def node_classes(

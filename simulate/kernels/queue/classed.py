@@ -1,81 +1,47 @@
 """EASY backfilling where each job may use some classes of resources only, such as the nodes of its partitions.
 
-Rule: at each instant all ends are processed, then all submissions, then one pass in the order of the rows. The first
+Rule: at each instant all ends are processed, then all submissions, then one pass in the order of ranks. The first
 job that does not fit has a reservation; jobs behind it start if they fit, and end before it or leave to it what it
 needs then. A job takes resources of the classes in their order. With one class it is `easy` (a property of the tests).
-Complexity: an instant costs O(jobs x classes).
+Complexity: an instant costs O((waiting jobs + running jobs) x classes).
 """
 
 from __future__ import annotations
 
 import math
 
+from numba import types
+
 from ..compile import register
 from ..jit import inner
-from .tables import ENDED, RUNS, WAITS, Classed
+from .dependencies import release_followers
+from .replay_loop import replay_loop
+from .running import add_running, pop_running
+from .tables import DONE, GOES_ON, Classed
+from .waiting import insert_by_rank
 
 ClassedType = register(Classed, __name__)
 
 
 @inner
-def call(world: Classed) -> int:
-    """Run the replay. Return the number of instants."""
-    now, instants = 0.0, 0
-    while now < math.inf:
-        _end_jobs(world, now)
-        _pass(world, now)
-        instants += 1
-        now = _next_instant(world, now)
-    return instants
-
-
-@inner
-def _next_instant(world: Classed, now: float) -> float:
-    """Return when the next job ends, now or later, or is submitted, later; infinity: nothing more happens."""
-    time = math.inf
-    for job in range(len(world.jobs)):
-        row = world.jobs[job]
-        if row.state == RUNS:
-            time = min(time, row.start + row.run)
-        elif row.state == WAITS and row.submit > now and world.unmet[job] == 0:
-            time = min(time, row.submit)
-    return time
-
-
-@inner
-def _end_jobs(world: Classed, now: float) -> None:
-    """End the jobs whose time has come, and release those that waited for them."""
-    kept = 0
-    for i in range(world.count.running):
-        job = world.ends[i]
-        row = world.jobs[job]
-        if row.start + row.run > now:
-            world.ends[kept] = job
-            kept += 1
-            continue
-        row.state = ENDED
-        for k in range(len(world.free)):
-            world.free[k] += world.held[job, k]
-        for i_follower in range(world.follower0[job], world.follower0[job + 1]):
-            world.unmet[world.followers[i_follower]] -= 1
-    world.count.running = kept
-
-
-@inner
 def _pass(world: Classed, now: float) -> None:
     """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-    reserved, head = math.inf, -1
-    for job in range(len(world.jobs)):
+    queue, kept, reserved = world.queue, 0, math.inf
+    for i in range(world.count.waiting):
+        job = queue[i]
         row = world.jobs[job]
-        if row.state != WAITS or row.submit > now or world.unmet[job] > 0:
-            continue
-        if _room(world, job, False) < row.size:
-            if head < 0:
-                reserved, head = _reserve(world, job, now), job
-        elif head < 0 or now + row.wall <= reserved:
-            _start(world, job, now, False)
-        elif _room(world, job, True) >= row.size:
-            _start(world, job, now, True)
+        if _room(world, job, False) >= row.size:
+            if kept == 0 or now + row.wall <= reserved:
+                _start(world, job, now, False)
+                continue
+            if _room(world, job, True) >= row.size:
+                _start(world, job, now, True)
+                continue
+        elif kept == 0:
+            reserved = _reserve(world, job, now)
+        queue[kept] = job
+        kept += 1
+    world.count.waiting = kept
 
 
 @inner
@@ -100,18 +66,8 @@ def _start(world: Classed, job: int, now: float, late: bool) -> None:
             if late:
                 world.later[k] -= taken
             left -= taken
-    row.start, row.state = now, RUNS
-    at = world.count.running
-    while at > 0 and _latest_end(world, world.ends[at - 1]) > now + row.wall:
-        world.ends[at] = world.ends[at - 1]
-        at -= 1
-    world.ends[at] = job
-    world.count.running += 1
-
-
-@inner
-def _latest_end(world: Classed, job: int) -> float:
-    return world.jobs[job].start + world.jobs[job].wall
+    row.start = now
+    add_running(world, job, now + row.run, now + row.wall)
 
 
 @inner
@@ -121,14 +77,14 @@ def _reserve(world: Classed, job: int, now: float) -> float:
     for k in range(len(world.free)):
         world.later[k] = world.free[k]
         room += world.free[k] if world.may[row.kind, k] == 1 else 0
-    for i in range(world.count.running):
-        end = _latest_end(world, world.ends[i])
-        if room >= row.size and end > time:
+    for i in range(world.count.first_end, world.count.first_end + world.count.running):
+        end = world.ends[i]
+        if room >= row.size and end.time > time:
             break
-        time = end
+        time = end.time
         for k in range(len(world.free)):
-            world.later[k] += world.held[world.ends[i], k]
-            room += world.held[world.ends[i], k] if world.may[row.kind, k] == 1 else 0
+            world.later[k] += world.held[end.job, k]
+            room += world.held[end.job, k] if world.may[row.kind, k] == 1 else 0
     if room < row.size:  # it never fits, and keeps nothing from others
         return math.inf
     left = row.size
@@ -140,4 +96,33 @@ def _reserve(world: Classed, job: int, now: float) -> float:
     return time
 
 
-SIGNATURES = {"queue.classed": (ClassedType(),)}
+# --- the steps of the loop ---
+@inner
+def _end(world: Classed, now: float) -> None:
+    job = pop_running(world)
+    for k in range(len(world.free)):
+        world.free[k] += world.held[job, k]
+    release_followers(world, job)
+
+
+@inner
+def _submit(world: Classed, job: int, now: float, alone: bool) -> bool:
+    insert_by_rank(world, job)
+    return True
+
+
+_run, _ = replay_loop(
+    inner(lambda world: DONE if world.count.next >= world.count.total and world.count.running == 0 else GOES_ON),
+    _end,
+    _submit,
+    inner(lambda world, now, changed, submitted: _pass(world, now)),
+)
+
+
+@inner
+def call(world: Classed, instants: int) -> int:
+    """Run the replay for a number of instants. Return DONE or PAUSED."""
+    return _run(world, instants)
+
+
+SIGNATURES = {"queue.classed": (ClassedType(), types.int64)}

@@ -21,7 +21,7 @@ from .replay_loop import replay_loop
 from .resources import give_back, take
 from .running import begin, end_first
 from .tables import BASIC, DONE, ENDED, GOES_ON, GROW, REJECTED, RUNS, Reserving
-from .waiting import F1, f1
+from .waiting import F1, f1, insert_by_rank
 
 ReservingType = register(Reserving, __name__)
 NetworkedReservingType = register(NetworkedReserving, __name__)
@@ -117,17 +117,6 @@ def _start_due(world: Reserving, now: float) -> float:
     return soonest
 
 
-@inner
-def _insert(world: Reserving, job: int) -> None:
-    """Insert a job into the queue, by rank."""
-    i = world.count.waiting
-    while i > 0 and world.jobs[world.queue[i - 1]].rank > world.jobs[job].rank:
-        world.queue[i] = world.queue[i - 1]
-        i -= 1
-    world.queue[i] = job
-    world.count.waiting += 1
-
-
 # --- the steps of the loop ---
 @inlined
 def _has_room(world: Reserving) -> bool:
@@ -199,7 +188,7 @@ def _submit(world: Reserving, job: int, now: float, alone: bool) -> bool:
         count.free_sets += 1
         return False
     _put(world, job, start)
-    _insert(world, job)
+    insert_by_rank(world, job)
     return True
 
 

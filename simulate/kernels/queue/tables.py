@@ -109,8 +109,8 @@ class RichReplay(Block):
     layout: ClassVar = Replay.layout
 
 
-#: One row per job, in the order of the queue; `kind`: which classes of resources it may have, a row of `may`.
-CLASSED = row_dtype("submit run wall start", "size kind state")
+#: `rank`: position in the order of the queue; `kind`: which classes of resources it may have, a row of `may`.
+CLASSED = row_dtype("submit run wall start", "size rank kind")
 
 
 class Classed(Block):
@@ -122,9 +122,13 @@ class Classed(Block):
         "held": (INT, 2),  # [jobs, classes]: how many resources a job has, or had
         "free": (INT, 1),  # how many of each class are free now
         "later": (INT, 1),  # how many are free when the reservation begins, without those of the head
-        "ends": (INT, 1),  # running jobs by their latest ends, ascending
-        "count": (row_dtype("", "running"), 0),
-        **{name: HELD[name] for name in ("unmet", "followers", "follower0")},
+        "heap_time": (FLOAT, 1),
+        "heap_job": (INT, 1),
+        "ends": (END, 1),
+        "queue": (INT, 1),  # waiting jobs by rank
+        "count": (COUNT, 0),
+        "clock": (CLOCK, 0),
+        **HELD,
     }
 
 

@@ -184,6 +184,17 @@ def append_to_queue(replay: Block, job: int) -> bool:
 
 
 @inner
+def insert_by_rank(world: Block, job: int) -> None:
+    """Insert a job into the queue, by rank. O(jobs of higher rank)."""
+    i = world.count.waiting
+    while i > 0 and world.jobs[world.queue[i - 1]].rank > world.jobs[job].rank:
+        world.queue[i] = world.queue[i - 1]
+        i -= 1
+    world.queue[i] = job
+    world.count.waiting += 1
+
+
+@inner
 def rank_queue(replay: Block, order: int, now: float) -> None:
     """Sort the waiting jobs and build the tree over them for this pass."""
     count, jobs = replay.count, replay.jobs
