@@ -192,8 +192,9 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     if isinstance(policy, DaemonPolicy):
         load_simulator()
     else:
-        compiled = None if is_asked(policy, request.decision_time, predicted=predicted) else policy
         networked, contention = jobs.programs is not None, request.contention
+        asked = is_asked(policy, request.decision_time, predicted=predicted, networked=networked)
+        compiled = None if asked else policy
         load_replay([compiled], networked=networked, rich=rich, contention=contention)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):

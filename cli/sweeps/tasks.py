@@ -227,10 +227,6 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
     known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
     refuse_jobs(policy, known, _machine(task, jobs, policy), task.cluster)
-    if task.runtimes == PREDICTED and jobs.programs is not None and task.cluster is None:
-        raise ConfigError(
-            task.trace.path, "run times", "they depend on the network, so they are not predicted", WALLTIME
-        )
     return Kind(jobs.programs is not None, jobs.dependencies is not None or task.runtimes == PREDICTED)
 
 

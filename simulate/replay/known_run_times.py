@@ -21,7 +21,6 @@ from ..model.workload import Workload
 
 WALLTIME, PREDICTED, ACTUAL = "walltime", "predicted", "actual"
 RUNTIMES = (WALLTIME, PREDICTED, ACTUAL)
-ALLOWED = "walltime; where jobs do not communicate also actual and predicted; on nodes that jobs share also predicted"
 
 
 class RunTimePredictor(Protocol):

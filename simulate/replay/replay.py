@@ -32,7 +32,6 @@ from ..queue_policies.uncompiled import uncompiled
 from . import requirements, slices
 from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
-from .known_run_times import ALLOWED as KNOWN
 from .power_log import PowerLog
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
@@ -97,9 +96,8 @@ def replay(
         return replace(done, workload=workload)
     net = requirements.network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-    if predictions is not None and net is not None:
-        raise ConfigError("run times", "", "they cannot be predicted: they depend on the network", KNOWN)
-    if is_asked(policy, decision_time, predicted=predictions is not None) and takes_time(policy, decision_time):
+    asked = is_asked(policy, decision_time, predicted=predictions is not None, networked=net is not None)
+    if asked and takes_time(policy, decision_time):
         requirements.check_walltimes(workload, policy)
         window = requirements.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
         policy = uncompiled(cast("Easy | Strict | Conservative | Saving", policy), seed, window=window)
@@ -155,17 +153,18 @@ def replay(
     )  # fmt: skip
 
 
-def is_asked(policy: object, decision_time: float | None, *, predicted: bool) -> bool:
+def is_asked(policy: object, decision_time: float | None, *, predicted: bool, networked: bool) -> bool:
     """Return whether a policy with a kernel is replayed by its Python form, which is asked at each instant.
 
     Args:
         policy: the queue policy.
         decision_time: seconds; None means measured.
         predicted: run times are predicted.
+        networked: run times depend on where jobs run.
     """
     if isinstance(policy, Conservative | Saving):
         return predicted or bool(decision_time)
-    return isinstance(policy, Easy | Strict) and predicted and bool(decision_time)
+    return isinstance(policy, Easy | Strict) and predicted and (networked or bool(decision_time))
 
 
 def takes_time(policy: object, decision_time: float | None) -> bool:

@@ -28,7 +28,7 @@ from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_calls import PolicyCalls
 from ..replay_result import CHANGE, SWITCH, Replayed
 from .networked_jobs import NetworkedJobs
-from .predicted_jobs import PredictedJobs
+from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs
 from .rigid_jobs import RigidJobs
 
 #: Joules of a running job above those of its idle resources, until a time.
@@ -343,3 +343,7 @@ class PoweredNetworkedJobs(Powered, NetworkedJobs):
         """Return the load of a job; None: it computes on all its resources all the time."""
         number = running.job.number
         return partial(joules_of, self, number) if self.is_on_network(number) else super().load_of(running)
+
+
+class PoweredPredictedNetworkedJobs(PoweredNetworkedJobs, PredictedNetworkedJobs):
+    """Jobs with predicted run times on a network of machines with states."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -14,6 +15,7 @@ from ...model.workload import Workload
 from ...queue_policies.interface import NodeJob, QueuePolicy, Running
 from ...queue_policies.policy_calls import PolicyCalls
 from ..known_run_times import Predictions
+from .networked_jobs import NetworkedJobs
 from .rigid_jobs import RigidJobs
 
 
@@ -45,15 +47,16 @@ class Predicted(PolicyCalls):
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
 
+    @abstractmethod
     def start_times(self) -> Any:
-        """Return when each job began, seconds; None if no run time depends on the network."""
-        return None
+        """Return when each job began, seconds."""
 
     # --- what is added ---
     def next_time(self, before: float) -> float:
         """Return the time of the next event, or of the next expected end that a job outlasts."""
-        time: float = super().next_time(before)  # type: ignore[misc]
-        return min(time, self.untils[0]) if self.untils else time
+        first = self.untils[0] if self.untils else math.inf
+        time: float = super().next_time(min(before, first))  # type: ignore[misc]
+        return min(time, first)
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, process its ends and submissions, and move the ends that have passed."""
@@ -87,8 +90,10 @@ class PredictedJobs(Predicted, RigidJobs):
     make_job = partial(NodeJob, predicted=True)
     kill, add_job = PolicyCalls.kill, PolicyCalls.add_job
 
-    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions) -> None:
-        super().__init__(workload, machine, policy)
+    def __init__(
+        self, workload: Workload, machine: Machine, policy: QueuePolicy, predictions: Predictions, **more: Any
+    ) -> None:  # fmt: skip
+        super().__init__(workload, machine, policy, **more)
         self.predict_with(predictions)
         self.walltimes = workload.walltime.copy()
 
@@ -100,6 +105,10 @@ class PredictedJobs(Predicted, RigidJobs):
         """Return when each job ended, seconds."""
         return self.finish
 
+    def start_times(self) -> Any:
+        """Return when each job began, seconds."""
+        return self.start
+
     def show_prediction(self, number: int, expected: float) -> None:
         """Show a job with this run time."""
         self.walltimes[number] = self.told[number] = expected
@@ -107,3 +116,7 @@ class PredictedJobs(Predicted, RigidJobs):
     def _columns(self) -> dict[str, Array]:
         found = super()._columns()
         return found | {"walltime": self.walltimes[found["number"]]}
+
+
+class PredictedNetworkedJobs(PredictedJobs, NetworkedJobs):
+    """Jobs with predicted run times that depend on a network."""

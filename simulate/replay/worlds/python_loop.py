@@ -24,9 +24,24 @@ from .. import slices
 from ..known_run_times import Predictions
 from ..replay_result import Replayed, in_order_of_submission
 from .networked_jobs import NetworkedJobs
-from .powered_jobs import Powered, PoweredJobs, PoweredNetworkedJobs, PoweredPredictedJobs, is_powered
-from .predicted_jobs import PredictedJobs
+from .powered_jobs import (
+    Powered,
+    PoweredJobs,
+    PoweredNetworkedJobs,
+    PoweredPredictedJobs,
+    PoweredPredictedNetworkedJobs,
+    is_powered,
+)
+from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs
 from .rigid_jobs import RigidJobs
+
+#: Worlds without and with machines that are switched, by whether run times are predicted, and depend on a network.
+_WORLDS: dict[tuple[bool, bool], tuple[Callable[..., RigidJobs], Callable[..., RigidJobs]]] = {
+    (False, False): (RigidJobs, PoweredJobs),
+    (False, True): (NetworkedJobs, PoweredNetworkedJobs),
+    (True, False): (PredictedJobs, PoweredPredictedJobs),
+    (True, True): (PredictedNetworkedJobs, PoweredPredictedNetworkedJobs),
+}
 
 
 class Loop(Protocol):
@@ -76,8 +91,7 @@ def replay_with_python_policy(
         policy: the policy to call.
         decision_time: simulated seconds that each call takes, 0 or more; None: its duration by `clock`.
         predictions: of the run times; None: the policy sees walltimes.
-        network: makes the network between the resources; None if run times do not depend on it. Excludes
-            `predictions`.
+        network: makes the network between the resources; None if run times do not depend on it.
         log_power: see `replay`.
         clock: returns seconds.
         progress: called now and then with the simulated time.
@@ -88,15 +102,12 @@ def replay_with_python_policy(
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
     began = clock()
-    loop: RigidJobs
-    powered = is_powered(policy)
+    given: dict[str, Any] = {} if predictions is None else {"predictions": predictions}
     if network is not None:
-        kind = PoweredNetworkedJobs if powered else NetworkedJobs
-        loop = kind(workload, machine, policy, network, log_power=log_power)
-    elif predictions is not None:
-        loop = (PoweredPredictedJobs if powered else PredictedJobs)(workload, machine, policy, predictions)
-    else:
-        loop = (PoweredJobs if powered else RigidJobs)(workload, machine, policy)
+        given |= {"network": network, "log_power": log_power}
+    loop: RigidJobs = _WORLDS[predictions is not None, network is not None][is_powered(policy)](
+        workload, machine, policy, **given
+    )
     if isinstance(loop, Powered):
         loop.power_with(equal_powers(machine.powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     done = drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)

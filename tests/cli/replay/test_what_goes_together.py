@@ -73,6 +73,7 @@ WORLDS = (
     World("network", network=True),
     World("network, dependencies", network=True, dependencies=True),
     World("network, decisions take time", network=True, options={"deciding": "2"}),
+    World("network, predicted run times", network=True, options={"runtimes": "predicted"}),
     World("shared nodes", cluster=True),
     World("shared nodes, dependencies", cluster=True, dependencies=True),
     World("shared nodes, decisions take time", cluster=True, options={"deciding": "2"}),

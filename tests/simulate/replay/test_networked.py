@@ -176,9 +176,37 @@ def test_a_policy_in_python_gives_the_schedule_of_the_compiled_one(
     where: dict[str, Any] = {"machine": len(network.speeds), "network": lambda: network}
     compiled = replay(jobs, policy=parse(policy), **where, **takes)
     python = replay(jobs, policy=uncompiled(parse(policy), 0), **where, **takes)  # type: ignore[arg-type]
-    for name in ("submit_time", "start_time", "finish_time", "rejected", "stranded", "overran"):
-        assert np.array_equal(getattr(compiled, name), getattr(python, name), equal_nan=True), name
-    assert [places(compiled, i) for i in range(len(jobs))] == [places(python, i) for i in range(len(jobs))]
+    predicted = replay(jobs, policy=parse(policy), run_times=Heard([None] * len(jobs)), **where, **takes)
+    for other in (python, predicted):  # what is predicted are the walltimes
+        for name in ("submit_time", "start_time", "finish_time", "rejected", "stranded", "overran"):
+            assert np.array_equal(getattr(compiled, name), getattr(other, name), equal_nan=True), name
+        assert [places(compiled, i) for i in range(len(jobs))] == [places(other, i) for i in range(len(jobs))]
+
+
+class Heard:
+    """Predicts given run times, and keeps how long jobs ran."""
+
+    def __init__(self, values: list[float | None]) -> None:
+        self.values, self.ran = values, dict[int, float | None]()
+
+    def expected(self, row: int) -> float | None:
+        return self.values[row]
+
+    def ended(self, row: int, ran: float | None = None) -> None:
+        self.ran[row] = ran
+
+
+def test_a_prediction_knows_how_long_jobs_took_on_the_network() -> None:
+    """Job 0 sends 4 bytes over a link of 1 byte/s; job 2 needs all hosts; job 3 ends before it begins, as predicted."""
+    laying = ProgramBuilder()
+    parts = (Even(0.0, 2.0), 2), (Even(1.0, 0.0), 1), (Even(5.0, 0.0), 3), (Even(2.0, 0.0), 1)
+    numbers = [laying.add(*each) or 0 for each in parts]
+    network = Network(np.ones(3), np.zeros(3, np.int64), [Place("hosts")], [Link("l", 1.0)], [NetworkRoute((0,))])
+    jobs = workload([(0.0, 90.0, 2), (0.0, 90.0, 1), (0.5, 90.0, 3), (2.0, 90.0, 1)], laying, numbers)
+    heard = Heard([4.0, 1.0, 5.0, 2.0])
+    done = replay(jobs, 3, parse("easy"), network=lambda: network, run_times=heard)
+    assert (done.start_time.tolist(), done.finish_time.tolist()) == ([0.0, 0.0, 4.0, 2.0], [4.0, 1.0, 9.0, 4.0])
+    assert heard.ran == {1: 1.0}, "what had ended when job 3 was submitted"
 
 
 def test_who_is_killed_no_longer_slows_others_down_from_then_on_alone() -> None:
