@@ -73,7 +73,7 @@ def refuse_unknown_times(workload: Workload, *, walltimes: bool, networked: bool
     """
     names = workload.more.get("name", workload.id)
     if not networked and len(rows := np.flatnonzero(np.isnan(workload.run_time))):
-        problem = f"its run time depends on a network, and the daemon's cluster has none ({len(rows):,} such jobs)"
+        problem = f"it communicates, and the profiles that the daemon plans with do not ({len(rows):,} such jobs)"
         raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time")
     if walltimes and len(rows := np.flatnonzero(np.isinf(workload.walltime))):
         problem = f"it has no walltime to plan with ({len(rows):,} of {len(workload):,} jobs)"

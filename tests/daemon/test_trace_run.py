@@ -229,7 +229,7 @@ def test_what_cannot_be_replayed_is_said() -> None:
     with pytest.raises(ConfigError, match=r"job 1: it has no walltime to plan with \(1 of 2 jobs\).*--runtimes actual"):
         TraceJobs(endless, cluster_of(1), "walltime")
     assert played(endless, cluster_of(1), runtimes="actual").replayed.finish_time.tolist() == [5.0, 5.0]
-    with pytest.raises(ConfigError, match="depends on a network"):
+    with pytest.raises(ConfigError, match="it communicates"):
         TraceJobs(workload_of([(0.0, math.nan, 10.0, 1)]), cluster_of(1), "walltime")
     with pytest.raises(ConfigError, match="oversubscription"):
         TraceJobs(endless, cluster_of(1, oversubscription=math.inf), "actual")

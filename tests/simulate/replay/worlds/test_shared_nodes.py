@@ -308,7 +308,7 @@ def test_what_cannot_be_replayed_is_said() -> None:
     assert replay_on_nodes(endless, lab(), parse("mom"), run_times="actual").finish_time.tolist() == [5.0]
     with pytest.raises(ConfigError, match="oversubscription"):
         replay_on_nodes(endless, replace(lab(), oversubscription=math.inf), parse("slf"))
-    with pytest.raises(ConfigError, match="depends on a network"):
+    with pytest.raises(ConfigError, match="it communicates"):
         replay_on_nodes(workload([(0.0, math.nan, 5.0, 1, 0, 0)]), lab(), parse("slf"))
 
 
