@@ -196,7 +196,7 @@ class Observe(Protocol):
         return self.snapshot()
 
     def queue(self) -> ObservedQueue | None:
-        """Return the whole queue as of the last snapshot, without a request. O(jobs). Default: None, unknown."""
+        """Return the whole queue as of the last snapshot, with one small request at most. Default: None, unknown."""
         return None
 
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:

@@ -51,8 +51,8 @@ class Site(Commands):
 
     def write(self) -> None:
         """Write the answer, as the database does outside of pilotfish."""
-        queues = {QUEUE: ["Active", "pilotfish_sched"]}
-        head = {"now": NOW, "passed": NOW - 3, "queues": queues, "jobs": len(self._rows)}
+        queues = {QUEUE: ["Active", "pilotfish_sched", 5], "default": ["Active", "oar_sched_gantt", 2]}
+        head = {"now": NOW, "passed": NOW - 3, "queues": queues, "jobs": len(self._rows), "planned": {}}
         self.answer = "".join(json.dumps(row) + ROW_END for row in (head, self._resources, *self._rows))
 
     def go_on(self) -> None:

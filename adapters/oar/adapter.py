@@ -21,6 +21,7 @@ from pathlib import Path
 from ...formats.text import shell_words
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
+from ...simulate.model.observed_queue import ObservedQueue
 from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit, SubmitAhead
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
@@ -28,12 +29,13 @@ from . import job_views, submission
 from .commands import Commands
 from .job_views import Ours, Selection
 from .passes import Passes
-from .placement_file import CLOCKS_S, PlacementFile
+from .placement_file import Clocks, PlacementFile
 from .preemption import with_room
 from .records.history import History
 from .records.properties import Properties
 from .records.requests import Machine
 from .records.world import ENDED, OarJob, Reader, World
+from .whole_queue import observed_queue
 
 log = logging.getLogger("pilotfish.adapters")
 #: Seconds for which what was read counts as fresh when a job is to be changed.
@@ -88,9 +90,7 @@ class OarAdapter(Adapter):
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
         self._time, self._read_at, self._version = clock, clock(), 0
         self._outdated = True  # something was changed since, or the last read failed
-        self._world = World(0.0, 0.0, {}, (), ())
-        self._machine = Machine(())
-        self._history = History()
+        self._world, self._machine, self._history = World(0.0, 0.0, {}, (), ()), Machine(()), History()
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties = Properties(lambda argv: self.commands.oar("properties", argv), cluster.index, clock)
@@ -98,7 +98,7 @@ class OarAdapter(Adapter):
         self._passes = Passes(server, placements.path if placements is not None else None, clock)
         self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
-        self._ahead = 0  # whether this machine's clock is ahead of OAR's; -1: behind
+        self._clocks = Clocks()
         self._unwritten = ""  # why the placement file could not be written last
         # Half of a hold, because the jobs before it may take longer than forecast.
         kept = selection.keeps(self._submit_options) and placements is not None
@@ -135,6 +135,16 @@ class OarAdapter(Adapter):
         """Read all again, unless that was just done: OAR checks a placement, and a job of ours is searched first."""
         just_read = not self._outdated and self._time() - self._read_at <= JUST_READ_S
         return self._build_snapshot() if just_read else self.snapshot()
+
+    def queue(self) -> ObservedQueue:
+        """Return the queue as OAR's own schedulers see it; properties that were never evaluated may be, one of them."""
+        self._properties.begin(1)
+        return observed_queue(self._world, self._machine, self._user, _uid, self._nodes_with)
+
+    def _nodes_with(self, properties: str) -> frozenset[str] | None:
+        with suppress(AdapterError):  # the next snapshot says it
+            return self._properties.nodes(properties)
+        return None
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs by id, or by name; one statement."""
@@ -349,18 +359,9 @@ class OarAdapter(Adapter):
         for name in set(closed) - set(self._closed):
             log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
         self._closed = closed
-        self._compare_clocks(world.now)
+        self._clocks.compare(time.time() - world.now)
         self._world, self._read_at, self._outdated = world, self._time(), False
         self._version += 1
-
-    def _compare_clocks(self, now: float) -> None:
-        ahead_s = time.time() - now
-        before, self._ahead = self._ahead, (ahead_s > CLOCKS_S) - (ahead_s < -CLOCKS_S)
-        if self._ahead and self._ahead != before:
-            how = f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"
-            log.warning("this machine's clock is %s OAR's: OAR may place jobs without us until they agree", how)
-        elif before and not self._ahead:
-            log.warning("this machine's clock agrees with OAR's again")
 
     @property
     def _is_fresh(self) -> bool:

@@ -216,16 +216,16 @@ def _queues(world: World, selection: Selection, options: dict[str, Any]) -> Iter
             known = ", ".join(sorted(world.queues))
             yield Finding(PROBLEM, "handover", f"adapter.options.queues: OAR has no queue {name!r} ({known})",
                           (f'oarnotify --add-queue "{name},5,pilotfish_sched"',))  # fmt: skip
-    for name, (state, program) in sorted(world.queues.items()):
-        ours = _is_shim(program)
+    for name, queue in sorted(world.queues.items()):
+        ours = _is_shim(queue.program)
         if name in selection.queues and not ours:
-            says = f"the scheduler of queue {name}, {program}, is not the shim: its jobs are neither kept nor placed"
-            yield Finding(PROBLEM, "handover", says)
-        if (ours or name in selection.queues) and state != "Active":
-            says = f"queue {name} is {state}: none of its jobs starts, and oarstat does not say so"
+            says = f"the scheduler of queue {name}, {queue.program}, is not the shim"
+            yield Finding(PROBLEM, "handover", f"{says}: its jobs are neither kept nor placed")
+        if (ours or name in selection.queues) and queue.state != "Active":
+            says = f"queue {name} is {queue.state}: none of its jobs starts, and oarstat does not say so"
             yield Finding(PROBLEM, "handover", says, (f"oarnotify -e {name}",))
         elif ours:
-            yield Finding(OK, "handover", f"queue {name} has the shim {program}")
+            yield Finding(OK, "handover", f"queue {name} has the shim {queue.program}")
 
 
 def _is_shim(program: str) -> bool:

@@ -70,7 +70,7 @@ class Selection:
 
     def closed(self, world: World) -> tuple[str, ...]:
         """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
-        shut = {name for name, (state, _) in world.queues.items() if state != "Active"}
+        shut = {name for name, queue in world.queues.items() if queue.state != "Active"}
         ours = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
         return tuple(sorted(shut & ours))
 
@@ -263,7 +263,7 @@ def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> Jo
     """Return the view of a waiting job that its user has handed over, with what may be done with it."""
     nodes, cores, more = request_of(job, machine)
     if why := left_to_oar(job) or more:
-        return replace(view, due_why=why)
+        return replace(view, due_why=f"{why}, so it is left to OAR")
     if job.id in ours.freed:
         return replace(view, due_why="pilotfish has let it go: OAR chooses its start")
     if job.first != job.id:
@@ -289,12 +289,17 @@ def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> Jo
 
 def node_states(cluster: Cluster, machine: Machine, now: float) -> tuple[NodeState, ...]:
     """Return the states of the cluster's nodes in its order; a node that OAR does not have is down. O(nodes)."""
+    found = states_by_node(machine, now)
+    return tuple(found.get(node.name, NodeState.DOWN) for node in cluster.nodes)
+
+
+def states_by_node(machine: Machine, now: float) -> dict[str, NodeState]:
+    """Return the state of each of OAR's nodes by its name. O(nodes)."""
     states = {
         kinds: _of_all(frozenset(_node_state(state, drained, now < until < FOREVER) for state, drained, until in kinds))
         for kinds in set(machine.kinds.values())
     }
-    found = machine.kinds
-    return tuple(states[found[node.name]] if node.name in found else NodeState.DOWN for node in cluster.nodes)
+    return {name: states[kinds] for name, kinds in machine.kinds.items()}
 
 
 def _node_state(state: str, drained: bool, asleep: bool) -> NodeState:

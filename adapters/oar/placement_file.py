@@ -13,6 +13,7 @@ start, so that what was let go for good, and what was placed, survives a restart
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -24,6 +25,7 @@ from pathlib import Path
 from ...trust import open_file
 from ..base import AdapterError
 
+log = logging.getLogger("pilotfish.adapters")
 HEADER, END = "pilotfish-placements 1", "end"
 #: Longest heartbeat that the shim accepts, seconds: a clock that is set back prolongs no hold by more.
 LONGEST_ALIVE_S = 120
@@ -43,6 +45,22 @@ class Placement:
     nodes: tuple[str, ...]
     since: float
     until: float
+
+
+class Clocks:
+    """Logs when this machine's clock and OAR's begin to differ, and when they agree again: the file has this one's."""
+
+    def __init__(self) -> None:
+        self._ahead = 0  # whether this machine's clock is ahead of OAR's; -1: behind
+
+    def compare(self, ahead_s: float) -> None:
+        """Compare them; this machine's clock is ahead of OAR's by so many seconds."""
+        before, self._ahead = self._ahead, (ahead_s > CLOCKS_S) - (ahead_s < -CLOCKS_S)
+        if self._ahead and self._ahead != before:
+            how = f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"
+            log.warning("this machine's clock is %s OAR's: OAR may place jobs without us until they agree", how)
+        elif before and not self._ahead:
+            log.warning("this machine's clock agrees with OAR's again")
 
 
 def silent_since(path: Path) -> float | None:

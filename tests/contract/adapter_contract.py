@@ -16,6 +16,7 @@ import pytest
 
 from pilotfish.adapters.base import Adapter, AdapterError
 from pilotfish.simulate.model.job import Job
+from pilotfish.simulate.model.observed_queue import ObservedQueue
 from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit, SubmitAhead
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
@@ -65,10 +66,23 @@ def until(world: World, wanted: Callable[[Snapshot], bool]) -> Snapshot:
     for _ in range(PATIENCE):
         snapshot = world.adapter.snapshot()
         if wanted(snapshot):
+            _compare_queue(world.adapter.queue(), snapshot)
             return snapshot
         world.adapter.keep_holding(snapshot.time + HEARTBEAT_S)
         world.step()
     raise AssertionError(f"never came: {snapshot.jobs}")
+
+
+def _compare_queue(queue: ObservedQueue | None, snapshot: Snapshot) -> None:
+    """Assert that the whole queue, where it is known, is that of the snapshot."""
+    shown = {job.key: job for job in queue.jobs} if queue else {}
+    for job in snapshot.jobs if queue else ():
+        seen = shown.get(job.key)
+        assert seen is not None or job.state.ended, f"{job.key} is missing"
+        if seen is not None and not job.state.ended:
+            assert seen.waiting == (job.state is JobState.PENDING)
+            assert seen.waiting or (seen.where, seen.nodes) == (set(job.nodes), len(job.nodes))
+            assert seen.unknown or not seen.waiting or len(seen.where) >= seen.nodes > 0
 
 
 def view(snapshot: Snapshot, key: str) -> JobView:

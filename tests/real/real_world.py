@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -84,7 +86,9 @@ def users_cache(user: str) -> Path:
 
 class Served:
     """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`. It runs as `user`, if one is
-    named; `folder` is then theirs."""
+    named; `folder` is then theirs. `manager` is the name of its adapter."""
+
+    manager = ""
 
     def __init__(self, folder: Path, user: str = "") -> None:
         self.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
@@ -123,6 +127,37 @@ class Served:
         code = self.process.wait(PATIENCE_S)
         self.process = None
         return code
+
+    def placed(self, job: int) -> tuple[str, ...]:
+        """The nodes to which it pinned a job last; () if it did not."""
+        chosen = [each["data"]["nodes"] for each in self.story(job)["story"] if each["kind"] == "chosen"]
+        return tuple(chosen[-1]) if chosen else ()
+
+    def story(self, job: int) -> dict[str, Any]:
+        """What became of a job."""
+        return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"{self.manager}/{job}"))
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, all its labels in the name, 0 where there is none."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else 0.0
+
+    @property
+    def port(self) -> int:
+        """Where it serves metrics: the only port of TCP on which it listens."""
+        assert self.process
+        inodes = set()
+        for link in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            try:
+                inodes.add(os.readlink(link).removeprefix("socket:[").rstrip("]"))
+            except OSError:
+                continue
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in inodes:
+                return int(words[1].split(":")[1], 16)
+        raise AssertionError("it serves no metrics")
 
     def close(self) -> None:
         """End it if it runs."""

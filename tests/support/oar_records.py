@@ -24,14 +24,18 @@ def job(number: int = 5, **other: Any) -> dict[str, Any]:
     return recorded | other
 
 
-def answer(*jobs: dict[str, Any], resources: list[list[Any]] | None = None) -> str:
-    """The answer with these jobs, on four nodes of two cores."""
+def answer(
+    *jobs: dict[str, Any], resources: list[list[Any]] | None = None, planned: dict[str, Any] | None = None
+) -> str:
+    """The answer with these jobs, on four nodes of two cores; `planned` as the database has it."""
     four = [[n, f"node{(n + 1) // 2}", "Alive", "NO", 2147483647, str(n)] for n in range(1, 9)]
-    queues = {"pilot": ["Active", "pilotfish_sched"], "default": ["Active", "oar_sched_gantt_with_timesharing"]}
-    head = {"now": NOW, "passed": 1795471980, "queues": queues, "jobs": len(jobs)}
+    queues = {
+        "pilot": ["Active", "pilotfish_sched", 5], "default": ["Active", "oar_sched_gantt_with_timesharing", 2],
+    }  # fmt: skip
+    head = {"now": NOW, "passed": 1795471980, "queues": queues, "jobs": len(jobs), "planned": planned or {}}
     return "".join(json.dumps(row) + ROW_END for row in (head, resources or four, *jobs))
 
 
-def world(*jobs: dict[str, Any], resources: list[list[Any]] | None = None) -> World:
-    """The world with these jobs."""
-    return world_in(answer(*jobs, resources=resources))
+def world(*jobs: dict[str, Any], **other: Any) -> World:
+    """The world with these jobs; `other` as for `answer`."""
+    return world_in(answer(*jobs, **other))

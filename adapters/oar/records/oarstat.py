@@ -80,11 +80,11 @@ class Oarstat:
         asked: set[int] = set()
         for _ in range(LONGEST_CHAIN):  # those as which OAR has submitted them again
             last = {job.id for job in found.jobs if job.state == "Error"} - asked
-            more = self._jobs(f"resubmit_job_id in ({', '.join(map(str, sorted(last)))})") if last else ()
+            more = jobs_in(self._ask(f"resubmit_job_id in ({', '.join(map(str, sorted(last)))})")) if last else ()
             if not more:
                 return found
             asked |= last
-            found = World(found.now, 0.0, {}, found.resources, _with_first([*found.jobs, *more]))
+            found = replace(found, jobs=_with_first([*found.jobs, *more]))
         return found
 
     def of_user(self, user: str, since: float) -> World:
@@ -96,11 +96,11 @@ class Oarstat:
         if self._clock() - self._read_at > NODES_S:
             self._resources = resources_in(self._commands.oar("nodes", ["oarnodes", "-J"]))
             self._read_at = self._clock()
-        jobs = self._jobs(which)
-        return World(self._wall(), 0.0, {}, self._resources, _with_first(jobs))
+        said = self._ask(which)
+        return World(self._wall(), 0.0, {}, self._resources, _with_first(jobs_in(said)), planned_in(said))
 
-    def _jobs(self, which: str) -> list[OarJob]:
-        return jobs_in(self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({which})"]))
+    def _ask(self, which: str) -> str:
+        return self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({which})"])
 
 
 def resources_in(said: str) -> tuple[Resource, ...]:
@@ -132,6 +132,17 @@ def jobs_in(said: str) -> list[OarJob]:
         raise ParseError(
             f"what oarstat says cannot be read: {type(error).__name__}: {error}", argv=["oarstat"]
         ) from None
+
+
+def planned_in(said: str) -> dict[int, tuple[float, tuple[int, ...]]]:
+    """Return when OAR plans to start the jobs that wait, in an answer that `jobs_in` can read. Raises ParseError."""
+    try:
+        shown = json.loads(said) if said.strip() else {}
+        waiting = {number: each for number, each in shown.items() if each["state"] in ("Waiting", "toAckReservation")}
+        starts = {int(number): float(each.get("scheduledStart") or 0.0) for number, each in waiting.items()}
+        return {number: (start, ()) for number, start in starts.items() if start}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(f"what oarstat says cannot be read: {error}", argv=["oarstat"]) from None
 
 
 def _job(said: Mapping[str, Any], alive: Collection[int]) -> OarJob:

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from ...base import AdapterError
 
@@ -18,6 +19,12 @@ log = logging.getLogger("pilotfish.adapters")
 HOLDS_S, RENEWED_S = 300.0, 200.0
 #: Most questions in a snapshot, answers that are renewed, and answers that are kept.
 MOST_ASKED, MOST_RENEWED, MOST_KEPT = 5, 5, 1000
+
+
+class _Answer(NamedTuple):
+    at: float  #: of the clock
+    nodes: frozenset[str]  #: all of OAR's
+    ours: frozenset[str]  #: on which jobs may be placed
 
 
 class Properties:
@@ -31,32 +38,39 @@ class Properties:
 
     def __init__(self, ask: Callable[[Sequence[str]], str], nodes: Collection[str], clock: Callable[[], float]) -> None:
         self._ask, self._nodes, self._clock = ask, frozenset(nodes), clock
-        self._known: dict[str, tuple[float, frozenset[str]]] = {}
+        self._known: dict[str, _Answer] = {}
         self._left = MOST_ASKED
         self._changes = 0  # how often an answer was another one than before
 
-    def begin(self) -> None:
-        """Allow as many questions as a snapshot may ask."""
-        self._left = MOST_ASKED
+    def begin(self, most: int = MOST_ASKED) -> None:
+        """Allow so many questions until the next call."""
+        self._left = most
 
     def clear(self) -> None:
         """Forget all answers."""
         self._known.clear()
 
     def allowed(self, properties: str) -> frozenset[str] | None:
-        """Return the nodes that properties allow, none if OAR cannot say; None: it is still to be asked."""
+        """Return those of our nodes that properties allow, none if OAR cannot say; None: it is still to be asked."""
+        known = self._answer_for(properties)
+        return None if known is None else known.ours
+
+    def nodes(self, properties: str) -> frozenset[str] | None:
+        """Return all of OAR's nodes that properties (not "") allow, as `allowed` does."""
+        known = self._answer_for(properties)
+        return None if known is None else known.nodes
+
+    def _answer_for(self, properties: str) -> _Answer | None:
         known = self._known.get(properties)
-        if known is not None and self._clock() - known[0] < HOLDS_S:
-            return known[1]
-        if self._left:
+        if (known is None or self._clock() - known.at >= HOLDS_S) and self._left:
             self._left -= 1
             return self._evaluate(properties)
-        return known[1] if known is not None else None
+        return known
 
     def allows_none(self, properties: str) -> bool:
         """Return whether properties are known to allow no node."""
         known = self._known.get(properties)
-        return known is not None and not known[1]
+        return known is not None and not known.ours
 
     @property
     def version(self) -> tuple[int, int]:
@@ -75,24 +89,26 @@ class Properties:
         wanted = list(dict.fromkeys([*reversed([*self._known, *used])]))[:MOST_RENEWED]
         now = self._clock()
         useful = [each for each in wanted if not self.allows_none(each)]
-        ages = {each: now - self._known[each][0] if each in self._known else math.inf for each in useful}
+        ages = {each: now - self._known[each].at if each in self._known else math.inf for each in useful}
         if ages and ages[oldest := max(ages, key=ages.__getitem__)] >= RENEWED_S:
             self._evaluate(oldest)
 
-    def _evaluate(self, properties: str) -> frozenset[str]:
-        found, before = self._answer(properties), self._known.pop(properties, None)
-        self._changes += before is None or before[1] != found
-        self._known[properties] = self._clock(), found
+    def _evaluate(self, properties: str) -> _Answer:
+        found, before = self._ask_oar(properties), self._known.pop(properties, None)
+        new = _Answer(self._clock(), found, self._nodes & found if properties else self._nodes)
+        self._changes += before is None or before.ours != new.ours
+        self._known[properties] = new
         if len(self._known) > MOST_KEPT:
             del self._known[next(iter(self._known))]
-        return found
+        return new
 
-    def _answer(self, properties: str) -> frozenset[str]:
+    def _ask_oar(self, properties: str) -> frozenset[str]:
         if not properties:
-            return self._nodes
+            return frozenset()
         try:
             said = self._ask(["oarnodes", "-J", "--sql", properties])
-            found = {str(each["network_address"]) for each in (json.loads(said) if said.strip() else {}).values()}
+            every = (json.loads(said) if said.strip() else {}).values()
+            return frozenset(str(each["network_address"]) for each in every)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             log.warning("what oarnodes says of properties cannot be read: %s", error)
             return frozenset()
@@ -101,4 +117,3 @@ class Properties:
                 raise
             log.warning("OAR cannot evaluate the properties %.200r of a job: %s", properties, error)
             return frozenset()
-        return self._nodes & found

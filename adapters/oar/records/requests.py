@@ -65,46 +65,46 @@ class Machine:
 def left_to_oar(job: OarJob) -> str:
     """Return why a job is not ours to place whatever it asks for, or ""."""
     if job.kind != "PASSIVE":
-        return "interactive jobs are left to OAR"
+        return "it is interactive"
     if job.reservation != "None":
-        return "advance reservations are left to OAR"
+        return "it is an advance reservation"
     odd = [kind for kind in job.types if not kind.startswith(HARMLESS)]
     if odd:
-        return f"jobs of type {odd[0].partition('=')[0]} are left to OAR"
+        return f"it is of type {odd[0].partition('=')[0]}"
     if "besteffort" in job.types:
-        return "besteffort jobs are left to OAR: it kills them for any other job"
+        return "it is a besteffort job, which OAR kills for any other job"
     return ""
 
 
 def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
     """Return the number of nodes that a job asks for, of cores on each, and why this is not all, or ""."""
     if len(job.forms) != 1:
-        return 1, 1, "moldable jobs are left to OAR"
+        return 1, 1, "it is moldable"
     (form,) = job.forms
     if len(form.groups) != 1:
-        return 1, 1, "it asks for several groups of resources, which is left to OAR"
+        return 1, 1, "it asks for several groups of resources"
     ((where, levels),) = form.groups
     if where not in ORDINARY:
-        return 1, 1, "it asks for properties of a group of resources, which is left to OAR"
+        return 1, 1, "it asks for properties of a group of resources"
     asked = dict(levels)
     nodes = [name for name in asked if name in NODE]
     if odd := [name for name in asked if name not in NODE and name not in ("cpu", "core", "resource_id")]:
-        return 1, 1, f"it asks for {odd[0]}, which is left to OAR"
+        return 1, 1, f"it asks for {odd[0]}"
     if nodes and levels[0][0] not in NODE:
-        return 1, 1, "it asks for nodes within something else, which is left to OAR"
+        return 1, 1, "it asks for nodes within something else"
     if "resource_id" in asked and not machine.plain:
-        return 1, 1, "it asks for resources that are no cores, which is left to OAR"
+        return 1, 1, "it asks for resources that are no cores"
     if any(value < 1 for value in asked.values()):
-        return 1, 1, "it asks for all or the best of something, which is left to OAR"
+        return 1, 1, "it asks for all or the best of something"
     sizes = machine.sizes
     if "core" in asked or "resource_id" in asked:
         cores = asked.get("cpu", 1) * asked.get("core", 1) * asked.get("resource_id", 1)
     elif "cpu" in asked or len(sizes) != 1:
-        return 1, 1, "how many cores it asks for depends on the nodes, so it is left to OAR"
+        return 1, 1, "how many cores it asks for depends on the nodes"
     else:
         cores = max(sizes)
     if cores > max(sizes, default=0):
-        return 1, 1, f"{cores} cores are more than a node has, so it is left to OAR"
+        return 1, 1, f"{cores} cores are more than a node has"
     return asked[nodes[0]] if nodes else 1, cores, ""
 
 

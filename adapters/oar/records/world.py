@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,8 +44,14 @@ select said from (
 select -1 as place, json_build_object('now', extract(epoch from clock_timestamp()),
   'jobs', (select count(*) from shown),
   'passed', (select max(start_time) from gantt_jobs_predictions where moldable_job_id = 0),
-  'queues', (select coalesce(json_object_agg(queue_name, json_build_array(state, scheduler_policy)), '{{}}')
-  from queues))::text as said
+  'queues', (select coalesce(json_object_agg(queue_name, json_build_array(state, scheduler_policy, priority)), '{{}}')
+  from queues),
+  'planned', (select coalesce(json_object_agg(w.job_id, json_build_array(p.start_time, case when w.reservation <> 'None'
+    then (select json_agg(resource_id order by resource_id) from gantt_jobs_resources_visu g
+    where g.moldable_job_id = p.moldable_job_id) end)), '{{}}')
+  from jobs w join moldable_job_descriptions m on m.moldable_job_id = w.job_id
+    join gantt_jobs_predictions_visu p on p.moldable_job_id = m.moldable_id
+  where w.state in ('Waiting', 'toAckReservation')))::text as said
 union all select 0, (select coalesce(json_agg(json_build_array(resource_id, network_address, state, drain,
   available_upto, coalesce(to_jsonb(r)->>'core', resource_id::text)) order by resource_id), '[]')
   from resources r where type = 'default')::text
@@ -133,14 +139,25 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue; jobs of one with a higher priority are considered first."""
+
+    state: str
+    program: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """OAR at one moment."""
 
     now: float
     passed: float  #: when the last scheduling pass began
-    queues: Mapping[str, tuple[str, str]]  #: state and program of each
+    queues: Mapping[str, Queue]
     resources: tuple[Resource, ...]
     jobs: tuple[OarJob, ...]
+    #: By the id of a waiting job: when OAR plans to start it, epoch seconds, and an advance reservation's resources.
+    planned: Mapping[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
 
 
 #: What the rows of an answer say: of all resources, or of a job.
@@ -230,12 +247,13 @@ def _read(answer: str, before: _Rows) -> tuple[World, _Rows]:
     try:
         head, resources, *jobs = answer.split(ROW_END)[:-1]
         said = json.loads(head)
-        queues = {str(name): (str(state), str(program)) for name, (state, program) in said["queues"].items()}
+        queues = {str(name): Queue(str(a), str(b), int(c)) for name, (a, b, c) in said["queues"].items()}
+        planned = {int(job): (float(at), tuple(map(int, on or ()))) for job, (at, on) in said["planned"].items()}
         rows: _Rows = {row: before.get(row) or _job(json.loads(row)) for row in jobs}
         known = before.get(resources) or _resources(json.loads(resources))
         if len(rows) != said["jobs"]:
             raise ValueError(f"found {len(rows)} of {said['jobs']} jobs")
-        world = World(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()))
+        world = World(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()), planned)
         return world, {resources: known, **rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the answer of OAR's database cannot be read: {type(error).__name__}: {error}") from None

@@ -41,18 +41,6 @@ def test_deaths(oar: OarCluster, users_shim: Shim) -> None:
     assert max(took) < 30 + 60 + 15
 
 
-def _closed(daemon: OarDaemon) -> object:
-    return (daemon.ask("status") or {}).get("closed_queues")
-
-
-def test_status_names_a_disabled_queue(oar: OarCluster, users_shim: Shim) -> None:
-    with closing(OarDaemon("disabled", oar, users_shim)) as daemon:
-        daemon.start()
-        for switch, closed in (("-d", [QUEUE]), ("-e", [])):
-            oar.run("oarnotify", switch, QUEUE)
-            eventually(lambda closed=closed: _closed(daemon) == closed, "status")
-
-
 def test_a_snapshot_of_many_waiting_jobs(oar: OarCluster, shim: Shim, tmp_path: Path) -> None:
     world = OarWorld(tmp_path, oar, shim)
     world.hold_s = 86400

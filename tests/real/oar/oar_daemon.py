@@ -13,11 +13,11 @@ from oar_cluster import OarCluster
 from oar_site import QUEUE, Shim
 from real_world import PATIENCE_S, Served
 
-from pilotfish.daemon.socket import ipc
-
 
 class OarDaemon(Served):
     """The daemon, run as the owner of the shim's file, in a folder named after `name`; `options` go to the adapter."""
+
+    manager = "oar"
 
     def __init__(self, name: str, oar: OarCluster, shim: Shim, *, dry: bool = False, **options: Any) -> None:
         folder = Path(tempfile.mkdtemp(prefix=f"daemon-{name}-", dir=oar.path))  # one more each time a test is tried
@@ -35,22 +35,13 @@ class OarDaemon(Served):
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5,
             "without_gain": "place", "access": {"root": True, "submit": True}, "dry_run": dry,
             "profiles": str(folder / "profiles.sqlite"), "socket": {"path": str(folder / "s")},
-            "metrics": {"enabled": False}, "adapter": {"name": "oar", "options": settings},
+            "metrics": {"port": 0}, "adapter": {"name": "oar", "options": settings},
         }  # fmt: skip
         (folder / "cluster.yaml").write_text(yaml.safe_dump(cluster))
         (folder / "pilotfish.yaml").write_text(yaml.safe_dump(config))
         (folder / "pgpass").write_text(oar.password_file.read_text())
         (folder / "pgpass").chmod(0o600)
         super().__init__(folder, shim.owner)
-
-    def story(self, job: int) -> dict[str, Any]:
-        """What became of a job."""
-        return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"oar/{job}"))
-
-    def placed(self, job: int) -> tuple[str, ...]:
-        """The nodes on which it placed a job last; () if it did not."""
-        chosen = [each["data"]["nodes"] for each in self.story(job)["story"] if each["kind"] == "chosen"]
-        return tuple(chosen[-1]) if chosen else ()
 
 
 @dataclass

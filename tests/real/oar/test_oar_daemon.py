@@ -92,6 +92,40 @@ def test_kept_jobs_start_by_themselves_when_the_daemon_is_gone(oar: OarCluster, 
     assert QUEUE in oar.sql("select queue_name from queues where state = 'Active'")
 
 
+def test_status_forecasts_the_jobs_of_others_and_names_a_disabled_queue(oar: OarCluster, users_shim: Shim) -> None:
+    """Jobs that are not handed over: OAR starts them, and says when it plans to."""
+    wide, limit_s = ("-l", "/nodes=4/core=2,walltime=0:03:00"), 180
+    with closing(OarDaemon("others", oar, users_shim)) as daemon:
+        daemon.start()
+        runs = oar.submit("sleep 600", *wide, user=USERS[1])
+        oar.until(lambda: oar.jobs()[runs][0] == "Running", "a job on all cores")
+        second, third = (oar.submit("true", *wide, user=user) for user in USERS)
+        killable = oar.submit("true", "-q", "besteffort", "-t", "besteffort", *SMALL)
+
+        def shown() -> dict[int, dict[str, Any]]:
+            found = {int(job["id"]): job for job in (daemon.ask("status") or {}).get("queue", ())}
+            last = found.get(third, {"plan": None})
+            return found if last["plan"] and last["manager_start_time"] and killable in found else {}
+
+        found = eventually(shown, "forecasts")
+        assert list(found)[:2] == [second, third], "in OAR's order"
+        began = float(oar.sql(f"select start_time from jobs where job_id = {runs}"))
+        for number, job in enumerate((second, third), 1):
+            start, early, late = found[job]["plan"]["start_time"], *found[job]["plan"]["start_within"]
+            assert early <= start <= late
+            assert start == pytest.approx(began + number * limit_s, abs=30)
+            assert found[job]["manager_start_time"] == pytest.approx(start, abs=30)
+        assert found[killable]["plan"] is None and "besteffort" in found[killable]["unknown"]
+        assert "not handed over" in daemon.story(third)["waits"]
+        name = f'pilotfish_adapter_closed_queue{{adapter="oar",queue="{QUEUE}"}}'
+        for switch, closed in (("-d", [QUEUE]), ("-e", [])):
+            oar.run("oarnotify", switch, QUEUE)
+            eventually(lambda closed=closed: (daemon.ask("status") or {}).get("closed_queues") == closed, "status")
+            assert daemon.metric(name) == len(closed)
+        assert daemon.stop(signal.SIGTERM) == 0
+    assert daemon.log.read_text().count(f"queue {QUEUE} is disabled in OAR") == 1
+
+
 def test_a_site_full_of_besteffort_jobs_is_not_full(oar: OarCluster, users_shim: Shim) -> None:
     jobs = work(oar, "besteffort")
     first = oar.submit("sleep 300", "-q", "besteffort", "-t", "besteffort", "-l", "/core=1,walltime=0:10:00",

@@ -12,7 +12,7 @@ from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.job_views import Selection
 from pilotfish.adapters.oar.records.history import ASSUMED_S, History
-from pilotfish.adapters.oar.records.world import Database, World
+from pilotfish.adapters.oar.records.world import Database, Queue, World
 from pilotfish.adapters.oar.site_config import site_config
 from pilotfish.adapters.oar.submission import done_link
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -77,7 +77,7 @@ def test_what_is_remembered_of_jobs_is_bounded() -> None:
 
 
 def test_a_disabled_queue_of_ours_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    shut = replace(world(), queues={"pilot": ("notActive", "x"), "default": ("notActive", "x")})
+    shut = replace(world(), queues=dict.fromkeys(("pilot", "default"), Queue("notActive", "x", 5)))
     assert Selection(frozenset({"pilot"})).closed(shut) == ("pilot",)
     assert Selection(projects=frozenset({"p"})).closed(shut) == ()
     theirs = replace(world(job(queue="default", project="p")), queues=shut.queues)
@@ -101,7 +101,7 @@ class Closing(Database):
     shut = True
 
     def world(self) -> World:
-        return replace(super().world(), queues={"pilot": ("notActive" if self.shut else "Active", "x")})
+        return replace(super().world(), queues={"pilot": Queue("notActive" if self.shut else "Active", "x", 5)})
 
 
 def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.records.oarstat import Oarstat, forms_in, jobs_in, resources_in
+from pilotfish.adapters.oar.records.oarstat import Oarstat, forms_in, jobs_in, planned_in, resources_in
 from pilotfish.adapters.oar.records.requests import Machine, request_of
 
 NODES = json.dumps({
@@ -45,8 +45,11 @@ def test_an_answer_that_is_cut_short_or_damaged_is_an_error() -> None:
     whole = answer(shown(), shown(2))
     assert len(jobs_in(whole)) == 2 and len(resources_in(NODES)) == 8 and jobs_in("") == []
     for length in range(1, len(whole), 7):
-        with pytest.raises(ParseError):
-            jobs_in(whole[:length])
+        for read in (jobs_in, planned_in):
+            with pytest.raises(ParseError):
+                read(whole[:length])
+    with pytest.raises(ParseError, match="oarstat"):
+        planned_in(answer(shown(state="Waiting", scheduledStart="soon")))
     for damage in ({"events": None}, {"Job_Id": "x"}, {"dependencies": ["a"]}, {"exit_code": "no"}):
         with pytest.raises(ParseError, match="oarstat"):
             jobs_in(answer(shown() | damage, shown(2)) if "Job_Id" not in damage else '{"1": {"state": "x"}}')
@@ -74,6 +77,12 @@ def test_only_a_plain_request_is_read(wanted: str, limit: int, asks: tuple[int, 
     assert (form.walltime, job.forms) == (limit, (form,))
     found = request_of(job, Machine(resources_in(NODES)))
     assert found[:2] == asks[:2] and asks[2] in found[2] and bool(found[2]) == bool(asks[2])
+
+
+def test_the_plan_of_oar_is_that_of_the_jobs_that_wait() -> None:
+    waits = shown(2, state="Waiting", scheduledStart=1795472000)
+    never, runs = shown(3, state="Waiting", scheduledStart=None), shown(4, state="Running", scheduledStart=1795471000)
+    assert planned_in(answer(waits, never, runs)) == {2: (1795472000.0, ())} and planned_in("") == {}
 
 
 class Said(Commands):

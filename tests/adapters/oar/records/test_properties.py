@@ -54,6 +54,7 @@ def test_an_answer_holds_for_a_while_and_names_nodes_of_the_cluster_only(
     assert properties.allowed("") == {"a", "b", "c"} and not oar.questions
     for _ in range(2):
         assert properties.allowed("x = 1") == {"a", "b"}
+    assert properties.nodes("x = 1") == {"a", "b", "other"} and oar.questions == ["x = 1"]
     before = properties.version
     clock.now += HOLDS_S
     oar.says = ""
@@ -66,8 +67,8 @@ def test_a_snapshot_asks_for_a_few_and_goes_on_with_old_answers(oar: Oar, clock:
     assert [properties.allowed(name) is None for name in names] == [False] * MOST_ASKED + [True]
     clock.now += HOLDS_S
     assert properties.allowed(names[0]) == {"a", "b"} and len(oar.questions) == MOST_ASKED
-    properties.begin()
-    assert properties.allowed(names[-1]) == {"a", "b"}
+    properties.begin(1)
+    assert properties.nodes(names[-1]) == {"a", "b", "other"} and properties.nodes("y = 1") is None
 
 
 def test_what_jobs_used_last_is_renewed_before_its_time_is_over(oar: Oar, clock: Clock, properties: Properties) -> None:

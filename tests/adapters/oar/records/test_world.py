@@ -40,6 +40,13 @@ def test_a_job_that_cannot_be_read_is_an_error_and_not_left_out(damage: dict[str
         world(job(1), job(2, **damage))
 
 
+@pytest.mark.parametrize("planned", [{"x": [1, None]}, {"5": [None, None]}, {"5": 1}, {"5": [1, ["a"]]}, []])
+def test_a_plan_of_oars_that_cannot_be_read_is_an_error(planned: Any) -> None:
+    assert world(job(), planned={"5": [7, [1, 2]]}).planned == {5: (7.0, (1, 2))}
+    with pytest.raises(ParseError, match="cannot be read"):
+        world(job(), planned=planned or [1])
+
+
 def test_a_users_text_comes_back_as_it_was_written() -> None:
     (found,) = world(job(name="Ã© x", properties="a = '中'")).jobs
     assert (found.name, found.properties) == ("é x", "a = '中'")
@@ -107,7 +114,7 @@ def test_any_other_request_is_left_to_oar_with_a_reason(forms: list[Any], why: s
     ("job_", "why"),
     [
         (job(kind="INTERACTIVE"), "interactive"),
-        (job(reservation="toSchedule"), "reservations"),
+        (job(reservation="toSchedule"), "reservation"),
         (job(types=["idempotent", "container"]), "type container"),
         (job(types=["timesharing=*,*"]), "type timesharing"),
         (job(types=["inner=12"]), "type inner"),
