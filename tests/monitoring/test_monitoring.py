@@ -84,6 +84,29 @@ def test_prometheus_takes_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_alert_of_a_disabled_queue_fires_after_a_minute_and_stops_at_once(tmp_path: Path) -> None:
+    tool = shutil.which("promtool")
+    if tool is None:
+        pytest.skip("promtool is not installed: the alert was NOT fired by Prometheus itself")
+    load = LoadMetrics("oar", lambda: Load(closed=("pilotfish",)))
+    (sample,) = [each for family in load.collect() for each in family.samples if each.name.endswith("_closed_queue")]
+    series = sample.name + "{" + ",".join(f'{name}="{value}"' for name, value in sample.labels.items()) + "}"
+    rules = FOLDER / "adapter.rules.yaml"
+    alerts = [rule for group in yaml.safe_load(rules.read_text())["groups"] for rule in group["rules"]]
+    (rule,) = [each for each in alerts if each["alert"] == "PilotfishQueueDisabled"]
+    texts = {name: text.replace("{{ $labels.queue }}", "pilotfish") for name, text in rule["annotations"].items()}
+    fired = {"exp_labels": {**sample.labels, **rule["labels"]}, "exp_annotations": texts}
+    expected = [
+        {"alertname": rule["alert"], "eval_time": at, "exp_alerts": [fired] * fires}
+        for at, fires in (("0m", False), ("1m", True), ("3m", True), ("4m", False))
+    ]
+    played = {"interval": "1m", "input_series": [{"series": series, "values": "1+0x3 stale"}]}
+    test = {"rule_files": [str(rules)], "tests": [{**played, "alert_rule_test": expected}]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    done = subprocess.run([tool, "test", "rules", tmp_path / "test.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(exported: dict[str, set[str]]) -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
