@@ -30,7 +30,7 @@ _EXPLICIT_ROUTING = ("Full", "Floyd", "Dijkstra", "DijkstraCache")
 #: SimGrid's largest TCP window, bytes.
 TCP_WINDOW = 4194304.0
 #: The link from a host to itself by default: bytes/s, seconds, and each flow has all of it.
-LOOPBACK = 498e6, 15e-6, _EACH_FLOW
+LOOPBACK = 10e9, 0.0, _EACH_FLOW
 #: A link of a route: its name, and its direction.
 _Step = tuple[str, str]
 
@@ -113,7 +113,7 @@ class SimGridWiring:
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """Name of a host, cluster or zone -> the zone or cluster that contains it."""
+        """Name of a host, router, cluster or zone -> the zone or cluster that contains it."""
         found: dict[str, str] = {}
         inner = [(each.name, each.zone) for each in self.platform.hosts]
         inner += [(each.name, each.zone) for each in self.platform.clusters]
@@ -122,7 +122,7 @@ class SimGridWiring:
                 problem = f"several have the name {shown(name)!r}" if name else "one has no name"
                 raise bad(f"hosts, clusters and zones: {problem}", "unique names")
             found[name] = zone
-        return found
+        return dict(self.platform.routers) | found
 
     @cached_property
     def declared(self) -> dict[str, dict[tuple[str, str], Route]]:
@@ -190,7 +190,7 @@ class SimGridWiring:
     def _up_to(self, zone: str, source: str, target: str) -> list[_Step]:
         """Return the links inside a zone between a host and a gateway.
 
-        A gateway is a host, or a router that is not declared elsewhere.
+        A gateway is a host or a router, perhaps of a zone further inside; one that is not declared is in this zone.
         """
         if source == target:
             return []
@@ -203,8 +203,8 @@ class SimGridWiring:
     def _within(self, cluster: HostCluster, source: str, target: str) -> list[_Step]:
         if cluster.topology != "FLAT":
             raise bad(f"cluster {shown(cluster.name)!r} has the topology {cluster.topology}", "FLAT")
-        up = [(_port(source), "UP")] if source in self.parents else []
-        down = [(_port(target), "DOWN")] if target in self.parents else []
+        up = [(_port(source), "UP")] if _port(source) in self.described else []
+        down = [(_port(target), "DOWN")] if _port(target) in self.described else []
         if cluster.limiter:
             up, down = [*((_limiter(source), "") for _ in up), *up], [*down, *((_limiter(target), "") for _ in down)]
         return [*up, *([(_backbone(cluster), "")] if cluster.backbone_bandwidth else []), *down]

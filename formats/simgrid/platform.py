@@ -120,6 +120,7 @@ class SimGridPlatform:
     zones: tuple[Zone, ...] = ()
     source: str = ""
     ignored: tuple[str, ...] = ()  # what the file says and no replay honours, in plain words, each once
+    routers: tuple[tuple[str, str], ...] = ()  # name of each router, and the zone or cluster that contains it
 
 
 _QUANTITY = re.compile(r"([+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([A-Za-z]*)")
@@ -194,6 +195,7 @@ KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     )),
     "cabinet": (_CABINET, ()),
     "host": (("id", "speed"), ("core", "pstate", "coordinates", "speed_file", "availability_file", "state_file")),
+    "router": (("id",), ("coordinates",)),
     "link": (("id", "bandwidth"), ("latency", "sharing_policy", "bandwidth_file", "latency_file", "state_file")),
     "route": (("src", "dst"), ("symmetrical",)),
     "bypassRoute": (("src", "dst"), ("gw_src", "gw_dst", "symmetrical")),
@@ -207,14 +209,12 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "": ("platform",),
     **dict.fromkeys(("host", "cluster", "cabinet", "link"), ("prop",)),
     **dict.fromkeys(("route", "zoneRoute", "ASroute", *_BYPASSES), ("link_ctn",)),
-    **dict.fromkeys(("prop", "link_ctn"), ()),
+    **dict.fromkeys(("prop", "link_ctn", "router"), ()),
 }
 #: Elements that are ignored with their content.
 IGNORED = frozenset((
-    "config", "random", "router", "backbone", "host_link", "disk", "storage_type", "storage", "mount", "model_prop",
+    "config", "random", "backbone", "host_link", "disk", "storage_type", "storage", "mount", "model_prop",
 ))  # fmt: skip
-#: Of these, what says nothing to replays: gateways are found by their names.
-_HARMLESS = ("router",)
 #: Element -> its attributes that are ignored.
 _UNUSED = {"cluster": ("topo_parameters",)}
 #: Attributes that change a platform over time.
@@ -237,6 +237,7 @@ class _Reader:
         self.id_counts = Counter[str]()
         self.links: list[Link] = []
         self.routes: list[Route] = []
+        self.routers: list[tuple[str, str]] = []
         self.ignored: dict[str, None] = {}
 
     def platform(self, data: bytes, source: str) -> SimGridPlatform:
@@ -245,15 +246,14 @@ class _Reader:
         if not self.hosts:
             raise bad("no hosts", "at least one host or cluster")
         parts = tuple(self.hosts.values()), tuple(self.clusters), tuple(self.links), tuple(self.routes)
-        return SimGridPlatform(*parts, tuple(self.zones), source, tuple(self.ignored))
+        return SimGridPlatform(*parts, tuple(self.zones), source, tuple(self.ignored), tuple(self.routers))
 
     def read(self, outer: Element, zone: str) -> list[dict[str, str]]:
         """Read the elements inside another one, which is in `zone`, and return the attributes of each."""
         found = []
         for each in outer.inner:
             if each.tag in IGNORED:
-                if each.tag not in _HARMLESS:
-                    self.ignored[f"<{each.tag}>"] = None
+                self.ignored[f"<{each.tag}>"] = None
                 continue
             given = inside(f"line {each.line}: {shown(each.tag)}", _checked, each.tag, each.attributes, outer.tag)
             if each.tag in ("zone", "AS"):
@@ -292,6 +292,8 @@ class _Reader:
         called, properties = given["id"] + again, _properties(inner)
         for each in names:
             self.add_host(Host(inside("id", name, each), speeds, cores, 0, properties, line, called))
+        router = given.get("router_id") or f"{given['prefix']}{given['id']}_router{given['suffix']}"
+        self.routers.append((router, called))
         backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
         self.clusters.append(HostCluster(
             called,
@@ -307,6 +309,9 @@ class _Reader:
             inside("limiter_link", parse_bandwidth, given["limiter_link"]) if given.get("limiter_link") else None,
             _loopback(given),
         ))  # fmt: skip
+
+    def router(self, given: dict[str, str], _: list[dict[str, str]], zone: str, line: int) -> None:
+        self.routers.append((given["id"], zone))
 
     def link(self, given: dict[str, str], *_: Any) -> None:
         rates = re.split("[,;]", given["bandwidth"])
@@ -337,6 +342,7 @@ class _Reader:
 _READERS = {
     "host": _Reader.host,
     **dict.fromkeys(("cluster", "cabinet"), _Reader.cluster),
+    "router": _Reader.router,
     "link": _Reader.link,
     **dict.fromkeys(("route", "zoneRoute", "ASroute"), _Reader.route),
     **dict.fromkeys(_BYPASSES, _Reader.bypass),

@@ -1,8 +1,8 @@
 """Reference of one parallel task alone on a SimGrid platform, flow by flow, over the links that the platform names.
 
 Rule: a rank uses one core. A link carries the sum of the bytes of its flows, a FATPIPE link each of them apart. Then a
-task lasts as long as its slowest core, host, link or flow, after its longest latency.
-Source: SimGrid 3.34, `ptask_L07.cpp`.
+task lasts as long as its slowest core, host, link or flow, after its longest latency. A task on one host sends nothing.
+Source: SimGrid 3.34, `ptask_L07.cpp` and `ExecImpl.cpp`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seconds_alone(
     for name, amount in total.items():
         slowest = max(slowest, amount / (hosts[name].cores * hosts[name].speeds[0]))
     for (one, other), amount in sent.items():
-        if amount <= 0:
+        if amount <= 0 or len(ends) == 1:
             continue
         source, target = ends[one], ends[other]
         route = wiring.route_to_itself(source) if source == target else wiring.route(source, target)

@@ -122,9 +122,23 @@ def test_single_hosts_and_nested_zones() -> None:
     joined = '<zoneRoute src="x" dst="y" gw_src="xr" gw_dst="yr"><link_ctn id="top"/></zoneRoute>'
     found = network(links + zone.format("x") + zone.format("y") + joined)
     assert [place.port for place in found.places] == [math.inf] * 4 and found.place_of.tolist() == [0, 1, 2, 3]
-    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.015)
+    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.0)
     assert way(found, 1, 2) == (["w", "g", "top", "g"], 1 + 2 + 3 + 2)
     assert way(found, 0, 3) == (["g", "top", "g", "w"], 8.0), "a symmetrical route is turned round"
+
+
+def test_the_gateway_of_a_zone_may_be_a_router_of_a_zone_inside_it() -> None:
+    inner = CLUSTER.format("c", 2, "") + CLUSTER.format("d", 2, 'router_id="rd"')
+    inner += '<zoneRoute src="c" dst="d" gw_src="rc" gw_dst="rd"><link_ctn id="w"/></zoneRoute>'
+    last = '<zone id="e" routing="Full"><host id="e0" speed="1f"/><router id="re"/><link id="g" bandwidth="1Bps" latency="4ms"/>'
+    last += '<route src="e0" dst="re"><link_ctn id="g"/></route></zone>'
+    links = LINK.format("w", 2, "SHARED") + LINK.format("top", 3, "SHARED")
+    joined = '<zoneRoute src="in" dst="out" gw_src="rd" gw_dst="re"><link_ctn id="top"/></zoneRoute>'
+    found = network(
+        f'{links}<zone id="in" routing="Full">{inner}</zone><zone id="out" routing="Full">{last}</zone>{joined}'
+    )
+    assert way(found, 0, 2) == (["w", "top", "g"], 1 + 2 + 3 + 4), "from the first cluster over the second one's router"
+    assert way(found, 1, 2) == (["top", "g"], 1 + 3 + 4)
 
 
 @pytest.mark.parametrize("routing", ["Floyd", "Dijkstra"])
@@ -184,10 +198,10 @@ def test_from_a_single_host_to_itself() -> None:
     routes = '<route src="a" dst="b"><link_ctn id="l"/></route>'
     loop = '<route src="a" dst="a"><link_ctn id="l"/></route>'
     found = network(hosts + routes + loop)
-    assert own(found, 0) == (["l"], 2000.0, 4194304 / 4e-3) and own(found, 1) == ([], 15.0, 498e6)
+    assert own(found, 0) == (["l"], 2000.0, 4194304 / 4e-3) and own(found, 1) == ([], 0.0, 10e9)
     inner = '<zone id="z" routing="Full"><host id="c" speed="1f"/></zone>'
     parts = [
         f'<zoneRoute src="z" dst="{host}" gw_src="c" gw_dst="{host}"><link_ctn id="l"/></zoneRoute>' for host in "ab"
     ]
     found = network(hosts + routes + inner + "".join(parts))
-    assert own(found, 0) == ([], 0.0, math.inf) and own(found, 2) == ([], 15.0, 498e6)
+    assert own(found, 0) == ([], 0.0, math.inf) and own(found, 2) == ([], 0.0, 10e9)
