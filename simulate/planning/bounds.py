@@ -115,14 +115,18 @@ def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float
     Some place takes ceil(n / room) of the jobs, so it needs at least the least head, that many of the shortest jobs,
     and the least tail. Jobs with 0 seconds do not count.
     """
-    best = 0.0
+    order = np.argsort(seconds, kind="stable")
+    head, tail, seconds, nodes, best = head[order], tail[order], seconds[order], nodes[order], 0.0
     for shortest in _thresholds(seconds[seconds > 0.0]):
-        chosen = seconds >= shortest
-        for first in _thresholds(head[chosen]):
-            among = chosen & (head >= first)
-            rounds = max(1, math.ceil(nodes[among].sum() / room - 1e-9))
-            together = np.sort(np.repeat(seconds[among], nodes[among]))[:rounds].sum()
-            best = max(best, float(first + together + tail[among].min()))
+        chosen = slice(int(np.searchsorted(seconds, shortest)), None)
+        firsts = _thresholds(head[chosen])[:, None]
+        late = head[chosen] >= firsts  # [thresholds, jobs], as those below
+        many = late * nodes[chosen]
+        upto = many.cumsum(axis=1)
+        rounds = np.maximum(1.0, np.ceil(upto[:, -1:] / room - 1e-9))
+        together = np.minimum(np.maximum(rounds - upto + many, 0.0), many) @ seconds[chosen]
+        last = np.where(late, tail[chosen], math.inf).min(axis=1)
+        best = max(best, float((firsts[:, 0] + together + last).max()))
     return best
 
 

@@ -134,17 +134,22 @@ def _planned(
     done: set[str],
     late_s: Sequence[float],
 ) -> tuple[PlannedJob, ...]:
-    world, isolated, planned = simulation.world, simulation.isolated, []
-    rows = world.jobs[["start", "finish", "energy", "cls", "progress"]].tolist()
-    for i, (job, (start, finish, energy, cls, progress)) in enumerate(zip(simulation.workflow.jobs, rows, strict=True)):
+    world, names, planned = simulation.world, simulation.cluster.nodes, []
+    isolated, kinds, placed = simulation.isolated.tolist(), world.nodes["type"].tolist(), world.placed.tolist()
+    rows = world.jobs[["start", "finish", "energy", "cls", "progress", "place0"]].tolist()
+    for i, (job, row) in enumerate(zip(simulation.workflow.jobs, rows, strict=True)):
+        start, finish, energy, cls, progress, first = row
         if job.id in done:
             continue
-        alone = float(isolated[cls, world.nodes["type"][world.placed[simulation.slots(i)]]].max())
+        nodes = placed[first : first + job.nodes]
+        alone = max(isolated[cls][kinds[node]] for node in nodes)
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
         why, interval = runner_ups.get(i), intervals.get(i)
-        planned.append(PlannedJob(job.id, simulation.nodes_of(i), *forecast, joules, why, interval, late_s[i]))
+        planned.append(
+            PlannedJob(job.id, tuple(names[node].name for node in nodes), *forecast, joules, why, interval, late_s[i])
+        )
     return tuple(planned)
 
 

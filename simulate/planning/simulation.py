@@ -108,7 +108,8 @@ class Simulation:
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
         jobs["state"][gone] = layout.DONE
-        self._note_underway(underway)
+        if underway:
+            self._note_underway(underway)
         count = world.count
         count["powered"], count["split"] = template.powered, template.split
         count["simple"] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())

@@ -190,7 +190,7 @@ class Shapes:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.names = cluster, template_of(cluster).names
-        self.seen: dict[tuple[int, int, float, Wait, frozenset[str] | None], int] = {}
+        self.seen: dict[tuple[int, int, float, bool, frozenset[str] | None], int] = {}
         self.classes: list[tuple[float, float, float, int, int, int, int, int, int]] = []
         self.groups: list[tuple[float, int, int]] = []
         self.phases: list[tuple[float, float, float]] = []
@@ -201,7 +201,7 @@ class Shapes:
 
     def class_of(self, job: Job) -> int:
         """Return the index of the job's class. O(1) for a shape seen before."""
-        key = (id(job.profile), job.nodes, job.memory, job.wait, job.allowed)
+        key = (id(job.profile), job.nodes, job.memory, job.wait is Wait.SPIN, job.allowed)
         if (found := self.seen.get(key)) is None:
             found = self.seen[key] = self._add(job)
         return found
