@@ -1,4 +1,4 @@
-"""Time of the steps of a daemon cycle next to OAR, for 1,000 nodes and 10,000 jobs, and for 5,000 waiting jobs.
+"""Time of the steps of a daemon cycle next to OAR, for 1,000 nodes and 10,000 waiting jobs, and for 5,000 on 4 nodes.
 
 Rule: the daemon's own cycle in a dry run with its own planner; only the answer of the database is synthetic
 (`oar_records`), and its time is not counted. No job is started, so every repetition sees the same state.
@@ -41,7 +41,7 @@ def measure(quick: bool) -> None:
     heading("A cycle next to OAR, dry run; target: 600 ms with the answer of the database, 5,000 jobs waiting")
     logging.getLogger("pilotfish").setLevel(logging.ERROR)
     rows = []
-    for nodes, jobs, waiting in ((4, 1_000, 990), (4, 5_000, 4_990), (1_000, 10_000, 6_000)):
+    for nodes, jobs, waiting in ((4, 1_000, 990), (4, 5_000, 4_990), (1_000, 13_000, 10_000)):
         site = Site(nodes, jobs, waiting)
         site.write()
         with tempfile.TemporaryDirectory() as folder:

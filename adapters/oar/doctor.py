@@ -265,7 +265,10 @@ def _jobs(world: World, selection: Selection) -> Iterator[Finding]:
     ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
     vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]
     says = f"{len(ours)} jobs that are handed over wait"
-    yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain: {vain[0]}") if vain else Finding(OK, "queue", says)
+    if vain:
+        yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain, the first one because {vain[0]}")
+    else:
+        yield Finding(OK, "queue", says)
     if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
         says = f"{killable} besteffort jobs run: pilotfish plans around them while jobs fit next to them"
         yield Finding(NOTE, "besteffort", says)

@@ -79,7 +79,9 @@ def _compare_queue(queue: ObservedQueue | None, snapshot: Snapshot) -> None:
     for job in snapshot.jobs if queue else ():
         seen = shown.get(job.key)
         assert seen is not None or job.state.ended, f"{job.key} is missing"
-        if seen is not None and not job.state.ended:
+        if seen is not None and seen.state.ended:
+            assert job.state.ended or job.restartable, f"{job.key} has ended"
+        elif seen is not None and not job.state.ended:
             assert seen.waiting == (job.state is JobState.PENDING)
             assert seen.waiting or (seen.where, seen.nodes) == (set(job.nodes), len(job.nodes))
             assert seen.unknown or not seen.waiting or len(seen.where) >= seen.nodes > 0
