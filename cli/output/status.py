@@ -38,7 +38,7 @@ from ...formats.text import count, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .manager_queue import put_queue, put_starts
-from .tables import failure, known_to, off
+from .tables import failure, guess_mark, known_to, off
 from .text import Column, Screen, class_lines, hanging, narrowest, numbers
 
 _COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
@@ -141,7 +141,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
     if reason := workflow.get("set_aside"):
         screen.put(Text(f"set aside: {reason}"))
     if jobs:
-        rows = [_row(job, now) for job in jobs]
+        guessed = {job["id"] for job in jobs if _guessed(job)}
+        rows = [_row(job, now, guess_mark(job["id"], guessed)) for job in jobs]
         shown = [i for i, one in enumerate(_COLUMNS) if one.heading not in _OPTIONAL or any(row[i] for row in rows)]
         hidden = _too_wide(shown, rows, screen.cells)
         shown = [i for i in shown if i not in hidden]
@@ -149,6 +150,9 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
         if hidden:
             names = ", ".join(_COLUMNS[i].heading for i in hidden)
             screen.put(Text(f"{names}: in a wider terminal, or with --json", style="dim"))
+        if guessed:
+            says = "a guess, because nothing is known of the job; so are starts that wait for its end"
+            screen.put(*hanging("?         ", says, screen.cells))
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
         if more := total - len(workflow["jobs"]):
             screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
@@ -166,7 +170,13 @@ def _too_wide(shown: Sequence[int], rows: Sequence[Sequence[str]], cells: int) -
     return hidden
 
 
-def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
+def _guessed(job: dict[str, Any]) -> bool:
+    """Return whether the forecast of a job that has not ended is a guess."""
+    return job.get("profile_source") == "default" and job["finish_time"] is None
+
+
+def _row(job: dict[str, Any], now: float, guess: str) -> tuple[str, ...]:
+    """Return the cells of a job; `guess` stands behind its forecasts."""
     forecast, actual, within = job["forecast_run_time"], _run_time(job, now), job.get("forecast_run_within")
     plan, nodes = job.get("plan"), job["nodes"]
     running = job["finish_time"] is None and job["start_time"] is not None
@@ -179,8 +189,8 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
         fold(nodes) if nodes else "",
         "" if plan is None else short_time(max(0.0, plan["start_time"] - now)),
         "" if (said := job.get("manager_start_time")) is None else short_time(max(0.0, said - now)),
-        "" if ends is None else short_time(max(0.0, ends - now)),
-        "" if forecast is None else short_time(forecast),
+        "" if ends is None else short_time(max(0.0, ends - now)) + guess,
+        "" if forecast is None else short_time(forecast) + guess,
         _known_to(within, forecast) if plan is None else _known_to(plan["finish_within"], plan["finish_time"], now),
         "" if actual is None else short_time(actual),
         _error(job, actual),
@@ -219,7 +229,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
         lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))
     if unknown := job.get("unknown"):
         lines.append(("starts", f"it is not known when: {unknown}"))
-    lines += _plan_lines(job.get("plan"), reply.get("time", begin), job.get("walltime"))
+    lines += _plan_lines(job, reply.get("time", begin))
     if "class" in job:
         source = f", {job['profile_source']}" if job.get("profile_source") in ("measured", "predicted") else ""
         lines.insert(0, ("profile", f"{job['profile']}{source}; {job['class'] or 'class unknown'}: {job['class_why']}"))
@@ -246,8 +256,9 @@ def show_job_log(reply: dict[str, Any]) -> None:
             show(f"  {name:<{margin - 2}}{job[name]}")
 
 
-def _plan_lines(plan: dict[str, Any] | None, now: float, walltime: float | None) -> list[tuple[str, str]]:
+def _plan_lines(job: dict[str, Any], now: float) -> list[tuple[str, str]]:
     """Return where and when a waiting job is planned to run, and the next best nodes."""
+    plan, walltime = job.get("plan"), job.get("walltime")
     if plan is None:
         return []
     start, end = (seconds(max(0.0, plan[name] - now)) for name in ("start_time", "finish_time"))
@@ -261,6 +272,8 @@ def _plan_lines(plan: dict[str, Any] | None, now: float, walltime: float | None)
         text += f" ({percent(LEVEL)} between {low} and {high})"
         if walltime is not None and within[1] - plan["start_time"] >= 0.99 * walltime:
             text += f"; that is no better than its walltime of {seconds(walltime)}"
+    if _guessed(job):
+        text += "; the end is a guess, because nothing is known of the job"
     if by := plan.get("forecast_by"):
         text += f"; forecast by {by}, as the policy decides when the time has come"
     best = plan["next_best"]

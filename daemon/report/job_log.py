@@ -16,7 +16,7 @@ from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
-from ..learning.job_profiles import profile_of
+from ..learning.job_profiles import has_default_profile, profile_of
 from ..state.forecasts import Forecast
 from ..state.journal import Unsaved
 from ..state.queue import Entry, Event, ending
@@ -98,7 +98,8 @@ class JobLog:
             "evaluations": plan.evaluations,
         }
         who = f"{plan.policy} for {plan.objective}" if plan.objective else plan.policy
-        text = f"{who} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}"
+        guess = "?" * has_default_profile(entry.job)
+        text = f"{who} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}{guess}"
         if within:
             text += f" ({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])})"
         slowdown = planned.contention_slowdown

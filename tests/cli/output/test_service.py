@@ -65,6 +65,21 @@ def test_a_waiting_job_shows_where_and_when_it_is_planned(shown):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("source", ["default", "predicted", "measured", "given"])
+def test_a_forecast_of_a_job_of_which_nothing_is_known_is_marked_as_a_guess(shown, capsys, source):
+    plan, guess = PLAN | {"finish_within": None, "next_best": None}, "?" * (source == "default")
+    jobs = [job("now", "running", **RUNS, forecast_finish_time=110.0, profile_source=source)]
+    jobs += [job("next", plan=plan, profile_source=source), job("known", plan=plan, profile_source="measured")]
+    jobs += [job("bad", "failed", **RUNS, finish_time=80.0, profile_source=source)]
+    lines = shown(status(flow(1, *jobs)))
+    rows = {line.split()[0]: " ".join(line.split()) for line in lines if line.split()}
+    assert f"now running a 10.00 s{guess} 20.00 s{guess} 60.00 s" == rows["now"]
+    assert rows["next"].endswith(f"30.00 s 60.00 s{guess} 30.00 s{guess}")
+    assert "?" not in rows["known"] + rows["bad"] and bool(rows.get("?")) is bool(guess)
+    show_job_log({"job": jobs[1], "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": []})
+    assert ("the end is a guess" in " ".join(capsys.readouterr().out.split())) is bool(guess)
+
+
 @pytest.mark.parametrize("cells", [80, 100, 120])
 @pytest.mark.parametrize("far", [30.0, 7000.0, 200_000.0])
 def test_no_heading_and_no_number_is_cut_in_a_narrow_terminal(monkeypatch, capsys, cells, far):
