@@ -68,7 +68,7 @@ log = logging.getLogger("pilotfish.service")
 #: Longest time that a client waits for an answer while jobs run, seconds.
 TICK_S = 0.1
 PRUNE_EVERY_S = 86400.0
-#: The compiled loops of plans, and of forecasts of the resource manager's queue.
+#: The compiled loops of plans, then those of forecasts of a resource manager's queue.
 LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
 #: Seconds that systemd grants for compiling the simulator, on however busy a machine.
 COMPILE_S = 900
@@ -171,7 +171,8 @@ class Service:
         self._tracker = self._cycle.tracker
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
         notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
-        prepare(LOOPS, log.info)  # before the socket opens: no client or job waits for the compilation
+        loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
+        prepare(loops, log.info)  # before the socket opens: no client or job waits for the compilation
         load_simulator(cluster)
         self._server = self._listen(config.endpoint, requests)
         stack.callback(self._server.close)

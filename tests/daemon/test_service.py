@@ -20,9 +20,11 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotfish.adapters.local.adapter import LocalAdapter
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.streams import show
 from pilotfish.daemon.codec import encode
+from pilotfish.daemon.service import LOOPS
 from pilotfish.daemon.socket.ipc import DaemonError, ask
 from pilotfish.daemon.timing.age_clock import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
@@ -362,7 +364,8 @@ def test_a_dry_run_does_not_change_the_profile_store(daemon, kit):
     assert sorted(store.parent.glob("profiles.sqlite*")) == sorted(files)
 
 
-def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("offers", "loops"), [(False, ["mapping.entry"]), (True, LOOPS)])
+def test_what_the_service_needs_is_compiled_before_the_socket_opens(tmp_path, monkeypatch, offers, loops):
     from pilotfish.daemon import service
 
     served = Daemon(tmp_path)
@@ -373,11 +376,12 @@ def test_the_simulator_is_compiled_before_the_socket_opens(tmp_path, monkeypatch
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(service, "prepare", prepare)
+    monkeypatch.setattr(LocalAdapter, "capabilities", dataclasses.replace(LocalAdapter.capabilities, offers=offers))
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     with closing(served.systemd):
         assert service.Service(served.config, show=show).run() == 0
     ((kernels, listens, (status, more)),) = loaded
-    assert (kernels, listens, status.partition("=")[0]) == (service.LOOPS, False, "STATUS")
+    assert (kernels, listens, status.partition("=")[0]) == (loops, False, "STATUS")
     assert more == f"EXTEND_TIMEOUT_USEC={service.COMPILE_S}000000", "or systemd would end a slow first start"
 
 
