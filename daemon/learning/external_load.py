@@ -2,8 +2,8 @@
 
 Rule: rather too little than too much, because a run that others slowed down is not held against its forecast. Others
 took at most what the job's threads waited for a core, and at most what its CPUs did beyond our own jobs. Jobs of ours
-that still run count with all that they could have used. What others leave now is what they left lately: of the jobs
-that ended in the last RECENT_S the latest LATEST count by their run times.
+that still run count with all that their threads could have used, as far as these are known. What others leave now is
+what they left lately: of the jobs that ended in the last RECENT_S the latest LATEST count by their run times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .node_speeds import at_speeds
 #: Share of its time that others take from a job, from which on its run time says nothing about its forecast.
 MUCH = 0.05
 #: For how long what a job saw says something about the next (s), how many jobs count, and the least that is left.
-RECENT_S, LATEST, LEAST = 300.0, 20, 0.1
+RECENT_S, LATEST, LEAST = 300.0, 10, 0.1
 #: Steps of what is left, so that plans and their caches do not follow every small change.
 _STEP = 0.05
 
@@ -55,7 +55,8 @@ def _used(view: JobView, begin: float, end: float) -> float:
     if shared <= 0.0:
         return 0.0
     if view.finish_time is None:
-        return shared * len(_cpus(view))
+        known = view.job.profile.provenance.source in ("measured", "predicted")
+        return shared * (min(view.job.profile.threads, len(_cpus(view))) if known else len(_cpus(view)))
     lasted = max(view.finish_time - view.start_time, shared)
     return dict(view.usage).get("cpu_seconds", lasted * len(_cpus(view))) * shared / lasted
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[str, HardwareCounts] = {}
 _LEAST_S = 1e-4
+#: Time for which all tasks of a job that wanted a core waited for one, in its usage.
+_STALLED = "stalled_cpu_full_seconds"
 #: Threads by which measured core time may exceed a whole number of threads.
 _SLACK = 0.15
 #: Least runs of one name, and largest scatter of their CPU time (robust deviation over median), to predict the next.
@@ -198,7 +200,8 @@ def measurement_of(
     held_up = stall_facts(dict(view.usage), wall_s)
     threads = _threads(usage, wall_s)
     busy_s = max(usage["cpu_seconds"] / threads, _LEAST_S)
-    waited_s = min(usage.get("waiting_seconds", 0.0) / threads, wall_s)
+    # threads that end between two samples hide what they waited; the control group knows when the whole job did
+    waited_s = min(max(usage.get("waiting_seconds", 0.0) / threads, usage.get(_STALLED, 0.0)), wall_s)
     isolated_s = max(wall_s - waited_s, busy_s)
     found = Measurement(
         groups=(ThreadGroup(threads, busy_s, min(1.0, busy_s / isolated_s)),),

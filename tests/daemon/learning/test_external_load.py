@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, taken_by_others
 from pilotfish.daemon.learning.node_speeds import at_speeds
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState, JobView
 
 PROFILE = Profile((ThreadGroup(1, 10.0),))
@@ -22,8 +24,8 @@ def ran(key="w/a", cpus=(0,), begin=100.0, end=120.0, **usage) -> JobView:
     return JobView(key, job, JobState.COMPLETED, ("n",), 0.0, begin, end, 0, usage=known, cores=(cpus,))
 
 
-def running(key="w/b", cpus=(0,), begin=100.0) -> JobView:
-    job = Job(key, PROFILE, command=("x",))
+def running(key="w/b", cpus=(0,), begin=100.0, source="given") -> JobView:
+    job = Job(key, replace(PROFILE, provenance=Provenance(source)), command=("x",))
     return JobView(key, job, JobState.RUNNING, ("n",), 0.0, begin, None, cores=(cpus,))
 
 
@@ -39,6 +41,8 @@ def running(key="w/b", cpus=(0,), begin=100.0) -> JobView:
         (ran(), [ran("w/b", cpus=(1,)), ran("w/c", begin=0.0, end=100.0)], 0.5),  # elsewhere, and before
         (ran(), [running()], 0.0),  # it may have taken all
         (ran(), [running(begin=115.0)], 0.25),
+        (ran(busy_seconds=40.0, cpus=(0, 1)), [running(cpus=(0, 1))], 0.0),  # its threads were not measured
+        (ran(busy_seconds=40.0, cpus=(0, 1)), [running(cpus=(0, 1), source="measured")], 0.5),  # it has one thread
         (ran(busy_seconds=None), [], None),
         (ran(waiting_seconds=None), [], None),
     ],

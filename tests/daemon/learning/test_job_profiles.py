@@ -132,6 +132,12 @@ def test_a_measurement_excludes_waiting_for_a_core():
     assert measurement_of(view()) is None and measurement_of(view(start_time=None)) is None
 
 
+@pytest.mark.parametrize(("stalled_s", "isolated_s"), [(0.0, 9.0), (1.0, 9.0), (6.0, 4.0), (9.0, 3.0)])
+def test_a_control_group_knows_what_threads_waited_that_ended_between_two_samples(stalled_s, isolated_s):
+    usage = (("cpu_seconds", 3.0), ("waiting_seconds", 1.0), ("stalled_cpu_full_seconds", stalled_s))
+    assert measurement_of(view(usage=usage)).isolated_s == pytest.approx(isolated_s), "never less than it computed"
+
+
 @pytest.mark.parametrize(
     ("seen", "cpu_s", "waiting_s", "threads"),
     [
