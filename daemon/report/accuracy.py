@@ -278,6 +278,11 @@ def inside(actual_s: float, within: tuple[float, float]) -> bool:
     return within[0] - 1e-3 <= actual_s <= within[1] + 1e-3
 
 
+def interval_width(within: tuple[float, float]) -> float:
+    """Return the longest over the shortest run time of an interval, seconds; times under 1 ms count as 1 ms."""
+    return error_ratio(*within)
+
+
 def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
     """Return the contention models of some nodes, `max-min` or `equal-share+max-min`; "" if no node is known.
 
@@ -297,7 +302,7 @@ def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
     if len(sizes) >= TREND:
         trend = statistics.median(sizes[half:]) / statistics.median(sizes[:half])
     known_inside = [job.inside for job in jobs if job.inside is not None]
-    widths = [job.longest_s / max(job.shortest_s, 1e-3) for job in jobs if job.longest_s and job.shortest_s is not None]
+    widths = [interval_width(job.within) for job in jobs if job.within is not None]
     return Accuracy(
         name,
         len(jobs),

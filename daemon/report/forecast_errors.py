@@ -20,7 +20,7 @@ from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Forecaster, Guard
 from ..state.journal import Unsaved
 from ..state.queue import Entry, Submission
-from .accuracy import error_ratio, factor, inside, model_of, source_of
+from .accuracy import error_ratio, factor, inside, interval_width, model_of, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")
@@ -88,7 +88,8 @@ class ForecastErrors:
                     self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
                 groups = interval_groups(entry, submission)
                 if within := entry.forecast.run_within:
-                    self.metrics.errors.count_interval(groups, source_of(entry.job), inside=inside(run_time, within))
+                    width, held = interval_width(within), inside(run_time, within)
+                    self.metrics.errors.count_interval(groups, source_of(entry.job), width, inside=held)
                 self.intervals.learn(groups, entry.forecast.run_time, run_time)
         if entry.promised is not None:
             submitted = submission.submit_time if entry.since is None else entry.since

@@ -66,7 +66,15 @@ class ErrorMetrics:
             f"Completed jobs: run time in or outside its {100 * LEVEL:.0f} % forecast interval, by source of profile.",
             ("source", "result"),
         )
+        self._widths = make(
+            Histogram,
+            "forecast_interval_width_ratio",
+            "Longest over shortest run time of the forecast intervals of completed jobs, by source of profile.",
+            ("source",),
+            buckets=_FACTORS,
+        )
         for source in SOURCES:
+            self._widths.labels(source)
             for result in ("inside", "outside"):
                 self._intervals.labels(source, result)
         self._groups = make(
@@ -105,14 +113,16 @@ class ErrorMetrics:
         self._by_model.labels(*labels).observe(factor(error))
         self._by_profile.labels(self._label(profile)).observe(math.log(factor(error)))
 
-    def count_interval(self, groups: Groups, source: str, *, inside: bool) -> None:
+    def count_interval(self, groups: Groups, source: str, width: float, *, inside: bool) -> None:
         """Count a completed job with a prediction interval.
 
         Args:
             groups: of the job.
             source: of its profile.
+            width: longest over shortest run time of the interval.
             inside: whether its run time was.
         """
+        self._widths.labels(source).observe(width)
         self._intervals.labels(source, "inside" if inside else "outside").inc()
         for group in groups:
             jobs, held = self._inside.pop(group, (0, 0))

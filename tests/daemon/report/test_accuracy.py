@@ -186,6 +186,7 @@ def test_an_interval_survives_a_restart_and_is_counted_at_the_end(bench, kit, tm
     assert bench.value("forecast_intervals_total", source="given", result="inside") == 1
     assert bench.value("forecast_intervals_total", source="given", result="outside") == 1
     assert bench.value("forecast_interval_groups", kind="profile", share="calibrated") == 0
+    assert bench.value("forecast_interval_width_ratio_sum", source="given") == pytest.approx(2 * 11 / 9)
     bench.kill()
     assert main(["accuracy", "--journal", str(bench.path), "--out", str(tmp_path / "a.csv")]) == 0
     out = capsys.readouterr().out
