@@ -74,7 +74,7 @@ def mixed(site: SlurmSite) -> None:
     site.run("scontrol", "suspend", str(suspended))
     site.until(lambda: all(site.jobs()[job][0] in ("FAILED", "COMPLETED") for job in ended), "jobs to end")
     site.run("scontrol", "update", "NodeName=n8", "State=DRAIN", "Reason=maintenance")
-    site.run("scontrol", "update", "NodeName=n7", "State=POWER_DOWN")
+    site.run("scontrol", "update", "NodeName=n7", "State=POWER_DOWN_ASAP")
     site.until(lambda: short_state(site, "n7") == "idle~", "n7 to sleep")
 
 
