@@ -26,7 +26,7 @@ from pilotfish.simulate.model.job import Job
 from pilotfish.simulate.model.plan import Place
 from tests.support.local_world import sh
 
-pytestmark = pytest.mark.xdist_group("slurm 2")
+pytestmark = pytest.mark.xdist_group("slurm 3")
 KIND = NodeType("t", 4, 4 * 2.0**30, 1e10)
 CLUSTER = Cluster("pilot", tuple(Node(f"n{number}", KIND) for number in range(1, 5)))
 

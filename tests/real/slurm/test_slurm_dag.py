@@ -13,7 +13,7 @@ from real_world import eventually, pilotfish
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 
-pytestmark = pytest.mark.xdist_group("slurm 2")
+pytestmark = pytest.mark.xdist_group("slurm 3")
 HOLD = ("--begin=now+900", "--comment=pilotfish:hold=900")
 
 

@@ -15,7 +15,7 @@ from real_world import eventually, pilotfish
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 4")
 #: Seconds between two passes of the site's backfill, and some for a busy machine.
 PASS_S = 5 + 25
 

@@ -21,7 +21,7 @@ from pilotfish.adapters.slurm.transport.command_transport import CommandTranspor
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.simulate.model.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("slurm 2")
+pytestmark = pytest.mark.xdist_group("slurm 3")
 HOLD_S, SPREAD_S = 600, 120
 HELD = {
     "a partition that is handed over": (["--partition=half"], "pilotfish:hold=H"),
