@@ -68,8 +68,7 @@ def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float
             elif kind == "other":
                 jobs.add(seconds, *SMALL, user=user, queue="default")
             elif kind == "array" and size - len(jobs.jobs) >= 3:
-                number = jobs.add(seconds, *SMALL, "--array", "3", user=user)
-                jobs.jobs += [number + 1, number + 2]
+                number = jobs.add(seconds, *SMALL, user=user, many=3)
                 ours += [number, number + 1, number + 2]
             else:
                 after = ("-a", str(ours[-1])) if kind == "after" and ours else ()
@@ -107,11 +106,12 @@ def killed_work(oar: OarCluster, shim: Shim, name: str, kills: int, *, drain: bo
     with closing(OarDaemon(name, oar, shim)) as daemon:
         daemon.start()
         for number in range(kills):
-            for each in range(4):
-                jobs.add(1, *SMALL, user=USERS[each % 2])
+            for user in USERS:
+                jobs.add(1, *SMALL, user=user, many=2)
             time.sleep(draw.uniform(0.0, 2.0))
             daemon.stop(signal.SIGKILL)
-            oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'", check=False)
+            if number % 3 == 0 and number:
+                oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'", check=False)
             if drain and number % 3 == 2:
                 oar.run("oarnodesetting", "-h", draw.choice(oar.nodes), "-s", "Absent")
             daemon.start()

@@ -288,11 +288,13 @@ class OarCluster:
             subprocess.run(["userdel", "--remove", user], capture_output=True, check=False)
 
     def until(self, wanted: Callable[[], object], what: str) -> None:
-        """Wait for something."""
+        """Wait for something; a look that takes long is repeated less often."""
         deadline = time.monotonic() + PATIENCE_S
-        while not wanted():
-            assert time.monotonic() < deadline, f"waited in vain for {what}; logs are in {self.path / 'log'}"
-            time.sleep(0.25)
+        while (now := time.monotonic()) < deadline:
+            if wanted():
+                return
+            time.sleep(min(1.0, 0.2 + 5 * (time.monotonic() - now)))
+        raise AssertionError(f"waited in vain for {what}; logs are in {self.path / 'log'}")
 
     def configure(self) -> None:
         """Write the configuration again; Almighty reads it at its start, its schedulers at each pass."""

@@ -56,7 +56,7 @@ class OarWorld:
         return f"date +%s.%N >> {shlex.quote(str(self.notes / id))}.runs; sleep {seconds}; exit {exit_code}"
 
     def step(self) -> None:
-        time.sleep(0.5 if self.shim else 0.9)  # oarstat takes longer than the database
+        time.sleep(0.5 if self.shim else 1.0)  # oarstat takes longer than the database
 
     def restart(self) -> None:
         self.adapter.close()
