@@ -18,7 +18,7 @@ from .handed_over.ownership import NEIGHBOUR, Ownership, Selection, precursors, 
 from .placement.eligibility import Eligibility, EligibilityCache, Verdict
 from .placement.queue_state import Ranking
 from .records import SlurmJob, SlurmNode
-from .submission import key_in, name_for, profile_in
+from .submission import key_in, name_for, profile_in, script_in
 
 PREFIX = "slurm/"
 #: Assumed run time of a job without a time limit, seconds.
@@ -45,9 +45,12 @@ def id_in(key: str) -> int | None:
 def job_of(job: SlurmJob, cores: int = 0) -> Job:
     """Return what a job asks for: its cores on each node, or `cores` if not 0, busy until its time limit."""
     profile = _assumed(cores or job.cores, job.time_limit or NO_LIMIT_S, profile_in(job.comment))
-    kind = f"{job.name} of {job.account or 'no account'}/{job.uid}" if job.name else ""
+    script = script_in(job.comment)
+    name = f"{job.name} #{script}" if job.name and script else job.name
+    kind = f"{name} of {job.account or 'no account'}/{job.uid}" if name else ""
     asked = Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit)
     known = {"user": str(job.uid), "group": job.account, "executable": job.name, "queue": job.partition}
+    known |= {"script": script}
     traits = tuple((name, value) for name, value in known.items() if value)
     return replace(asked, known_as=kind, traits=traits, owner=job.uid)
 

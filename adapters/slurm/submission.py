@@ -8,6 +8,7 @@ Source: sbatch(1) of Slurm 22.05.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import shlex
@@ -24,20 +25,24 @@ from . import dependency
 
 #: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
+#: Checksum of a script in a comment, and the letters for its digits.
+_CHECKSUM, _LETTERS = re.compile("[a-p]{8}"), str.maketrans("abcdef0123456789", "klmnopabcdefghij")
 #: Slurm refuses a comment of this many bytes or more (22.05).
 LONGEST_COMMENT = 1024
 
 
-def comment_for(key: str, *, hold: int = 0, profile: str = "") -> str:
+def comment_for(key: str, *, hold: int = 0, profile: str = "", script: str = "") -> str:
     """Return the comment of a job with this key.
 
     Args:
         key: The job's key.
         hold: Seconds from its submission to a begin time that is set for us; 0: none.
         profile: Name of its profile at the site; "": none.
+        script: Checksum of what it runs, from `script_checksum`; "": not known.
     """
     words = [f"hold={hold}"] if hold else []
     words += [f"key={quoted(key)}"] + ([f"profile={quote(profile, safe='')}"] if profile else [])
+    words += [f"script={script}"] if script else []
     return "pilotfish:" + ";".join(words)
 
 
@@ -49,6 +54,18 @@ def key_in(comment: str) -> str | None:
 def profile_in(comment: str) -> str:
     """Return the name of the profile in a comment, or ""."""
     return _value("profile", comment)
+
+
+def script_in(comment: str) -> str:
+    """Return the checksum of the job's script in a comment, as job_submit.lua or a client wrote it, or ""."""
+    found = _value("script", comment)
+    return found if _CHECKSUM.fullmatch(found) else ""
+
+
+def script_checksum(command: Sequence[str] | None) -> str:
+    """Return a checksum of a command without its folders, in letters, because names of profiles drop long numbers."""
+    words = "\0".join(PurePath(word).name for word in command or ())
+    return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:8].translate(_LETTERS)
 
 
 def _value(name: str, comment: str) -> str:

@@ -17,7 +17,7 @@ from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
 from . import dependency, submission
 from .handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
 from .records import SlurmJob
-from .submission import LONGEST_COMMENT, comment_for, key_in
+from .submission import LONGEST_COMMENT, comment_for, key_in, script_checksum
 from .transport.command_transport import CommandTransport
 from .transport.runner import CommandRunner, Runner
 from .transport.sacct import of_ids
@@ -181,7 +181,8 @@ def _waits(job: SlurmJob, now: float) -> str:
 
 def _comment(request: Request) -> str:
     named = "" if request.job.profile.name == "default" else request.job.profile.name
-    return comment_for(request.key, hold=request.hold_s, profile=named)
+    script = script_checksum(request.job.command)
+    return comment_for(request.key, hold=request.hold_s, profile=named, script=script)
 
 
 def too_long(comment: str) -> bool:

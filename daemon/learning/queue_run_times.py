@@ -61,5 +61,6 @@ def _submitted(record: QueueRecord, batch: int = 0) -> SubmittedJob:
         record.queue or None,
         record.size,
         record.walltime,
+        None,  # scripts of jobs that are not handed over are not known
     )
     return SubmittedJob(traits, record.walltime, batch)

@@ -1,7 +1,8 @@
 -- Let jobs that are handed over to pilotfish wait for it for a few minutes, by a begin time that Slurm enforces.
 --
 -- Rule: the script sets a begin time and records it in the comment (`pilotfish:hold=SECONDS`, which shows pilotfish that
--- the begin time is not the user's), and nothing else. Kinds of jobs by which pilotfish gains nothing are not held. In
+-- the begin time is not the user's) with a checksum of the batch script (`script=LETTERS`, by which pilotfish knows jobs
+-- that run the same), and nothing else. Kinds of jobs by which pilotfish gains nothing are not held. In
 -- doubt it leaves the job as the user wrote it. An error in this script never refuses a job. It runs under the
 -- controller's locks, so it uses only its arguments and a small file on a local disk.
 --
@@ -18,6 +19,7 @@ local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of 
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
 local UNHELD = "/run/pilotfish/unheld"  -- kinds of jobs that pilotfish gains nothing by, which it writes; "": none
 local LONGEST = 1024      -- bytes: Slurm refuses a job whose comment has as many
+local READ = 16384        -- bytes of a script that its checksum covers, so that a long one takes a millisecond, too
 
 local turn = 0
 
@@ -26,6 +28,20 @@ local function is_served()
    local file, _, code = io.open(SOCKET)
    if file then file:close() end
    return code ~= 2 -- ENOENT; a socket that is there cannot be opened as a file
+end
+
+-- A checksum of the script and its arguments, in eight letters: pilotfish drops long numbers from names.
+local function checksum(job)
+   local words = {job.script}
+   for _, word in ipairs(job.argv or {}) do words[#words + 1] = word end
+   local text = table.concat(words, "\0")
+   local sum, letters = #text, {}
+   for place = 1, math.min(#text, READ) do sum = (sum * 31 + text:byte(place)) % 4294967296 end
+   for place = 1, 8 do
+      letters[place] = string.char(97 + sum % 16)
+      sum = math.floor(sum / 16)
+   end
+   return table.concat(letters)
 end
 
 -- The comment with the hold in it; nil where pilotfish would not read it back, or where it is not ours to write.
@@ -76,14 +92,16 @@ local function try_to_hold(job, partitions)
    if not (is_offered(job, partitions) and is_plain(job) and is_served()) then return end
    if is_unheld(job) then -- it may be placed while it waits, but starts without that, too
       local comment = job.comment or ""
-      if not comment:find("pilotfish", 1, true) and #comment < LONGEST - 10 then
-         job.comment = comment .. (comment == "" and "" or " ") .. "pilotfish"
+      if not comment:find("pilotfish", 1, true) and #comment < LONGEST - 26 then
+         job.comment = comment .. (comment == "" and "" or " ") .. "pilotfish:script=" .. checksum(job)
       end
       return
    end
    turn = (turn + 37) % 101 -- evenly spread, also over jobs that are submitted in one second
    local hold = math.floor(HOLD_S - SPREAD_S * turn / 101)
-   local comment = with_hold(job.comment or "", hold)
+   local comment = job.comment or ""
+   local script = comment:find("[:;]script=") and "" or ";script=" .. checksum(job)
+   comment = with_hold(comment, hold .. (#comment < LONGEST - 80 and script or ""))
    if comment and #comment < LONGEST then
       job.begin_time = os.time() + hold
       job.comment = comment

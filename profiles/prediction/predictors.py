@@ -22,12 +22,13 @@ from random import Random
 from .batches import Batches
 
 #: Traits of a job at its submission, in the order of `SubmittedJob.traits`.
-TRAITS = ("user", "group", "executable", "queue", "size", "walltime")
+TRAITS = ("user", "group", "executable", "queue", "size", "walltime", "script")
 #: The kind of a prediction that rests on the job's own limit, without similar jobs.
 LIMIT = "limit"
 _USER = TRAITS.index("user")
 #: Traits that jobs must share, the most specific kind first.
 KINDS = (
+    ("user", "script", "size"),
     ("user", "executable", "size", "walltime"),
     ("user", "executable", "size"),
     ("user", "executable"),

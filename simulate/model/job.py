@@ -178,7 +178,7 @@ class Job:
         known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
             unknown.
         traits: more that says which jobs are alike there: `user`, `group` (its account or project), `executable` (its
-            name) and `queue` (its partition), as far as they are known.
+            name), `queue` (its partition) and `script` (a checksum of what it runs), as far as they are known.
         owner: uid of its user in the resource manager; None = the user that runs pilotfish.
         inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
         base_environment: variables that it has before `environment` is added; None = those that its starter has.

@@ -23,7 +23,7 @@ from pilotfish.adapters.slurm.handed_over.ownership import (
     ownership_of,
     precursors,
 )
-from pilotfish.adapters.slurm.job_views import key_of
+from pilotfish.adapters.slurm.job_views import job_of, key_of
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import (
     command,
@@ -31,6 +31,8 @@ from pilotfish.adapters.slurm.submission import (
     key_in,
     profile_in,
     script,
+    script_checksum,
+    script_in,
     users_command,
 )
 from pilotfish.adapters.slurm.submission import start_guard as guard
@@ -39,6 +41,7 @@ from pilotfish.adapters.slurm.user_client import OwnJobs, too_long
 from pilotfish.adapters.start_claim import NO_JOB, claim
 from pilotfish.adapters.user_jobs import Request, UserJob, by_key
 from pilotfish.formats.workflows.job_rules import check_jobs
+from pilotfish.profiles.identity import signature
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState
@@ -120,13 +123,27 @@ def test_the_sbatch_of_a_users_job() -> None:
     assert not [word for word in plain if word.startswith(("--begin", "--dep", "--kill", "--nodelist", "--no-req"))]
 
 
-@given(st.text(min_size=1), st.integers(1, 86_400), st.text())
-def test_a_comment_contains_key_hold_and_profile(key: str, hold: int, profile: str) -> None:
-    comment = comment_for(key, hold=hold, profile=profile)
+@given(st.text(min_size=1), st.integers(1, 86_400), st.text(), st.lists(st.text(), min_size=1))
+def test_a_comment_contains_key_hold_profile_and_script(key: str, hold: int, profile: str, command: list[str]) -> None:
+    script = script_checksum(command)
+    comment = comment_for(key, hold=hold, profile=profile, script=script)
     assert (key_in(comment), hold_seconds(comment), profile_in(comment)) == (key, hold, profile)
+    assert script_in(comment) == script and len(script) == 8 and script.isalpha()
     assert comment.isascii() and comment.isprintable() and too_long(comment) is (len(comment) >= 1024)
     held = SlurmJob(1, JobState.PENDING, submit=100.0, begin=100.0 + hold, comment=comment)
     assert is_held(held, 100.0) and not is_held(replace(held, begin=100.0 + hold + 60), 100.0)  # locked: see submitting
+
+
+def test_jobs_of_one_name_that_run_something_else_are_not_alike() -> None:
+    """A name says little: `run.sh` may be anything."""
+    said = [f"pilotfish:hold=60;script={script_checksum(each)}" for each in (["./a", "1"], ["/x/a", "1"], ["./a", "2"])]
+    same, elsewhere, other, unknown, forged = (
+        job_of(SlurmJob(1, JobState.PENDING, name="run.sh", uid=1005, account="bio", comment=comment))
+        for comment in (*said, "pilotfish:hold=60", "pilotfish:script=12345678")
+    )
+    assert signature(same) == signature(elsewhere) != signature(other) and same.traits == elsewhere.traits
+    assert signature(unknown) == signature(forged) == "job: run.sh of bio/1005, 1 core"
+    assert dict(other.traits)["executable"] == "run.sh" and "script" not in dict(unknown.traits)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

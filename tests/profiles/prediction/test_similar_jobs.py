@@ -60,6 +60,15 @@ def test_jobs_of_the_same_walltime_answer_before_others(store):
     assert store.similar(asked("new", walltime=9000.0)).isolated_time == pytest.approx(5000.0)
 
 
+def test_jobs_of_the_same_script_answer_before_others_of_its_name(store):
+    keep(store, asked("run.sh", script="abcdefgh"), *[100.0] * 4)
+    keep(store, asked("run.sh", script="ponmlkji"), *[5000.0] * 4)
+    assert store.similar(asked("run.sh", script="abcdefgh", walltime=7200.0)).isolated_time == pytest.approx(100.0)
+    found = store.similar(asked("run.sh", script="ponmlkji"))
+    assert found.isolated_time == pytest.approx(3600.0) and "the same user, script, size" in found.provenance.note
+    assert "user, name, size" in store.similar(asked("run.sh", script="aaaaaaaa")).provenance.note
+
+
 @pytest.mark.parametrize("job", [asked(user="6"), replace(asked(), traits=()), replace(asked(), known_as="")])
 def test_of_other_users_nothing_is_known(store, job):
     keep(store, asked(), 100.0, 100.0, 100.0, 100.0)

@@ -16,7 +16,7 @@ from slurm_lua import PLUGIN, LuaSlurm
 from pilotfish.adapters.slurm.handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
 from pilotfish.adapters.slurm.handed_over.unheld_kinds import FEWEST
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.submission import profile_in
+from pilotfish.adapters.slurm.submission import profile_in, script_in
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.simulate.model.snapshot import JobState
@@ -24,16 +24,20 @@ from pilotfish.simulate.model.snapshot import JobState
 pytestmark = pytest.mark.xdist_group("slurm 3")
 HOLD_S, SPREAD_S = 600, 120
 HELD = {
-    "a partition that is handed over": (["--partition=half"], "pilotfish:hold=H"),
-    "a comment": (["--comment=pilotfish"], "pilotfish:hold=H"),
-    "a comment among words": (["--comment=for the pilotfish there"], "for the pilotfish:hold=H there"),
-    "a comment with a profile": (["--comment=my pilotfish:profile=a%2F1 x"], "my pilotfish:profile=a%2F1;hold=H x"),
-    "nothing behind the colon": (["--comment=pilotfish:"], "pilotfish:hold=H"),
+    "a partition that is handed over": (["--partition=half"], "pilotfish:hold=H;script=S"),
+    "a comment": (["--comment=pilotfish"], "pilotfish:hold=H;script=S"),
+    "a comment among words": (["--comment=for the pilotfish there"], "for the pilotfish:hold=H;script=S there"),
+    "a comment with a profile": (
+        ["--comment=my pilotfish:profile=a%2F1 x"],
+        "my pilotfish:profile=a%2F1;hold=H;script=S x",
+    ),
+    "nothing behind the colon": (["--comment=pilotfish:"], "pilotfish:hold=H;script=S"),
     "a comment with room for a hold and a mark": (
         ["--partition=half", f"--comment={'x' * 952}"],
         f"{'x' * 952} pilotfish:hold=H",
     ),
-    "both": (["--partition=half", "--comment=a|b;c=d 'é'"], "a|b;c=d 'é' pilotfish:hold=H"),
+    "a comment with a script": (["--comment=pilotfish:script=abcdefgh"], "pilotfish:script=abcdefgh;hold=H"),
+    "both": (["--partition=half", "--comment=a|b;c=d 'é'"], "a|b;c=d 'é' pilotfish:hold=H;script=S"),
 }
 LEFT = {
     "another partition": (),
@@ -64,7 +68,9 @@ def test_jobs_that_are_handed_over_wait_for_their_hold_and_no_longer(
     job = seen(lua.submit("true", *options))
     hold = hold_seconds(job.comment)
     assert hold is not None and HOLD_S - SPREAD_S <= hold <= HOLD_S
-    assert job.comment == comment.replace("hold=H", f"hold={hold}")
+    script = script_in(job.comment)
+    assert job.comment == comment.replace("hold=H", f"hold={hold}").replace("script=S", f"script={script}")
+    assert bool(script) is ("script=" in comment)
     assert job.submit is not None and job.begin is not None and abs(job.begin - job.submit - hold) <= 2.0
     selection = Selection(frozenset({"half"}))
     assert ownership_of(job, selection, job.submit) == (Ownership.HELD, "")
@@ -95,6 +101,18 @@ def test_jobs_with_dependencies_and_interactive_jobs_stay_too(lua: LuaSlurm) -> 
     assert het.part and het.comment == ""
 
 
+def test_the_checksum_of_a_script_is_that_of_its_text_and_arguments(lua: LuaSlurm) -> None:
+    def known(text: str, *arguments: str) -> str:
+        script = lua.shared() / "work.sh"
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        argv = ("sbatch", "--parsable", "--partition=half", "--output=/dev/null", "--chdir=/tmp", str(script))
+        return script_in(seen(int(lua.run(*argv, *arguments, user="games"))).comment)
+
+    asked = [("true",), ("true", "7"), ("true", "8"), ("false",), ("#" * 100_000,)]
+    first, again = ([known(*each) for each in asked] for _ in range(2))
+    assert first == again and len(set(first)) == len(asked) and all(first)
+
+
 def test_holds_do_not_end_in_one_moment(lua: LuaSlurm) -> None:
     jobs = [lua.submit("true", "--comment=pilotfish") for _ in range(20)]
     holds = sorted(hold_seconds(job.comment) or 0 for job in CommandTransport(CommandRunner()).jobs(jobs))
@@ -118,13 +136,14 @@ def test_kinds_by_which_nothing_is_gained_are_not_held_but_may_be_placed(lua: Lu
     lua.unheld.write_text(f"{uid}0 short\n{uid} short one\n")
     try:
         for options, comment in (
-            ((), "pilotfish"),
+            ((), "pilotfish:script=S"),
             (("--comment=pilotfish:profile=a",), "pilotfish:profile=a"),
-            (("--comment=mine",), "mine pilotfish"),
+            (("--comment=mine",), "mine pilotfish:script=S"),
             ((f"--comment={'x' * 1014}",), "x" * 1014),
         ):
             job = seen(lua.submit("true", "--partition=half", "--job-name=short one", *options))
-            assert job.comment == comment and hold_seconds(job.comment) is None
+            assert job.comment == comment.replace("=S", f"={script_in(job.comment)}")
+            assert hold_seconds(job.comment) is None
             assert job.begin is None or job.submit is None or job.begin <= job.submit + 2
         for name in ("short", "one", "short one more", f"x\n{uid} short one"):
             assert hold_seconds(seen(lua.submit("true", "--partition=half", f"--job-name={name}")).comment)
