@@ -1,4 +1,4 @@
-"""Keys of our own jobs in a resource manager: quoted so that any text comes back, and as names of jobs and files.
+"""Keys of our own jobs in a resource manager, as texts that come back and as names; checksums of what jobs run.
 
 Rule: pure. A quoted key has no blank, quote, backslash or `;` in it.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from urllib.parse import quote, unquote
+
+#: The letters a to p for the digits of a checksum.
+_LETTERS = str.maketrans("abcdef0123456789", "klmnopabcdefghij")
 
 
 def quoted(key: str) -> str:
@@ -39,6 +42,11 @@ def plain_name(job: str) -> str:
     """
     plain = re.sub(r"[^\w.-]", "_", job, flags=re.ASCII).lstrip(".")[:100]
     return plain if plain == job else f"{plain}-{_hash(job)}"
+
+
+def checksum(text: str) -> str:
+    """Return a checksum of what a job runs, in eight letters, because names of profiles drop long numbers."""
+    return sha256(text.encode(errors="replace")).hexdigest()[:8].translate(_LETTERS)
 
 
 def _hash(key: str) -> str:

@@ -8,7 +8,6 @@ Source: sbatch(1) of Slurm 22.05.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import shlex
@@ -19,14 +18,14 @@ from urllib.parse import quote
 from ...formats.hostlist import fold
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
-from ..keys import file_name, quoted, unquoted
+from ..keys import checksum, file_name, quoted, unquoted
 from ..start_claim import guard
 from . import dependency
 
 #: Longest name of a job, characters; Slurm's database keeps 255 bytes.
 LONGEST_NAME = 200
-#: Checksum of a script in a comment, and the letters for its digits.
-_CHECKSUM, _LETTERS = re.compile("[a-p]{8}"), str.maketrans("abcdef0123456789", "klmnopabcdefghij")
+#: Checksum of a script in a comment.
+_CHECKSUM = re.compile("[a-p]{8}")
 #: Slurm refuses a comment of this many bytes or more (22.05).
 LONGEST_COMMENT = 1024
 
@@ -63,9 +62,8 @@ def script_in(comment: str) -> str:
 
 
 def script_checksum(command: Sequence[str] | None) -> str:
-    """Return a checksum of a command without its folders, in letters, because names of profiles drop long numbers."""
-    words = "\0".join(PurePath(word).name for word in command or ())
-    return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:8].translate(_LETTERS)
+    """Return the checksum of a command without its folders."""
+    return checksum("\0".join(PurePath(word).name for word in command or ()))
 
 
 def _value(name: str, comment: str) -> str:

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import PurePath
 
 from ....simulate.model.job import Job, Profile, Provenance, ThreadGroup
-from .world import OarJob, Resource
+from ...keys import checksum
+from ..submission import key_in
+from .world import COMMAND, OarJob, Resource
 
 #: Properties that name a node. OAR calls the first one `nodes` in a request.
 NODE = frozenset(("network_address", "nodes", "host"))
@@ -118,8 +121,12 @@ def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
         owner: User id of its user; None: not known.
     """
     limit = float(job.forms[0].walltime) if job.forms else 3600.0
-    known = f"{job.name} of {job.project}/{job.user}" if job.name else ""
-    more = {"user": job.user, "group": job.project, "executable": job.name, "queue": job.queue}
+    program = PurePath((job.command.split() or [""])[0]).name
+    whole = bool(program) and len(job.command) < COMMAND and key_in(job.command, job.name) is None
+    script = checksum(job.command) if whole else ""
+    name = job.name or (program if whole else "")  # most jobs of OAR have no name
+    known = f"{name}{script and f' #{script}'} of {job.project}/{job.user}" if name else ""
+    more = {"user": job.user, "group": job.project, "executable": name, "queue": job.queue, "script": script}
     traits = tuple((name, value) for name, value in more.items() if value)
     profile = _assumed(cores, limit)
     return Job(str(job.first), profile, nodes=nodes, walltime=limit, known_as=known, traits=traits, owner=owner)

@@ -13,8 +13,9 @@ from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
 from pilotfish.adapters.oar.placement_file import Placement
 from pilotfish.adapters.oar.records.requests import Machine, left_to_oar, request_of
-from pilotfish.adapters.oar.records.world import Database, psql, world_in
+from pilotfish.adapters.oar.records.world import COMMAND, Database, psql, world_in
 from pilotfish.adapters.oar.submission import command, key_in, name_of
+from pilotfish.profiles.identity import signature
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
@@ -240,6 +241,23 @@ def test_any_key_comes_back_and_only_from_our_own_user(key: str) -> None:
     assert [view.key for view in seen(job(command=argv[-1], name=name, user="pilot"))] == [key]
     assert [view.key for view in seen(job(command=argv[-1], name=name))] == ["oar/5"]
     assert [view.key for view in seen(job(command=argv[-1], name="other", user="pilot"))] == ["oar/5"]
+
+
+def test_jobs_without_a_name_are_known_by_their_command() -> None:
+    """Most jobs of OAR have no name."""
+
+    def kind(**changes: object) -> str | None:
+        (view,) = seen(job(**changes))
+        return signature(view.job)
+
+    one, other = kind(name="", command="/home/ada/run.sh 100"), kind(name="", command="/home/ada/run.sh 200")
+    assert one and one.startswith("job: run.sh #") and one == kind(name="", command="/home/ada/run.sh 100") != other
+    named = kind(name="align", command="./x"), kind(name="align", command="./y"), kind(name="align", command="")
+    assert all(each and each.startswith("job: align") for each in named) and len(set(named)) == 3
+    assert kind(name="", command="") is None, "an interactive job"
+    assert kind(name="", command="x" * COMMAND) is None, "OAR's answer was cut"
+    ours = command("w.a1b2c3/align", Job("a", DEFAULT_PROFILE, command=("true",)), [], None, [], None)[-1]
+    assert "#" not in (kind(name=name_of("w.a1b2c3/align"), command=ours) or "#"), "its key is another each time"
 
 
 AHEAD = command("flow/b", Job("b", DEFAULT_PROFILE, command=("true",)), ["-a", "4"], None, [Path("/x/.a.done")], None)
