@@ -16,7 +16,8 @@ from ..formats.text import percent
 from ..simulate.model.cluster import Cluster, NodeType, group_phases, measured_type
 from ..simulate.model.job import Profile
 
-#: A thread below the first utilisation sleeps, and from the second on is busy.
+#: A thread below the first utilisation sleeps, unless the threads of its job together keep a core busy: they may
+#: work in turns. From the second on, a thread is busy, and so is a core.
 SLEEPS, BUSY = 0.5, 0.8
 #: Shares of a core's part of the bandwidth: up to the first traffic is negligible, from the second on too high.
 LITTLE, MUCH = 0.25, 1.0
@@ -119,11 +120,14 @@ def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> 
     parts.sort(reverse=True)
     total = sum(work for work, _, _ in parts)
     long = [part for part in parts if part[0] >= LEAST * total] or parts[:1]
-    return [_part(used, rate, profile.ipc, node) for _, used, rate in long]
+    cores = sum(group.count * group.mean_utilisation for group in profile.groups)
+    return [_part(used, rate, profile.ipc, node, in_turns=cores >= BUSY) for _, used, rate in long]
 
 
-def _part(utilisation: float, bandwidth: float, ipc: float | None, node: NodeType | None) -> Classification:
-    if utilisation < SLEEPS:
+def _part(
+    utilisation: float, bandwidth: float, ipc: float | None, node: NodeType | None, *, in_turns: bool
+) -> Classification:
+    if utilisation < SLEEPS and not in_turns:
         return Classification(JobClass.SLEEPING, f"it uses a core for {percent(utilisation)} of its time")
     if not bandwidth:
         return Classification(None, "memory bandwidth is not known")

@@ -50,6 +50,16 @@ def test_each_class_says_why(job, kind, why):
     assert found.kind is kind and why in found.why
 
 
+@pytest.mark.parametrize("bandwidth", [0.0, 1e9])
+@pytest.mark.parametrize(("threads", "utilisation"), [(2, 0.47), (3, 0.3), (8, 0.05)])
+def test_threads_that_together_keep_a_core_busy_do_not_sleep(threads, utilisation, bandwidth):
+    """The threads of `sort` work in turns; each is idle half of the time, the job never is."""
+    group = ThreadGroup(threads, 10.0, utilisation, bandwidth=bandwidth)
+    found = classify(Profile((group,), ipc=2.0), NODE)
+    assert (found.kind is JobClass.SLEEPING) is (threads * utilisation < 0.8)
+    assert found.kind is (JobClass.SLEEPING if threads == 8 else JobClass.MIXED if bandwidth else None)
+
+
 def test_without_a_node_only_sleeping_jobs_are_classified():
     assert classify(profile(0.2), None).kind is JobClass.SLEEPING
     assert classify(profile(1.0, 1e9, 2.0), None).kind is None
