@@ -1,4 +1,4 @@
-"""Laws over all cells of "What goes together": a part of a world that cannot act changes no schedule."""
+"""Laws over all cells of "What goes together", such as: a part of a world that cannot act changes no schedule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pilotfish.simulate.model.network import unlimited
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
-from tests.cli.replay.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, replayed
+from tests.cli.replay.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, obeys, replayed
 from tests.simulate.replay.test_replay import places
 
 #: The cells that run: SPEC and world.
@@ -52,6 +52,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "mine.py").write_text(MINE)
     (found / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
     return found
+
+
+@given(cell=cells(), seed=SEEDS)
+@settings(max_examples=15, deadline=None)
+def test_each_job_runs_once_and_at_its_speed_in_the_same_way_each_time(
+    folder: Path, cell: tuple[str, World], seed: int
+) -> None:
+    policy, world = cell
+    done, parts = replayed(policy, world, folder, seed)
+    obeys(done, parts, world, policy)
+    again, _ = replayed(policy, world, folder, seed)
+    for column in ("start_time", "finish_time", "pieces"):
+        assert getattr(again, column).tobytes() == getattr(done, column).tobytes(), column
+
+
+@given(cell=cells(), seed=SEEDS, row=st.integers(1, 15), other=SEEDS)
+@settings(max_examples=15, deadline=None)
+def test_what_is_to_come_decides_nothing(
+    folder: Path, cell: tuple[str, World], seed: int, row: int, other: int
+) -> None:
+    """Jobs from a row on ask for something else and run for another time; all that started before is the same."""
+    policy, world = cell
+    once, _ = replayed(policy, world, folder, seed)
+    twice, _ = replayed(policy, world, folder, seed, (row, other))
+    before = float(once.workload.submit_time[row])
+    starts = [np.where(done.start_time < before, done.start_time, np.nan) for done in (once, twice)]
+    np.testing.assert_array_equal(*starts)
 
 
 @given(cell=cells(options={}), seed=SEEDS)

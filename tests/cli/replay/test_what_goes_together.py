@@ -94,20 +94,36 @@ NETWORK = Network(
 )  # fmt: skip
 
 
-def jobs_of(world: World, seed: int = 7) -> tuple[Workload, list[Part]]:
-    """Return 16 jobs that queue, and their programs if they communicate."""
+def columns_of(seed: int) -> dict[str, Any]:
+    """Return what 16 jobs that queue ask for."""
     draw, count = np.random.default_rng(seed), 16
     submit, size = np.sort(draw.integers(0, 30, count)).astype(float), draw.integers(1, 9, count)
     run = draw.integers(2, 25, count).astype(float)
-    more: dict[str, Any] = {"volume": run * draw.choice([0.0, 2e9, 9e9], count), "memory": np.full(count, 1e8)}
-    more |= {"user": draw.integers(0, 3, count), "asked": run * 3.0}
+    found = {"submit": submit, "size": size, "run": run, "volume": run * draw.choice([0.0, 2e9, 9e9], count)}
+    return found | {"user": draw.integers(0, 3, count), "sent": draw.integers(0, 20, count).astype(float)}
+
+
+def jobs_of(world: World, seed: int = 7, later: tuple[int, int] | None = None) -> tuple[Workload, list[Part]]:
+    """Return 16 jobs that queue, and their programs if they communicate.
+
+    Args:
+        world: the world.
+        seed: of all that is drawn.
+        later: a row, and the seed of the jobs from there on, which are submitted at the same times.
+    """
+    columns, count = columns_of(seed), 16
+    if later is not None:
+        others = columns_of(later[1])
+        for name in columns.keys() - {"submit"}:
+            columns[name][later[0] :] = others[name][later[0] :]
+    submit, size, run, volume, user, sent = columns.values()
+    more: dict[str, Any] = {"volume": volume, "memory": np.full(count, 1e8), "user": user, "asked": run * 3.0}
     before = np.array([0, 2, 5, 5])
     needed = Dependencies(before, before + 4) if world.dependencies else None
     jobs = Workload("w", np.arange(1, count + 1), submit, run, run * 3.0, size, more=more, dependencies=needed)
     if not world.network:
         return jobs, []
-    moved = more["volume"].tolist() if world.cluster else [0.0] * count
-    sent = draw.integers(0, 20, count).astype(float)
+    moved = volume.tolist() if world.cluster else [0.0] * count
     laying, parts = ProgramBuilder(), [Even(10.0 * run[i], sent[i], moved[i]) for i in range(count)]
     numbers = [laying.add(part, int(many)) or 0 for part, many in zip(parts, size, strict=True)]
     more["program"] = np.array(numbers)
@@ -116,9 +132,11 @@ def jobs_of(world: World, seed: int = 7) -> tuple[Workload, list[Part]]:
     ), [*parts]
 
 
-def replayed(policy: str, world: World, folder: Path, seed: int = 7) -> tuple[Replayed, list[Part]]:
+def replayed(
+    policy: str, world: World, folder: Path, seed: int = 7, later: tuple[int, int] | None = None
+) -> tuple[Replayed, list[Part]]:
     """Replay the jobs as `simulate` does. Raises what it would show as an error."""
-    jobs, parts = jobs_of(world, seed)
+    jobs, parts = jobs_of(world, seed, later)
     spec = policy.replace("./", f"{folder}/")
     if policy == "lookahead":
         if not world.cluster:
