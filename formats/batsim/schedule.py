@@ -19,6 +19,8 @@ from ...simulate.replay.metrics import Summary
 from ...simulate.replay.replay_result import Replayed, pieces_by_job
 
 Array = npt.NDArray[Any]
+#: Run time that is written for a job of a Batsim workload that takes none, seconds.
+EMPTY_S = 1e-5
 #: Largest number of resources that are looked at one by one; those of larger machines are taken together.
 MOST_CELLS = 1 << 20
 #: Changes that are looked at first, the last ones.
@@ -35,8 +37,9 @@ def schedule_row(replayed: Replayed, summary: Summary, track: Track | None, vers
         version: of the program.
     """
     jobs, ran = summary.nb_jobs, ~replayed.rejected
-    submit, start, finish = replayed.submit_time[ran], replayed.start_time[ran], replayed.finish_time[ran]
-    run, turnaround = finish - start, finish - submit
+    submit, start = replayed.submit_time[ran], replayed.start_time[ran]
+    run, finish = (times[ran] for times in written_ends(replayed))
+    turnaround = finish - submit
     slowdown = turnaround[run > 0] / run[run > 0]
 
     def mean(values: Array) -> float | None:
@@ -66,6 +69,18 @@ def schedule_row(replayed: Replayed, summary: Summary, track: Track | None, vers
         **_times(replayed, track),
         "time_unavailable": None if track is None else 0.0,
     }
+
+
+def written_ends(replayed: Replayed) -> tuple[Array, Array]:
+    """Return the run time and the finish time of each job as they are written, seconds.
+
+    As in Batsim, a job of its workloads that takes no time is written with 1e-5 s.
+    """
+    start, finish = replayed.start_time, replayed.finish_time
+    run = finish - start
+    if "computes" not in replayed.workload.more:
+        return run, finish
+    return np.where(run == 0.0, EMPTY_S, run), np.where(run == 0.0, start + EMPTY_S, finish)
 
 
 def switch_groups(replayed: Replayed) -> list[Array]:

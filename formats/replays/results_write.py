@@ -26,14 +26,12 @@ from ...simulate.replay.metrics import Summary, failed
 from ...simulate.replay.replay import Replayed
 from ...simulate.replay.replay_result import pieces_by_job
 from ...trust import make_folders
-from ..batsim.schedule import schedule_row, switch_groups
+from ..batsim.schedule import schedule_row, switch_groups, written_ends
 from ..documents.atomic_write import write_together
 from ..documents.csv_text import Column, Known, csv_line, csv_table, text_rows
 
 Array = npt.NDArray[Any]
 SUCCESS, FAILED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED"
-#: Run time that is written for a job of a Batsim workload that takes none, seconds.
-EMPTY_S = 1e-5
 KILLED, REJECTED, ENDED_BY_POLICY = "COMPLETED_WALLTIME_REACHED", "REJECTED", "COMPLETED_KILLED"
 JOB_COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources", "requested_time",
@@ -123,20 +121,15 @@ def state_changes_csv(replayed: Replayed, begin: float, states: tuple[str, str])
 def jobs_csv(replayed: Replayed, joules: Array | None = None, order: str = BY_SUBMISSION) -> bytes:
     """Return one line a job; no walltime is written as -1. O(jobs + pieces).
 
-    As in Batsim, a job of its workloads that takes no time is written with 1e-5 s.
-
     Args:
         replayed: the replay.
         joules: energy of each job, joules [jobs]; None = unknown.
         order: one of ORDERS. A rejected job ends when it is submitted.
     """
     jobs, rejected, more = replayed.workload, replayed.rejected, replayed.workload.more
-    submit, start, finish = replayed.submit_time, replayed.start_time, replayed.finish_time
+    submit, start = replayed.submit_time, replayed.start_time
     ids = _fields(more.get("name", jobs.id))
-    run = finish - start
-    if "computes" in more:
-        run = np.where(run == 0.0, EMPTY_S, run)
-        finish = np.where(finish == start, start + EMPTY_S, finish)
+    run, finish = written_ends(replayed)
     turnaround = finish - submit
     stretch = np.divide(turnaround, run, out=np.full(len(jobs), math.nan), where=run > 0)
     codes = np.where(failed(replayed), 1, 0)

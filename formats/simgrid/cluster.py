@@ -1,6 +1,6 @@
 """A SimGrid platform as Batsim sees it: one resource for each host that computes.
 
-The resources are in order of name, each with its power states.
+The resources, and after them the storages, are in the order of their names as text: a10 comes before a2.
 
 Rule: a host is one resource of one core, whatever its cores; hosts with the role (or a usual name) of the master, or
 the role of a storage, are no resources. Speeds are in flop/s; the format has no memory, which is unlimited here. A host
@@ -22,7 +22,6 @@ from ...simulate.model.cluster import Cluster, Contention, Node, NodeType, Power
 from ..documents.document_errors import bad, found, from_source, inside
 from ..documents.schema import one_of
 from ..hostlist import ALLOWED, is_node_name
-from ..text import natural_key
 from .network import SimGridWiring
 from .platform import Host, SimGridPlatform
 
@@ -147,7 +146,7 @@ def cluster_of(platform: SimGridPlatform) -> Cluster:
 
 def _cluster(platform: SimGridPlatform) -> Cluster:
     of = {host: cluster.name for cluster in platform.clusters for host in cluster.hosts}
-    computing = sorted(filter(_computes, platform.hosts), key=lambda host: natural_key(host.name))
+    computing = sorted(filter(_computes, platform.hosts), key=lambda host: host.name)
     if not computing:
         raise bad("no host computes", "at least one host that is neither the master nor a storage")
     kinds, names = dict[tuple[object, ...], NodeType](), Counter[str]()
@@ -165,7 +164,7 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
     members = {each.name: tuple(host for host in each.hosts if host in kept) for each in platform.clusters}
     groups = {cluster: hosts for cluster, hosts in members.items() if hosts}
     name = re.split(r"[\\/]", platform.source)[-1].removesuffix(".xml") or "platform"
-    storages = tuple(host.name for host in platform.hosts if host.properties.get("role") == "storage")
+    storages = tuple(sorted(host.name for host in platform.hosts if host.properties.get("role") == "storage"))
     wiring = SimGridWiring(platform, tuple(nodes), storages)
     return Cluster(name, tuple(nodes), groups=groups, source=platform.source, wiring=wiring)
 

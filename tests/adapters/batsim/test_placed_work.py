@@ -18,12 +18,12 @@ CLUSTER = """<platform version="4.1"><zone id="AS0" routing="Full">
  <zone id="M" routing="Full"><host id="master_host" speed="1Gf"/></zone>
  <cluster id="c" prefix="a" suffix="" radical="0-3" speed="100f" core="4" bw="10Bps" lat="1ms" bb_bw="1kBps" bb_lat="1ms"/>
  <zone id="S1" routing="Full"><host id="pfs" speed="1Gf"><prop id="role" value="storage"/></host></zone>
- <zone id="S2" routing="Full"><host id="nfs" speed="1Gf"><prop id="role" value="storage"/></host></zone>
+ <zone id="S2" routing="Full"><host id="qfs" speed="1Gf"><prop id="role" value="storage"/></host></zone>
  <link id="l1" bandwidth="5Bps" latency="10ms"/><link id="l2" bandwidth="7Bps" latency="20ms" sharing_policy="FATPIPE"/>
  <link id="l3" bandwidth="9Bps" latency="0"/>
  <zoneRoute src="c" dst="S1" gw_src="ac_router" gw_dst="pfs"><link_ctn id="l1"/></zoneRoute>
- <zoneRoute src="c" dst="S2" gw_src="ac_router" gw_dst="nfs"><link_ctn id="l2"/></zoneRoute>
- <zoneRoute src="S1" dst="S2" gw_src="pfs" gw_dst="nfs"><link_ctn id="l3"/></zoneRoute>
+ <zoneRoute src="c" dst="S2" gw_src="ac_router" gw_dst="qfs"><link_ctn id="l2"/></zoneRoute>
+ <zoneRoute src="S1" dst="S2" gw_src="pfs" gw_dst="qfs"><link_ctn id="l3"/></zoneRoute>
 </zone></platform>"""
 #: The same with links of one direction, a limiter and a loopback, and no backbone.
 LIMITED = CLUSTER.replace(
@@ -33,13 +33,13 @@ LIMITED = CLUSTER.replace(
 ROUTES = """<platform version="4.1"><zone id="AS0" routing="Full">
  <host id="master_host" speed="1Gf"/>
  <host id="a0" speed="100f" core="2"/><host id="a1" speed="50f"/><host id="a2" speed="70f" core="3"/><host id="a3" speed="9f"/>
- <host id="nfs" speed="1Gf"><prop id="role" value="storage"/></host>
+ <host id="qfs" speed="1Gf"><prop id="role" value="storage"/></host>
  <host id="pfs" speed="1Gf"><prop id="role" value="storage"/></host>
  <link id="x" bandwidth="10Bps" latency="5ms" sharing_policy="SPLITDUPLEX"/><link id="y" bandwidth="3Bps" latency="1ms"/>
 """ + "".join(
     f' <route src="{one}" dst="{two}"><link_ctn id="{"x" if i % 2 else "y"}"{chr(32) + "direction=" + chr(34) + "UP" + chr(34) if i % 2 else ""}/></route>\n'
     for i, (one, two) in enumerate([(f"a{a}", f"a{b}") for a in range(4) for b in range(a)]
-                                   + [(f"a{a}", s) for a in range(4) for s in ("pfs", "nfs")] + [("pfs", "nfs")])
+                                   + [(f"a{a}", s) for a in range(4) for s in ("pfs", "qfs")] + [("pfs", "qfs")])
 ) + "</zone></platform>"  # fmt: skip
 PLATFORMS = {"cluster": CLUSTER, "limited": LIMITED, "routes": ROUTES}
 JOB = {"id": 0, "subtime": 0, "res": 2, "profile": "p"}
@@ -155,7 +155,7 @@ def test_matrices_are_added_as_by_the_reference(
     tmp_path: Path, platform: str, flops: list[float], own: list[float], beside: list[float]
 ) -> None:
     """The job is on hosts 1 and 3; its transfers are between these and both storages."""
-    names = ["a1", "a3", *sorted(("nfs", "pfs"), key=lambda name: PLATFORMS[platform].index(f'"{name}"'))]
+    names = ["a1", "a3", "pfs", "qfs"]
     how = {"alloc": "1 3", "additional_io_job": {"alloc": "1 3-5", "profile_name": "io",
            "profile": {"type": "parallel", "cpu": [1, 0, 0, 0], "com": beside}}}  # fmt: skip
     profile = {"type": "parallel", "cpu": flops, "com": own}
@@ -173,8 +173,8 @@ def test_matrices_are_added_as_by_the_reference(
         (HOMOGENEOUS, {"mapping": {"0": 0}}, "mapping: it names the ranks 0"),
         (HOMOGENEOUS, {"mapping": {"0": 0, "1": 2}}, "rank 1 is on host 2 of 2"),
         (HOMOGENEOUS, {"alloc": "0"}, "it is given 1 resources"),
-        ({"type": "data_staging", "nb_bytes": 1, "from": "one", "to": "nfs"}, {}, "'one' is missing"),
-        ({"type": "data_staging", "nb_bytes": 1, "from": "pfs", "to": "nfs"}, {"storage_mapping": {"pfs": 3}}, "is 3"),
+        ({"type": "data_staging", "nb_bytes": 1, "from": "one", "to": "qfs"}, {}, "'one' is missing"),
+        ({"type": "data_staging", "nb_bytes": 1, "from": "pfs", "to": "qfs"}, {"storage_mapping": {"pfs": 3}}, "is 3"),
         ({"type": "delay", "delay": 1}, {"additional_io_job": {"alloc": "0-1 4", "profile_name": "io"}}, "be merged"),
         (HOMOGENEOUS, {"additional_io_job": {"alloc": "0-2", "profile_name": "io"}}, "resource 2 is neither"),
         (HOMOGENEOUS, {"additional_io_job": {"alloc": "0-1", "profile_name": "none"}}, "'none' is not known"),

@@ -19,7 +19,7 @@ from pilotfish.formats.simgrid.platform import parse_platform
 from pilotfish.formats.simgrid.write import inverse, platform_text
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType, Power, PowerState, Transition
-from pilotfish.simulate.model.machine import powers_of
+from pilotfish.simulate.model.machine import powers_of, storages_of
 
 #: Two computing states, and two sleep states with their transitions.
 TAURUS_POWERS = """
@@ -70,15 +70,18 @@ def test_a_host_begins_in_its_initial_state() -> None:
     assert node.type.power.states[0] == PowerState("pstate0", 95.0, 190.738, 1e8)
 
 
-def test_resources_are_the_computing_hosts_in_order_of_name() -> None:
+def test_resources_are_the_computing_hosts_and_storages_in_order_of_name() -> None:
     cluster = seen(
         '<host id="n10" speed="1Gf" core="8"/><host id="n9" speed="1Gf"><prop id="role" value="compute_node"/></host>'
         '<cluster id="c" prefix="m" suffix="" radical="1-11" speed="2Gf" bw="1Bps" lat="0s"/>'
         '<host id="master_host" speed="1Gf"/><host id="master_host0" speed="1Gf"/><host id="boss" speed="1Gf">'
         '<prop id="role" value="master"/></host>'
         '<host id="disk" speed="0f"><prop id="role" value="storage"/></host>'
+        '<host id="archive" speed="0f"><prop id="role" value="storage"/></host>'
     )
-    assert [node.name for node in cluster.nodes] == [*(f"m{i}" for i in range(1, 12)), "n9", "n10"]
+    others = [f"m{i}" for i in range(2, 10)]
+    assert [node.name for node in cluster.nodes] == ["m1", "m10", "m11", *others, "n10", "n9"], "names are text"
+    assert storages_of(cluster) == ("archive", "disk")
     assert {node.type.name: node.type.speed for node in cluster.nodes} == {"c": 2e9, "host": 1e9}
     assert cluster.groups == {"c": tuple(f"m{i}" for i in range(1, 12))}
 
