@@ -36,6 +36,12 @@ missing $oar && install postgresql openssh-server oar-server oar-user oar-node o
     libjson-perl
 missing faketime && install faketime
 missing bwrap && install bubblewrap python3-seccomp
+simgrid() {
+    /usr/bin/python3 -c "import simgrid" >/dev/null 2>&1
+}
+simgrid || install python3-simgrid
+simgrid ||
+    echo "WARNING: python3-simgrid is not here: tests/real/test_simgrid.py is SKIPPED" >&2
 missing faketime &&
     echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
 missing bwrap &&

@@ -1,0 +1,85 @@
+"""Run times of jobs on SimGrid platforms of every kind, next to the real SimGrid."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pilotfish.formats.replays.machines import read_machine
+from pilotfish.formats.replays.workloads import read_workload
+from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
+from pilotfish.simulate.model.network import solved_as
+from pilotfish.simulate.queue_policies.policy_specs import parse
+from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from tests.support.simgrid_platforms import KINDS, Platforms, workload
+
+#: The interpreter that has Debian's module simgrid.
+PYTHON = "/usr/bin/python3"
+#: Platforms of each kind.
+SEEDS = 8
+
+
+@pytest.fixture(scope="session", autouse=True)
+def simgrid() -> None:
+    """Skip the tests where there is no SimGrid."""
+    if not Path(PYTHON).exists() or subprocess.run([PYTHON, "-c", "import simgrid"], capture_output=True).returncode:
+        pytest.skip("SKIPPED, no SimGrid here: package python3-simgrid")
+
+
+def replayed(folder: Path) -> tuple[Replayed, list[str]]:
+    """Return a replay in the order of submission, with SimGrid's solver, and the names of the resources."""
+    cluster = read_machine(folder / "p.xml")
+    jobs = read_workload(folder / "w.json", speeds=speeds_of(cluster), storages=storages_of(cluster))
+    machine = machine_of(cluster, whole_nodes=True)
+    if machine.network is not None:
+        machine = replace(machine, network=partial(solved_as, "simgrid", machine.network))
+    return replay_under(parse("strict"), jobs, machine, cluster), [node.name for node in cluster.nodes]
+
+
+def write_jobs(path: Path, platform: Path, done: Replayed, names: list[str], given: dict[str, Any]) -> None:
+    """Write the jobs of a replay for SimGrid, with the same starts and hosts."""
+    jobs, profile_of = [], {job["id"]: job["profile"] for job in given["jobs"]}
+    for i, job_id in enumerate(done.workload.more["name"].tolist()):
+        pieces = done.pieces[done.piece0[i] :][: done.piece_count[i]].tolist()
+        hosts = [names[host] for first, last in pieces for host in range(first, last + 1)]
+        jobs.append({"id": job_id, "start": float(done.start_time[i]), "hosts": hosts, "profile": profile_of[job_id]})
+    path.write_text(json.dumps({"platform": str(platform), "profiles": given["profiles"], "jobs": jobs}))
+
+
+@pytest.mark.parametrize("overlapping", [False, True], ids=["alone", "overlapping"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_jobs_last_as_long_as_on_simgrid(tmp_path: Path, kind: str, overlapping: bool) -> None:
+    """Alone on all links; next to other jobs where every link is shared."""
+    played, files = list[Replayed](), list[Path]()
+    for seed in range(SEEDS):
+        random, folder = Random(f"{kind} {overlapping} {seed}"), tmp_path / f"seed{seed}"
+        folder.mkdir()
+        text, storages = Platforms(random, fat=not overlapping).platform(kind)
+        (folder / "p.xml").write_text(text)
+        hosts = len(read_machine(folder / "p.xml").nodes)
+        given = workload(random, hosts, storages, apart=0.4 if overlapping else 1e4, to_itself=kind != "graph")
+        (folder / "w.json").write_text(json.dumps(given))
+        done, names = replayed(folder)
+        write_jobs(folder / "jobs.json", folder / "p.xml", done, names, given)
+        played.append(done)
+        files.append(folder / "jobs.json")
+    ran = subprocess.run(
+        [PYTHON, Path(__file__).with_name("simgrid_jobs.py"), *files],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    for done, path, line in zip(
+        played, files, [line for line in ran.stdout.splitlines() if line[:1] == "{"], strict=True
+    ):
+        ends = json.loads(line)
+        wanted = [ends[name] for name in done.workload.more["name"].tolist()] - done.start_time
+        lasts = done.finish_time - done.start_time
+        assert lasts.tolist() == pytest.approx(wanted.tolist(), rel=1e-4 if overlapping else 1e-6, abs=1e-8), path
