@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.snapshot import JobState
 from .job_views import UNEVALUATED, last_of, state_of, states_by_node
-from .records.requests import Machine, request_of
+from .records.requests import Machine, name_of, request_of
 from .records.world import OarJob, World
 
 #: Types of jobs that wait for nothing but nodes, like a job without a type.
@@ -86,7 +86,7 @@ class _Seen:
         return ObservedJob(
             key=key,
             state=state,
-            name=job.name,
+            name=name_of(job),
             owner=owner,
             account=job.project,
             queue=job.queue,

@@ -111,6 +111,17 @@ def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
     return asked[nodes[0]] if nodes else 1, cores, ""
 
 
+def name_of(job: OarJob) -> str:
+    """Return the name of a job, else that of the program that it runs: most jobs of OAR have no name."""
+    return job.name or _program(job)
+
+
+def _program(job: OarJob) -> str:
+    """Return the program of a user's job; "" of a job of ours, and of a command that was not read in full."""
+    whole = len(job.command) < COMMAND and key_in(job.command, job.name) is None
+    return PurePath((job.command.split() or [""])[0]).name if whole else ""
+
+
 def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
     """Return a job as the simulation sees it: its cores busy until its limit.
 
@@ -121,10 +132,7 @@ def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
         owner: User id of its user; None: not known.
     """
     limit = float(job.forms[0].walltime) if job.forms else 3600.0
-    program = PurePath((job.command.split() or [""])[0]).name
-    whole = bool(program) and len(job.command) < COMMAND and key_in(job.command, job.name) is None
-    script = checksum(job.command) if whole else ""
-    name = job.name or (program if whole else "")  # most jobs of OAR have no name
+    script, name = checksum(job.command) if _program(job) else "", name_of(job)
     known = f"{name}{script and f' #{script}'} of {job.project}/{job.user}" if name else ""
     more = {"user": job.user, "group": job.project, "executable": name, "queue": job.queue, "script": script}
     traits = tuple((name, value) for name, value in more.items() if value)

@@ -52,6 +52,7 @@ def test_a_job_that_waits_says_what_it_asks_for_and_when_oar_expects_it() -> Non
     some = frozenset({"node2"})
     assert one(properties="fast = 'YES'", allowed={"fast = 'YES'": some}).where == some
     assert one(properties="").where == NODES
+    assert one(command="/bin/sleep 1").name == "sleep", "most jobs of OAR have no name"
 
 
 def test_jobs_come_in_the_order_in_which_oar_considers_them() -> None:
