@@ -8,6 +8,7 @@ what they left lately: of the jobs that ended in the last RECENT_S the latest LA
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 
@@ -20,7 +21,7 @@ from .node_speeds import at_speeds
 MUCH = 0.05
 #: For how long what a job saw says something about the next (s), how many jobs count, and the least that is left.
 RECENT_S, LATEST, LEAST = 300.0, 10, 0.1
-#: Steps of what is left, so that plans and their caches do not follow every small change.
+#: Steps of what is left, as a logarithm, so that plans and their caches do not follow every small change.
 _STEP = 0.05
 
 
@@ -74,12 +75,14 @@ class LoadOfOthers:
             self._seen.append((view.finish_time, max(view.finish_time - view.start_time, 0.0), taken))
 
     def left(self, now: float) -> float:
-        """Return the share of CPU time that others leave, [LEAST, 1], in steps of 5 %; `now` in epoch seconds."""
+        """Return the share of CPU time that others leave, [LEAST, 1], to 5 % of itself; `now` in epoch seconds."""
         recent = [(wall_s, taken) for end, wall_s, taken in self._seen if now - end < RECENT_S]
         if not (whole := sum(wall_s for wall_s, _ in recent)):
             return 1.0
         left = 1.0 - sum(wall_s * taken for wall_s, taken in recent) / whole
-        return 1.0 if left > 1.0 - MUCH else max(LEAST, round(round(left / _STEP) * _STEP, 2))
+        if left > 1.0 - MUCH:
+            return 1.0
+        return max(LEAST, round(math.exp(round(math.log(max(left, LEAST)) / _STEP) * _STEP), 4))
 
     def leave(self, cluster: Cluster, now: float) -> Cluster:
         """Return the cluster with what others leave; the same object while neither changes.
