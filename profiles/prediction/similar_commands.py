@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -72,10 +73,16 @@ def grown_profile(
     """
     from .growth import grown  # numpy takes a while to import, and most commands predict nothing
 
-    used = undisturbed(on_one_machine([run for _, run in runs]))
+    used = on_one_machine([run for _, run in runs])
     if not used:
         return None
     names = {id(run): other for other, run in runs}
+    # the only run of a size is worth more than one that nothing disturbed
+    alike = defaultdict[Hashable, list[Measurement]](list)
+    for run in used:
+        alike[tuple(amounts(names[id(run)], run.inputs).items())].append(run)
+    counts = {id(run) for same in alike.values() for run in undisturbed(same)}
+    used = [run for run in used if id(run) in counts]
     given = [amounts(names[id(run)], run.inputs) for run in used]
     asked = amounts(name, inputs)
     found = grown(given, [max(run.isolated_s, _LEAST_S) for run in used], asked)

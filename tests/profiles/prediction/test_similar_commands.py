@@ -128,6 +128,18 @@ def test_a_large_number_is_an_amount_and_not_an_identifier(store):
     assert found.isolated_time == pytest.approx(3.1 / 0.9, rel=0.15)
 
 
+@pytest.mark.parametrize("disturbed", [(), (1,), (1, 2, 16), (1, 2, 4, 8), (1, 2, 4, 8, 16)])
+def test_a_disturbed_run_of_another_size_says_how_the_need_grows(store, disturbed):
+    """On a machine that is often busy, the only run of a size is most likely a disturbed one."""
+    for size in (1, 2, 4, 8, 16):
+        store.record_jobs([(with_number(size), run(10.0 * size, company=0.9 if size in disturbed else 0.0))])
+    found = store.expected(with_number(64))
+    assert found.provenance.runs == 5 and found.isolated_time == pytest.approx(640.0 / 0.9, rel=0.15)
+    store.record_jobs([(with_number(16), run(300.0, company=0.9))])
+    if 16 not in disturbed:
+        assert store.expected(with_number(64)).provenance.runs == 5, "the other run of that size was undisturbed"
+
+
 def test_a_small_file_does_not_need_what_a_large_one_needed(store):
     """`gzip small.txt` of 292 bytes was predicted with the 25 s of a file of 54 MB."""
     store.record_jobs([(COMMAND, run(1.0)), (given(0.0, "gzip", "x.txt"), run(25.0, inputs={"1": 54e6}))])
