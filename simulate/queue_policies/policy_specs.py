@@ -344,10 +344,12 @@ def parse(text: str) -> Policy | Placing:
     base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
     if not others:
         return base
-    if not isinstance(base, Easy | Strict):
-        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "easy+..., strict+...")
-    if needs_nodes(base):
-        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}", "share=any with energy parts")
+    if isinstance(base, Conservative):
+        why = "it promises each waiting job a start, which could not be kept"
+        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}: {why}", "easy+..., strict+...")
+    if not isinstance(base, Easy | Strict) or needs_nodes(base):
+        why = f"{first!r} does not go with {others[0]!r}: it chooses among nodes, and so would {others[0]!r}"
+        raise ConfigError("policy", "", why, "easy+..., strict+... without share=")
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)

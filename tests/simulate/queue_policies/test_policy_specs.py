@@ -69,7 +69,7 @@ def test_printed_specs_can_be_parsed(name: str) -> None:
         ("easy:size=3", "order=..."),
         ("conservative:order=wfp3", "fcfs, sjf"),
         ("conservative:allocation=left", "best-effort-local"),
-        ("conservative+opportunistic", "does not go with 'opportunistic'"),
+        ("conservative+opportunistic", "does not go with 'opportunistic': it promises each waiting job a start"),
         ("easy+oportunistic", "did you mean opportunistic"),
         ("easy+easy", "'easy' is unknown"),
         ("easy+", "unknown"),
