@@ -3,7 +3,8 @@
 Rule: rather too little than too much, because a run that others slowed down is not held against its forecast. Others
 took at most what the job's threads waited for a core, and at most what its CPUs did beyond our own jobs. Jobs of ours
 that still run count with all that their threads could have used, as far as these are known. What others leave now is
-what they left lately: of the jobs that ended in the last RECENT_S the latest LATEST count by their run times.
+what they left lately: of the jobs that ended in the last RECENT_S the latest LATEST count, by the time for
+which they wanted a core.
 """
 
 from __future__ import annotations
@@ -71,15 +72,15 @@ class LoadOfOthers:
 
     def learn(self, view: JobView, taken: float | None) -> None:
         """Note a job that has ended, and the share of its run time that others took; None = unknown."""
-        if taken is not None and view.start_time is not None and view.finish_time is not None:
-            self._seen.append((view.finish_time, max(view.finish_time - view.start_time, 0.0), taken))
+        run = measurement_of(view)
+        if taken is not None and run is not None and view.finish_time is not None:
+            self._seen.append((view.finish_time, run.groups[0].demand, taken * run.wall_s))
 
     def left(self, now: float) -> float:
         """Return the share of CPU time that others leave, [LEAST, 1], to 5 % of itself; `now` in epoch seconds."""
-        recent = [(wall_s, taken) for end, wall_s, taken in self._seen if now - end < RECENT_S]
-        if not (whole := sum(wall_s for wall_s, _ in recent)):
-            return 1.0
-        left = 1.0 - sum(wall_s * taken for wall_s, taken in recent) / whole
+        recent = [(had_s, lost_s) for end, had_s, lost_s in self._seen if now - end < RECENT_S]
+        had_s, lost_s = sum(had for had, _ in recent), sum(lost for _, lost in recent)
+        left = had_s / (had_s + lost_s) if lost_s else 1.0  # of the time for which threads wanted a core
         if left > 1.0 - MUCH:
             return 1.0
         return max(LEAST, round(math.exp(round(math.log(max(left, LEAST)) / _STEP) * _STEP), 4))

@@ -76,15 +76,21 @@ def test_what_others_leave_is_what_they_left_of_the_jobs_that_ended_lately():
     others.learn(ran(), None)
     assert others.left(120.0) == 1.0, "nothing is known"
     others.learn(ran(), 0.5)
-    others.learn(ran(begin=115.0), 0.1)  # it ran for a quarter of the time
-    assert others.left(120.0) == pytest.approx(0.58, rel=0.025), "1 - (20 s x 0.5 + 5 s x 0.1) / 25 s"
+    others.learn(ran(begin=115.0, cpu_seconds=4.5), 0.1)  # it ran for a quarter of the time
+    assert others.left(120.0) == pytest.approx(0.58, rel=0.025), "it had 10 s + 4.5 s and lost 10 s + 0.5 s"
     assert others.left(120.0 + RECENT_S) == 1.0
     for _ in range(LATEST):
-        others.learn(ran(), 0.04)
+        others.learn(ran(cpu_seconds=19.2), 0.04)
     assert others.left(120.0) == 1.0, "under 5 %"
     for _ in range(LATEST):
-        others.learn(ran(), 1.0)
+        others.learn(ran(cpu_seconds=0.1), 1.0)
     assert others.left(120.0) == pytest.approx(LEAST, rel=0.025)
+
+
+def test_what_a_job_sleeps_is_not_what_others_leave() -> None:
+    others = LoadOfOthers()
+    others.learn(ran(cpu_seconds=4.0, waiting_seconds=4.0), 0.2)  # it wanted a core for 8 s of its 20 s
+    assert others.left(120.0) == pytest.approx(0.5, rel=0.025)
 
 
 def test_nodes_are_slowed_by_what_others_take_and_stay_of_one_type():
