@@ -28,7 +28,7 @@ from pilotfish.simulate.model.snapshot import JobState
 
 pytestmark = pytest.mark.xdist_group(group(2))
 SMALL = ("-l", "/core=1,walltime=0:02:00")
-#: The end of a job that is reported to an Almighty which is killed just then is lost: OAR sees it at the walltime.
+#: If Almighty is killed while a job reports its end, OAR may see that end at the walltime only.
 BRIEF = ("-l", "/core=1,walltime=0:00:40")
 
 
