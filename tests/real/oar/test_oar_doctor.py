@@ -164,6 +164,7 @@ def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, configured
     oar.run("oarnodesetting", "-s", "Absent", "--sql", "state = 'Alive'")  # so that nothing starts
     job = oar.submit("true", "-q", QUEUE, "-l", "/core=1,walltime=0:01:00")
     oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'")
+    oar.until(lambda: oar.sql("select count(*) from resources where state <> 'Alive'") == "0", "the nodes")
     shown = pilotfish("plan", "--config", "pilotfish.yaml", "--show-commands")
     assert shown.returncode == 0, shown.stderr
     assert f"place {job} 127.0.1." in shown.stdout or oar.jobs()[job][0] != "Waiting"
