@@ -7,11 +7,29 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-_INTERPRETER = re.compile(r"(python|perl|ruby|bash|sh|dash|zsh|ksh|Rscript|julia|node|lua)[0-9.]*")
-#: A variable that is set, words that a program may follow, and options of `env` with an argument.
+#: Programs that run a script; the letter of their option that is followed by its text.
+_INTERPRETERS = {
+    **dict.fromkeys(("bash", "sh", "dash", "zsh", "ksh", "python"), "c"),
+    **dict.fromkeys(("perl", "ruby", "Rscript", "julia", "node", "lua"), "e"),
+}
+_SHELLS = ("bash", "sh", "dash", "zsh", "ksh")
+#: Programs that start another one.
+_LAUNCHERS = frozenset((
+    "chrt", "env", "ionice", "mpiexec", "mpirun", "nice", "nohup", "numactl", "orterun", "prterun", "prun", "setsid",
+    "srun", "stdbuf", "taskset", "time", "timeout",
+))  # fmt: skip
+#: Options of launchers with an argument that does not begin with a digit; options of interpreters with an argument.
+_WITH_ARGUMENT = frozenset((
+    "--bind-to", "--chdir", "--cpu-bind", "--host", "--hostfile", "--machinefile", "--map-by", "--partition",
+    "--rank-by", "--signal", "--wdir", "-A", "-H", "-J", "-bind-to", "-f", "-host", "-hostfile", "-machinefile",
+    "-map-by", "-o", "-p", "-q", "-rank-by", "-s", "-w", "-wdir", "-x",
+))  # fmt: skip
+_SCRIPT_WITH_ARGUMENT = frozenset(("-W", "-X", "-o", "-p", "-t"))
+_ENV_WITH_ARGUMENT = frozenset(("-u", "--unset", "-C", "--chdir"))
+_TWO_ARGUMENTS = frozenset(("--mca", "-mca", "-env", "-genv"))
+#: A variable that is set, and words that a program may follow.
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _BEFORE_PROGRAM = frozenset(("env", "export", "exec", "nohup", "time", "then", "else", "do", "{", "(", "!"))
-_WITH_ARGUMENT = frozenset(("-u", "--unset", "-C", "--chdir"))
 #: In the usage of a job, before the place of a word that names a file: its bytes.
 INPUT = "input:"
 #: What stands before a file that is written.
@@ -21,18 +39,65 @@ MOST_FILES = 100
 
 
 def program_words(command: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the command's words without the interpreter or shell in front, and the variables that it sets."""
+    """Return the words of a command, those of the program first, and the variables that it sets.
+
+    A script is the program, not its interpreter; of a text that is given to an interpreter (`sh -c`), its words are.
+    What starts the program (`mpirun -n 4`, `timeout 60`, options of an interpreter) follows after its arguments.
+    """
     words, variables = _parted(command)
-    while len(words) > 1 and _INTERPRETER.fullmatch(PurePosixPath(words[0]).name):
-        if words[1] == "-c" and len(words) > 2:
-            lines = [_parted(line) for line in _split(words[2])]
-            words = [word for line, _ in lines for word in line]
-            variables += [variable for _, more in lines for variable in more]
-        elif words[1].startswith("-"):
-            break
+    before = list[str]()
+    while len(words) > 1:
+        name = PurePosixPath(words[0]).name
+        interpreter = name.rstrip("0123456789.")
+        if interpreter in _INTERPRETERS:
+            place, takes_text = _after_options(words, _INTERPRETERS[interpreter])
+            if place == len(words):
+                break
+            before += words[1 : place - takes_text]
+            text, words = words[place], words[place + takes_text :]
+            if takes_text and interpreter in _SHELLS:
+                lines = [_parted(line) for line in _split(text)]
+                words = [word for line, _ in lines for word in line] + words
+                variables += [variable for _, more in lines for variable in more]
+            elif takes_text:
+                words = [" ".join(text.split()), *words]
+        elif name in _LAUNCHERS:
+            place, _ = _after_options(words, "")
+            if place == len(words):
+                break
+            before += [name, *words[1:place]]
+            words = words[place:]
         else:
-            words = words[1:]
-    return words or ["variables"], variables
+            break
+    return words + before or ["variables"], variables
+
+
+def _after_options(words: Sequence[str], text: str) -> tuple[int, bool]:
+    """Return the place of the program behind an interpreter or a launcher, and whether it is the program's text.
+
+    Args:
+        words: the interpreter or launcher, its options, the program.
+        text: letter of the option that is followed by a text; "" for a launcher, whose program is not a number.
+    """
+    options = _SCRIPT_WITH_ARGUMENT if text else _WITH_ARGUMENT
+    if PurePosixPath(words[0]).name == "env":
+        options = _ENV_WITH_ARGUMENT
+    place = 1
+    while place < len(words):
+        word = words[place]
+        if text and re.fullmatch(f"-[A-Za-z]*{text}", word) and place + 1 < len(words):
+            return place + 1, True
+        if not word.startswith("-"):
+            if text or not word[:1].isdigit():
+                break
+        elif text and word == "-m":
+            return min(place + 1, len(words)), False
+        elif word in options:
+            place += 1
+        elif word in _TWO_ARGUMENTS:
+            place += 2
+        place += 1
+    return min(place, len(words)), False
 
 
 def named_files(command: Sequence[str]) -> dict[str, str]:
@@ -72,5 +137,5 @@ def _parted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
             continue
         kept.append(word)
         begins = takes or word in _BEFORE_PROGRAM or word.endswith((";", "&", "|")) or (begins and word[:1] == "-")
-        takes = begins and word in _WITH_ARGUMENT
+        takes = begins and word in _ENV_WITH_ARGUMENT
     return kept, variables

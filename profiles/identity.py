@@ -2,10 +2,10 @@
 
 Without a command it is made from the job's name, owner and size.
 
-Rule: words that define the amount of work stay (words, options, numbers); places and serial numbers are dropped
-(folders, file names, dates, long numbers within a word), and variables that are set in front of a program, because they
-hold secrets. The same command on more nodes is another job. The sizes of input files are not in the name, but kept with
-each run.
+Rule: words that define the amount of work stay (words, options, numbers, names of programs and scripts); places and
+serial numbers are dropped (folders, names of data files, dates, long numbers within a word), and variables that are set
+in front of a program to something other than a number, because they hold secrets. The same command on more nodes is
+another job. The sizes of input files are not in the name, but kept with each run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,37 @@ from ..simulate.model.job import Job
 LONGEST = 120
 #: Prefixes of such names: from a command, and from a job's own name.
 COMMAND, KIND = "cmd: ", "job: "
-_IDENTIFIER = re.compile(r"[0-9]{6,}|[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_LONG_NUMBER = re.compile(r"[0-9]{6,}")
+_UNIQUE = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+#: A part of a word; such a part that is an amount: `1000000k`, `-n1000000`, `1000000-2000000`.
+_PART = re.compile(r"[\w.-]+")
+_AMOUNT = re.compile(r"(?:-[A-Za-z])?-?[0-9]+(?:[.-][0-9]+)*[A-Za-z]{0,3}")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+#: Options with a value, and words of the form `if=FILE`; those that name what is written.
+_OPTION = re.compile(r"(-[^=]*|[A-Za-z_]\w*)=(.*)", re.DOTALL)
+_WRITTEN = re.compile(r"-*(?:o|of|log\w*|out\w*|te?mp\w*)")
+#: Endings of scripts, whose names stay.
+_SCRIPTS = frozenset(
+    (
+        ".R",
+        ".bash",
+        ".csh",
+        ".exe",
+        ".jar",
+        ".jl",
+        ".js",
+        ".ksh",
+        ".lua",
+        ".m",
+        ".pl",
+        ".py",
+        ".r",
+        ".rb",
+        ".sh",
+        ".zsh",
+    )
+)
 _APART = re.compile(r"(?: of uid (-?[0-9]{1,10}))+$")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -37,10 +65,11 @@ def signature(job: Job) -> str | None:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
         what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
-        known_as = f"{_IDENTIFIER.sub('#', what)}{of}{owner}" if of else _IDENTIFIER.sub("#", owner)
+        known_as = f"{_without_serials(what)}{of}{owner}" if of else _without_serials(owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     program, variables = program_words(job.command)
-    words = [PurePosixPath(program[0]).name or _shape(program[0]), *map(_shape, program[1:])]
+    words = [_last_name(program[0]) or _shape(program[0]), *map(_shape, program[1:])]
+    words += [f"{key}={value}" for key, value in variables if key not in _THREADS and _NUMBER.fullmatch(value)]
     words += [f"{key}={value}" for key, value in (*job.environment, *variables) if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
@@ -54,7 +83,7 @@ def words_checksum(command: Sequence[str] | None) -> str:
     """
     if not command:
         return ""
-    words = "\0".join(PurePosixPath(word).name for word in program_words(command)[0])
+    words = "\0".join(map(_last_name, program_words(command)[0]))
     return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:16]
 
 
@@ -90,11 +119,27 @@ def _valid_name(text: str) -> str:
 
 
 def _shape(word: str) -> str:
-    """Return a word's contribution: the extension of a file, # for an identifier, else the word, as a number is."""
-    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    """Return a word's contribution: the ending of a data file, the last name of a path, # for what occurs once."""
+    found = _OPTION.fullmatch(word)
+    option, value = (f"{found[1]}=", found[2]) if found else ("", word)
     if _NUMBER.fullmatch(value):
         return word
-    path = PurePosixPath(value)
-    if "/" in value or _FILE.fullmatch(path.suffix):
-        value = f"*{path.suffix}" if _FILE.fullmatch(path.suffix) else "*"
-    return f"{option}{equals}{_IDENTIFIER.sub('#', value)}"
+    name = _last_name(value)
+    ending = PurePosixPath(name).suffix
+    if _FILE.fullmatch(ending) and ending not in _SCRIPTS:
+        value = f"*{ending}"
+    elif name != value:
+        value = "*" if found and _WRITTEN.fullmatch(found[1]) else name or "*"
+    return f"{option}{_without_serials(value)}"
+
+
+def _last_name(word: str) -> str:
+    """Return the last name of a path; a text of several words is none, and its slashes are its own."""
+    return word if any(letter.isspace() for letter in word) else PurePosixPath(word).name
+
+
+def _without_serials(text: str) -> str:
+    """Return a text with # for dates, unique identifiers, and long numbers that are a part of a word."""
+    return _PART.sub(
+        lambda part: part[0] if _AMOUNT.fullmatch(part[0]) else _LONG_NUMBER.sub("#", part[0]), _UNIQUE.sub("#", text)
+    )

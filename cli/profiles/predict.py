@@ -141,6 +141,7 @@ def command(
       pilotfish predict command -- ./align.sh -n 8 reads.fastq
       pilotfish predict command --walltime 600 --json -- ./align.sh -n 8
     """
+    from ...formats.command_words import program_words
     from ...profiles.classes import class_fields, classify_there
     from ...simulate.model.job import DEFAULT_PROFILE, Job
 
@@ -149,7 +150,7 @@ def command(
     asked = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
     found = keep.expected(asked)
     if found is None:
-        raise ConfigError(str(keep.path), "", f"no run of a command like {words[0]!r} is recorded")
+        raise ConfigError(str(keep.path), "", f"no run of {program_words(words)[0][0]!r} is recorded")
     if as_json:
         from ...profiles.profiles_file import dump_entry
 

@@ -23,10 +23,15 @@ from .predictors import QUANTILE, WEIGHTS
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name with its variables for threads, and its nodes.
-_EXTENT = re.compile(r"(?: [A-Z_]+=\S*)*(?: on [0-9]+ nodes)?$")
+_EXTENT = re.compile(r"(?: [A-Z]+_NUM_THREADS=\S*)*(?: on [0-9]+ nodes)?$")
 _LOW, _HIGH = 0.1, 0.9
-#: Power of these quantiles that gives two standard deviations of the logarithm.
-_TO_INTERVAL = 2.0 / 1.2816
+#: The 90 % quantile of a standard normal distribution; power of these quantiles that gives two deviations of the
+#: logarithm.
+_NINETY = 1.2816
+_TO_INTERVAL = 2.0 / _NINETY
+#: Scatter between commands of one program with other options, as a standard deviation of the logarithm, and the
+#: commands that this stands for: how alike they are is known only once many have run.
+_OPTIONS_SCATTER, _OPTIONS_SEEN = 0.7, 2.0
 _LEAST_S = 1e-4
 #: An exponent that lies between bounds farther apart is not known; one nearer to 0 is not worth a word.
 _UNKNOWN, _FLAT = 1.0, 0.1
@@ -197,7 +202,10 @@ def predicted(
     middle, low, high = WEIGHTS.quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
     most = WEIGHTS.quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
-    interval = (low / middle) ** _TO_INTERVAL, (high / middle) ** _TO_INTERVAL
+    value = min(middle, math.inf if walltime is None else walltime)
+    least, longest = _bounds(times)
+    least, longest = min(low, least, value), min(max(high, longest, value), math.inf if walltime is None else walltime)
+    interval = (least / value) ** _TO_INTERVAL, (longest / value) ** _TO_INTERVAL
     dates = [one.provenance.date for one in used if one.provenance.date]
     commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
     return replace(
@@ -211,10 +219,19 @@ def predicted(
             sum(one.provenance.runs for one in used),
             model.provenance.node_type,
             f"from {commands} of the same program; isolated run times {low:.4g} to {high:.4g} s",
-            interval if len(used) > 1 else None,
+            interval,
             model.provenance.spread or 0.0,
         ),
     )
+
+
+def _bounds(times: Sequence[float]) -> tuple[float, float]:
+    """Return the 10 % and the 90 % quantile of a time from those of other commands of the program, seconds."""
+    logs = [math.log(max(time, _LEAST_S)) for time in times]
+    centre = sum(logs) / len(logs)
+    squares = sum((each - centre) ** 2 for each in logs) + _OPTIONS_SEEN * _OPTIONS_SCATTER**2
+    away = _NINETY * math.sqrt(squares / (len(logs) + _OPTIONS_SEEN) * (1.0 + 1.0 / len(logs)))
+    return math.exp(centre - away), math.exp(centre + away)
 
 
 def _within(group: ThreadGroup, isolated_s: float, walltime: float | None) -> ThreadGroup:

@@ -15,10 +15,29 @@ from pilotfish.formats.command_words import MOST_FILES, named_files, program_wor
         (("sh", "-c", "sort <a.txt >b.txt"), ["a.txt"]),
         (("sh", "-c", "sort < a.txt > b.txt 2> log"), ["a.txt"]),
         (("./alone",), []),
+        (("sh", "-c", 'sort "$1"', "sh", "a.txt"), ["$1", "sh", "a.txt"]),
     ],
 )
 def test_words_that_may_be_read(command, named):
     assert [*named_files(command).values()] == named
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("timeout -k 5 -s KILL 60 ./sim 3", "./sim 3 timeout -k 5 -s KILL 60"),
+        ("mpirun -n 4 --map-by core ./sim a.dat", "./sim a.dat mpirun -n 4 --map-by core"),
+        ("srun -n 4 nice -n 5 python3 -W error work.py 2", "work.py 2 srun -n 4 nice -n 5 -W error"),
+        ("env -u HOME A=b ./sim", "./sim env -u HOME"),
+        ("taskset 0x3 ./sim", "./sim taskset 0x3"),
+        ("mpirun --mca btl self ./sim", "./sim mpirun --mca btl self"),
+        ("nice -n 5", "nice -n 5"),
+        ("python3 -", "python3 -"),
+        ("env env", "env env"),
+    ],
+)
+def test_the_program_comes_first_and_what_starts_it_last(command, words):
+    assert program_words(command.split())[0] == words.split()
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=200))

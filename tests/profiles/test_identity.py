@@ -42,6 +42,9 @@ def test_any_job_name_gives_a_valid_profile_name(known_as):
         (("/bin/sh", "-c", "./sim --steps 10"), ("./sim", "--steps", "10")),
         (("sim", "--out=/tmp/1"), ("sim", "--out=/tmp/2")),
         (("sim", "run-20240101"), ("sim", "run-20250607")),
+        (("timeout", "60", "./sim", "5"), ("timeout", "60", "/opt/sim", "5")),
+        (("python3", "-m", "tool", "a/x.csv"), ("python3.12", "-m", "tool", "b/y.csv")),
+        (("bash", "-lc", "./sim --steps 10"), ("sim", "--steps", "10")),
     ],
 )
 def test_the_same_work_has_the_same_name(one, other):
@@ -55,6 +58,27 @@ def test_the_same_work_has_the_same_name(one, other):
         (("sim", "a.txt"), ("sim", "a.bin")),
         (("sim",), ("sum",)),
         (("git", "gc"), ("git", "log")),
+        (("timeout", "60", "./a", "3"), ("timeout", "60", "./b", "3")),
+        (("nice", "-n", "5", "./a"), ("nice", "-n", "5", "./b")),
+        (("env", "N=1", "python3", "a.py"), ("env", "N=1", "python3", "b.py")),
+        (("mpirun", "-n", "4", "./a"), ("mpirun", "-n", "4", "./b")),
+        (("mpirun", "-n", "4", "./a"), ("mpirun", "-n", "8", "./a")),
+        (("apptainer", "exec", "x.sif", "/opt/a"), ("apptainer", "exec", "x.sif", "/opt/b")),
+        (("python3", "-u", "a.py"), ("python3", "-u", "b.py")),
+        (("sh", "-x", "./a"), ("sh", "-x", "./b")),
+        (("python3", "-c", "print(1)", "2"), ("python3", "-c", "print(1)", "3")),
+        (("python3", "-c", "for _ in range(1000000): pass"), ("python3", "-c", "for _ in range(2000000): pass")),
+        (("python3", "-c", "n = 5"), ("python3", "-c", "n = 6")),
+        (("python3", "-c", "n=5"), ("python3", "-c", "n=6")),
+        (("perl", "-e", "print 1/2"), ("perl", "-e", "print 2/2")),
+        (("sh", "-c", './sim "$1"', "sh", "2"), ("sh", "-c", './sim "$1"', "sh", "3")),
+        (("bash", "-lc", "module load gcc; ./sim 5"), ("bash", "-lc", "module load gcc; ./sim 6")),
+        (("N=1000", "./sim"), ("N=2000", "./sim")),
+        (("dd", "if=/dev/zero", "bs=1048576"), ("dd", "if=/dev/zero", "bs=2097152")),
+        (("dd", "if=/dev/zero", "bs=1M"), ("dd", "if=/dev/urandom", "bs=1M")),
+        (("head", "-c1000000", "x.bin"), ("head", "-c2000000", "x.bin")),
+        (("head", "-c", "1000000k", "x.bin"), ("head", "-c", "2000000k", "x.bin")),
+        (("view", "x.bam", "chr1:1000000-2000000"), ("view", "x.bam", "chr1:1000000-9000000")),
     ],
 )
 def test_other_work_has_another_name(one, other):
@@ -95,6 +119,8 @@ def test_any_command_gives_a_printable_name(words):
         ("sh", "-c", "cd /tmp\nAPI_TOKEN=s3cret\nsim -n 8"),
         ("sh", "-c", "API_TOKEN=s3cret sim 'never closed"),
         ("API_TOKEN=s3cret",),
+        ("timeout", "60", "env", "API_TOKEN=s3cret", "sim"),
+        ("bash", "-lc", "API_TOKEN=s3cret sim"),
     ],
 )
 def test_variables_in_front_of_a_program_are_dropped(command):

@@ -67,6 +67,25 @@ def test_the_prediction_is_one_profile_within_the_walltime(demands, walltime):
     assert limited.threads == free.threads
 
 
+@drawn(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30), st.none() | st.floats(0.1, 1e6))
+def test_the_interval_holds_the_forecast_and_ends_at_the_walltime(demands, walltime):
+    found = predicted("x", [profile(demand) for demand in demands], walltime)
+    low, high = (bound ** (1.2816 / 2) for bound in found.provenance.interval)  # two deviations; here 10 and 90 %
+    assert low <= 1.0 <= high
+    if walltime is None:
+        assert low < high
+    else:
+        assert high * found.isolated_time <= walltime * (1 + 1e-9)
+
+
+def test_commands_that_are_alike_narrow_the_interval_only_once_many_have_run():
+    widths = []
+    for many in (1, 3, 10, 30):
+        low, high = predicted("x", [profile(1.0)] * many).provenance.interval
+        widths.append(high / low)
+    assert widths == sorted(widths, reverse=True) and widths[0] > 10 and widths[-1] < 3
+
+
 def test_the_prediction_names_its_source():
     found = predicted("x", [profile(1.0, 5e9), profile(3.0, 1e9), profile(2.0, 2e9)], memory=4e9)
     about = found.provenance
