@@ -86,7 +86,7 @@ def _forecast_s(folder: Path, store: str, law: str) -> tuple[float, float, float
     """Return the lower end, the middle and the upper end of the run time, seconds."""
     found = _call(folder, "predict", "command", "--json", "--store", store, "--", *_command(law, TARGET))
     (profile,) = found["profiles"].values()
-    time_s = profile["service_demand"] / profile["utilisation"]
+    time_s = profile["service_demand"] / profile.get("utilisation", 1.0)
     low, high = (bound**_TO_QUANTILES for bound in profile.get("interval") or (0.0, math.inf))
     return low * time_s, time_s, high * time_s
 
