@@ -28,13 +28,13 @@ _LEAST, _LARGEST = -1.0, 3.0
 #: with it, or else grows by any power up to the largest. So with one run the interval from the tenth to the ninetieth
 #: percent holds what is constant, linear and quadratic.
 _CONSTANT, _LINEAR, _SHRINKS = 0.25, 0.35, 0.05
-#: How common a base is that does not depend on the amounts.
-_WITH_BASE = 0.1
+#: How common a base that does not depend on the amounts is, relative to none: every program takes time to start.
+_WITH_BASE = 1.0
 #: Scatter between runs of one command, as a standard deviation of the logarithm, and the runs that this stands for.
-_SCATTER, _SEEN = 0.03, 2.0
+_SCATTER, _SEEN = 0.05, 1.0
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
-#: Five equally likely values of a standard normal distribution.
-_NORMAL = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816])
+#: Nine equally likely values of a standard normal distribution.
+_NORMAL = np.array([-1.5932, -0.9674, -0.5895, -0.2822, 0.0, 0.2822, 0.5895, 0.9674, 1.5932])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,9 @@ def grown(amounts: Sequence[Mapping[str, float]], needs: Sequence[float], asked:
         names, ratios = _best(names, ratios, needed)
     exponents, weights = _grid(len(names))
     levels = np.exp(np.clip(ratios @ exponents.T, -60.0, 60.0))  # [runs, combinations], 1 as asked
-    centres, spreads, shares = _fits(levels, needed, weights)
-    values = centres[:, None] + spreads[:, None] * _NORMAL
+    centres, spreads, freedom, shares = _fits(levels, needed, weights)
+    # values of Student's distribution from those of the normal one (Cornish and Fisher, first order)
+    values = centres[:, None] + spreads[:, None] * _NORMAL * (1.0 + (_NORMAL**2 + 1.0) / (4.0 * freedom[:, None]))
     low, value, high = np.exp(_quantiles(values.ravel(), np.repeat(shares, len(_NORMAL)), (LOW, MIDDLE, HIGH)))
     by_combination = shares.reshape(2, -1).sum(axis=0)
     found = {
@@ -117,12 +118,12 @@ def _grid(dimensions: int) -> tuple[Array, Array]:
     return np.stack([axis.ravel() for axis in axes], axis=1), np.prod(shares, axis=0).ravel()
 
 
-def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Array]:
+def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Array, Array]:
     """Fit each combination, without and with a base, by least squares of the relative errors.
 
     Returns:
-        For all combinations without a base, then for all with one: logarithm of the predicted need, standard deviation
-        around it, and share of the whole weight.
+        For all combinations without a base, then for all with one: logarithm of the predicted need; standard deviation
+        of a need around it, with that of the fit; degrees of freedom of the deviation; share of the whole weight.
     """
     runs = len(needed)
     relative, ones = levels / np.exp(needed)[:, None], np.exp(-needed)[:, None]
@@ -133,19 +134,23 @@ def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Ar
     many = np.where(some, zz * oo - zo**2, 1.0)
     base, slope = (o * zz - z * zo) / many, (z * oo - o * zo) / many
     proper = some & (base > 0) & (slope > 0)
-    sums, centres = [], []
-    for start, rise in (
-        (np.zeros_like(factor), factor),
-        (np.where(proper, base, 0.0), np.where(proper, slope, factor)),
+    base, slope = np.where(proper, base, 0.0), np.where(proper, slope, factor)
+    sums, centres, leverages = [], [], []
+    for start, rise, scale in (
+        (np.zeros_like(factor), factor, 1.0 / zz),
+        (base, slope, np.where(proper, (zz - 2.0 * zo + oo) / many, 1.0 / zz)),
     ):
         errors = np.log(start + rise * levels) - needed[:, None]
         sums.append((errors**2).sum(axis=0))
         centres.append(np.log(start + rise))
+        leverages.append(scale / (start + rise) ** 2)
     squares = np.concatenate(sums) + _SEEN * _SCATTER**2
+    freedom = np.repeat([max(runs + _SEEN - fitted, 1.0) for fitted in (1, 2)], len(factor))
     weights = np.log(np.concatenate([common, np.where(proper, _WITH_BASE, 0.0) * common]) + 1e-300)
-    weights -= (runs + _SEEN) / 2 * np.log(squares)
+    weights -= freedom / 2 * np.log(squares)
     shares = np.exp(weights - weights.max())
-    return np.concatenate(centres), np.sqrt(squares / (runs + _SEEN)), shares / shares.sum()
+    spreads = np.sqrt(squares / freedom * (1.0 + np.concatenate(leverages)))
+    return np.concatenate(centres), spreads, freedom, shares / shares.sum()
 
 
 def _quantiles(values: Array, weights: Array, wanted: Sequence[float]) -> Array:
