@@ -65,7 +65,7 @@ def signature(job: Job) -> str | None:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
         what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
-        known_as = f"{_without_serials(what)}{of}{owner}" if of else _without_serials(owner)
+        known_as = f"{_without_numbers(what)}{of}{owner}" if of else _without_numbers(owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     program, variables = program_words(job.command)
     words = [_last_name(program[0]) or _shape(program[0]), *map(_shape, program[1:])]
@@ -141,5 +141,10 @@ def _last_name(word: str) -> str:
 def _without_serials(text: str) -> str:
     """Return a text with # for dates, unique identifiers, and long numbers that are a part of a word."""
     return _PART.sub(
-        lambda part: part[0] if _AMOUNT.fullmatch(part[0]) else _LONG_NUMBER.sub("#", part[0]), _UNIQUE.sub("#", text)
+        lambda part: part[0] if _AMOUNT.fullmatch(part[0]) else _without_numbers(part[0]), _UNIQUE.sub("#", text)
     )
+
+
+def _without_numbers(text: str) -> str:
+    """Return a text with # for dates, unique identifiers, and long numbers."""
+    return _LONG_NUMBER.sub("#", _UNIQUE.sub("#", text))

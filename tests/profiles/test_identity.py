@@ -22,6 +22,7 @@ def test_without_a_command_the_job_name_is_used():
     assert name(known_as="align of lab/5") == "job: align of lab/5, 1 core"
     assert signature(Job("j", two, nodes=3, known_as="align of lab/5")) == "job: align of lab/5, 2 cores on 3 nodes"
     assert name(known_as="align-20240101 of lab/5") == name(known_as="align-20250607 of lab/5")
+    assert name(known_as="20240101 of lab/5") == name(known_as="20250607 of lab/5"), "a name is not an amount of work"
     assert name(known_as="align of lab/5") != name(known_as="align of lab/6")
     assert name("sim", known_as="align of lab/5") == "cmd: sim"
     assert name(known_as="align of lab/100005") != name(known_as="align of lab/100006"), "uids may be long"
