@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -110,6 +111,12 @@ def test_what_goes_away_in_oar_loses_and_doubles_no_job(oar: OarCluster, users_s
     assert set(ran) <= {0, 1} and ran[1] == len(jobs.jobs)
 
 
+def holds(shim: Shim) -> bool:
+    """Return whether jobs are kept now: the heartbeat is neither over nor an hour away."""
+    alive = re.search(r"^alive (\d+)$", shim.file.read_text() if shim.file.exists() else "", re.MULTILINE)
+    return alive is not None and 0 < int(alive[1]) - time.time() < 600
+
+
 def test_a_clock_that_is_stepped_is_plain_oar_until_it_is_right(oar: OarCluster, users_shim: Shim) -> None:
     """The clock of the daemon, and not that of OAR."""
     jobs = work(oar, "clock")
@@ -123,6 +130,8 @@ def test_a_clock_that_is_stepped_is_plain_oar_until_it_is_right(oar: OarCluster,
             step.write_text(seconds)
             words = rf"this machine's clock .*{says} OAR's"
             eventually(lambda words=words: re.search(words, daemon.log.read_text()), words)
+            if says == "agrees with":
+                eventually(lambda: holds(users_shim), "a heartbeat by the right clock")
             last = jobs.add(0.1, *SMALL, user=USERS[0])
             jobs.wait()
         placed = eventually(lambda: daemon.placed(last), "the choice")
