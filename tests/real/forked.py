@@ -29,8 +29,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
-from pilotfish import cli
+from pilotfish import adapters, cli
 from pilotfish.cli.__main__ import main
+
+#: What a server leaves to its forks: modules that run when they are imported, need extras, or take long.
+LEFT_OUT = ("__main__", "_backend", "dask_workers")
 
 
 def run(
@@ -109,8 +112,10 @@ class Server:
 
 
 if __name__ == "__main__":
-    for module in pkgutil.iter_modules(cli.__path__, "pilotfish.cli."):
-        importlib.import_module(module.name)
+    for package in (adapters, cli):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith(LEFT_OUT):
+                importlib.import_module(module.name)
     for line in sys.stdin:
         try:
             done = run(**json.loads(line))
