@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
@@ -32,8 +33,14 @@ def _backends() -> None:
     from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
 
 
-def svg(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(matplotlib_backend.picture(figure, "svg"))
+@cache
+def svg(kind: str, count: int) -> ElementTree.Element:
+    return ElementTree.fromstring(matplotlib_backend.picture(pictures(count)[kind], "svg"))
+
+
+@cache
+def page(kind: str, count: int) -> str:
+    return bokeh_backend.page(pictures(count)[kind])
 
 
 def texts(root: ElementTree.Element) -> str:
@@ -56,15 +63,15 @@ DRAWN = [(kind, count) for kind in KINDS for count in (0, MANY) if (kind, count)
 @pytest.mark.parametrize(("kind", "count"), DRAWN)
 def test_every_picture_can_be_drawn_by_every_backend(tmp_path: Path, kind: str, count: int) -> None:
     figure = pictures(count)[kind]
-    root = svg(figure)
+    root = svg(kind, count)
     words = texts(root)
     assert figure.title in words and not list(root.iter(f"{SVG}script"))
     for panel in figure.panels():
         assert panel.title in words and panel.y.label in words and panel.empty in words
     assert "\x1b" not in words and "\u202e" not in words
-    page = bokeh_backend.page(figure)
-    assert not re.findall(r"<(?:script|link)[^>]*\b(?:src|href)=", page)
-    assert "</html>" in page and not set(re.findall("<i>|<img|http|<script>&", own_part(page)))
+    html = page(kind, count)
+    assert not re.findall(r"<(?:script|link)[^>]*\b(?:src|href)=", html)
+    assert "</html>" in html and not set(re.findall("<i>|<img|http|<script>&", own_part(html)))
     forms = {".png": b"\x89PNG"} if count else {}
     forms |= {".pdf": b"%PDF"} if count and kind in ("plan", "calibration") else {}  # it embeds fonts, which takes long
     for ending, magic in forms.items():
@@ -131,14 +138,14 @@ def _same(one: object, other: object) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_legends_name_every_series(kind: str) -> None:
-    figure = pictures(60)[kind]
-    words = texts(svg(figure))
-    page = own_part(bokeh_backend.page(figure))
+    figure = pictures(MANY)[kind]
+    words = texts(svg(kind, MANY))
+    html = own_part(page(kind, MANY))
     terminal = "\n".join(line.plain for line in terminal_backend.draw(figure, 120))
     for entry in figure.legend():
         assert entry.label in words
         said = escape(entry.label)
-        assert any(text in page for text in (said, escape(said), json.dumps(said)[1:-1]))
+        assert any(text in html for text in (said, escape(said), json.dumps(said)[1:-1]))
         assert entry.kind not in ("line", "area") or entry.label in terminal
 
 
