@@ -105,8 +105,8 @@ def test_a_submission_that_is_carried_out_late_runs_once(bench, kit, delay, canc
         raise AdapterError("sbatch did not answer", transient=True, kind="timeout")
 
     manager.apply = apply
-    workflow = bench.submit(kit.job("a", seconds=500), kit.job("other", "a"))
-    for second in range(1500):
+    workflow = bench.submit(kit.job("a", seconds=150), kit.job("other", "a"))
+    for second in range(600):
         bench.run()
         if second == restart:
             bench.restart()
