@@ -172,6 +172,7 @@ def _conservative(setting: Setting, policy: Conservative) -> Tables:
             "users": np.ones(4 * FEW, np.int32),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
+            "crossing": np.zeros(FEW, tables.END),
             "groups": np.array(within or [(0, machine - 1)], tables.PIECE),
             **dependency_tables(workload),
             **setting.of_network(),
@@ -216,7 +217,7 @@ def grow(world: Block) -> Any:
         fixed["courses"]["program"][len(world.courses) :] = networked.NONE
     if isinstance(world, Reserving | NetworkedReserving):
         rows = len(world.sets)
-        for name in ("times", "spare", "users", "sets", "free_sets"):
+        for name in ("times", "spare", "users", "sets", "free_sets", "crossing"):
             fixed[name] = _twice(fixed[name])
         free = int(world.count["free_sets"])
         fixed["free_sets"][free : free + rows] = np.arange(rows, 2 * rows)

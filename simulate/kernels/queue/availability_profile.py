@@ -19,6 +19,7 @@ from ...arrays import Array
 from ..block import int64
 from ..compile import compare_64, trailing_zeros
 from ..jit import inner
+from .resources import popcount, word_mask
 from .tables import BASIC, CONTIGUOUS, LOCAL, SPAN, Reserving
 
 _ALL, _ONE, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(1), np.uint64(0)
@@ -186,113 +187,143 @@ def latest_end(start: float, wall: float) -> float:
 
 @inner
 def _without(world: Reserving, job: int, other: int, begin: float, end: float) -> None:
-    """Remove from the free set the resources that another job has in that time."""
-    row = world.jobs[other]
-    if other != job and row.start < end and row.until > begin:
-        for word in range(row.low_word, row.high_word + 1):
-            world.free[word] &= ~world.sets[row.set_row, word]
+    """Remove the resources that another job has in that time from the free set, and record that job."""
+    row, count = world.jobs[other], world.count
+    if other == job or row.start >= end or row.until <= begin:
+        return
+    crossing = world.crossing[count.crossing]
+    crossing.time, crossing.size = row.until, row.size
+    count.crossing += 1
+    free = world.free[row.low_word : row.high_word + 1]
+    taken = world.sets[row.set_row, row.low_word : row.high_word + 1]
+    for word in range(len(free)):
+        free[word] &= ~taken[word]
 
 
 @inner
-def _find_free(world: Reserving, job: int, begin: float, end: float) -> None:
-    """Set the free set to the resources that no other job has from `begin` to `end`.
+def _find_free(world: Reserving, job: int, begin: float, end: float) -> int:
+    """Set the free set to the resources that no other job has from `begin` to `end`; return their number.
 
-    O(words of the machine and of all jobs in that time).
+    O(jobs + words of the machine and of all jobs in that time).
     """
-    machine = world.count.machine
-    words = (machine + 63) // 64
-    for word in range(words):
-        world.free[word] = _ALL
-    if machine % 64:
-        world.free[words - 1] = _ALL >> np.uint64(64 - machine % 64)
-    for i in range(world.count.running):
+    count, free = world.count, world.free
+    free[:] = _ALL
+    if count.machine % 64:
+        free[len(free) - 1] = _ALL >> np.uint64(64 - count.machine % 64)
+    count.crossing = 0
+    for i in range(count.running):
         _without(world, job, world.heap_job[i], begin, end)
-    for i in range(world.count.waiting):
+    for i in range(count.waiting):
         _without(world, job, world.queue[i], begin, end)
+    number = int64(0)
+    for word in range(len(free)):
+        number += popcount(free[word])
+    return number
+
+
+@inner
+def _released(world: Reserving, time: float) -> int:
+    """Return how many resources the jobs of the gap examined last release until `time`. O(those jobs)."""
+    number = int64(0)
+    for i in range(world.count.crossing):
+        number += world.crossing[i].size * int64(world.crossing[i].time <= time)
+    return number
 
 
 @inner
 def _lowest(world: Reserving, job: int, begin: int, end: int) -> bool:
-    """Choose the lowest free resources in [begin, end) for a job. Return False if there are not enough."""
+    """Choose the lowest free resources in [begin, end) for a job. Return False if there are not enough. O(words)."""
     row, left = world.jobs[job].set_row, world.jobs[job].size
     low, high = begin // 64, (end - 1) // 64
     world.jobs[job].low_word = low
     for word in range(low, high + 1):
-        bits = world.free[word]
-        if word == low:
-            bits &= _ALL << np.uint64(begin % 64)
-        if word == high:
-            bits &= _ALL >> np.uint64(63 - (end - 1) % 64)
-        taken = _NONE
-        while bits != _NONE and left > 0:
-            lowest = bits & (~bits + _ONE)
-            taken |= lowest
-            bits ^= lowest
-            left -= 1
-        world.sets[row, word] = taken
-        if left == 0:
+        bits = world.free[word] & word_mask(word, begin, end - 1)
+        found = popcount(bits)
+        if found >= left:
+            others = bits
+            for _ in range(left):
+                others &= others - _ONE
+            world.sets[row, word] = bits ^ others
             world.jobs[job].high_word = word
             return True
+        world.sets[row, word] = bits
+        left -= found
     return False
 
 
 @inner
 def _block(world: Reserving, job: int) -> bool:
-    """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough."""
-    row, size, machine = world.jobs[job].set_row, world.jobs[job].size, world.count.machine
-    run, begin = int64(0), int64(0)
-    for word in range((machine + 63) // 64):
+    """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough.
+
+    O(words + intervals).
+    """
+    size, run, begin = world.jobs[job].size, int64(0), int64(0)
+    for word in range(len(world.free)):
         bits = world.free[word]
-        if bits == _ALL and run + 64 < size:
-            begin = word * 64 if run == 0 else begin
-            run += 64
-            continue
-        for bit in range(64):
-            if bits >> np.uint64(bit) & _ONE:
-                begin = word * 64 + bit if run == 0 else begin
-                run += 1
-                if run == size:
-                    _fill(world, job, row, begin, begin + size - 1)
-                    return True
-            else:
-                run = 0
+        zeros, ones = int64(0), int64(64)
+        while bits != _NONE:
+            if bits != _ALL:
+                zeros = int64(trailing_zeros(bits))
+                ones = int64(trailing_zeros(~(bits >> np.uint64(zeros))))
+            if run == 0 or zeros > 0:
+                run, begin = int64(0), word * 64 + zeros
+            run += ones
+            if run >= size:
+                _fill(world, job, begin, begin + size - 1)
+                return True
+            bits = bits & _ALL << np.uint64(zeros) << np.uint64(ones) if ones < 64 else _NONE
+        if world.free[word] >> np.uint64(63) == _NONE:
+            run = int64(0)
     return False
 
 
 @inner
-def _fill(world: Reserving, job: int, row: int, first: int, last: int) -> None:
-    low, high = first // 64, last // 64
-    for word in range(low, high + 1):
-        world.sets[row, word] = _ALL
-    world.sets[row, low] &= _ALL << np.uint64(first % 64)
-    world.sets[row, high] &= _ALL >> np.uint64(63 - last % 64)
-    world.jobs[job].low_word, world.jobs[job].high_word = low, high
+def _fill(world: Reserving, job: int, first: int, last: int) -> None:
+    """Give a job the resources from `first` to `last`. O(words)."""
+    row = world.jobs[job]
+    row.low_word, row.high_word = first // 64, last // 64
+    for word in range(row.low_word, row.high_word + 1):
+        world.sets[row.set_row, word] = word_mask(word, first, last)
 
 
 @inner
-def _choose(world: Reserving, job: int, start: float, stop: float) -> bool:
-    """Choose resources in a gap by the allocation variant. Return False if it rejects the gap."""
+def _choose(world: Reserving, job: int, start: float, stop: float) -> int:
+    """Choose resources in a gap by the allocation variant.
+
+    Returns:
+        0, or, if the variant rejects the gap, how many resources must at least be released before it accepts another.
+    """
     kind, machine = world.count.allocation, world.count.machine
-    _find_free(world, job, start, stop)
+    missing = world.jobs[job].size - _find_free(world, job, start, stop)
+    if missing > 0:
+        return missing
     if kind == CONTIGUOUS and _block(world, job):
-        return True
+        return 0
     if kind == LOCAL:
         for group in range(len(world.groups)):
             begin, end = int64(world.groups[group].first), int64(world.groups[group].last) + 1
             if _lowest(world, job, begin, end):
-                return True
-    if world.count.strict == 1:
-        return False
-    return _lowest(world, job, int64(0), machine)
+                return 0
+    return 0 if world.count.strict == 0 and _lowest(world, job, int64(0), machine) else 1
 
 
 @inner
-def find_earliest(world: Reserving, job: int) -> float:
-    """Return the earliest start of a job and fill its set; inf if no gap fits it."""
-    k = find_gap(world, world.count.first_slice, job, math.inf, math.inf)
+def find_earliest(world: Reserving, job: int, before: float) -> float:
+    """Return the earliest start of a job before a time and fill its set; inf if no gap fits it.
+
+    The free set of a later gap lies in that of an earlier one, plus the resources of the jobs that end in between. So
+    after a rejected gap, those are skipped before whose begin such jobs release too few.
+    O(slices / SPAN + gaps * jobs in them + gaps examined * words of the machine and of the jobs in them).
+    """
+    k = find_gap(world, world.count.first_slice, job, before, math.inf)
     while k >= 0:
         begin = world.times[k]
-        if world.count.allocation == BASIC or _choose(world, job, begin, latest_end(begin, world.jobs[job].wall)):
+        if world.count.allocation == BASIC:
             return begin
-        k = find_gap(world, k + 1, job, math.inf, math.inf)
+        missing = _choose(world, job, begin, latest_end(begin, world.jobs[job].wall))
+        if missing == 0:
+            return begin
+        k = find_gap(world, k + 1, job, before, math.inf)
+        while k >= 0 and _released(world, world.times[k]) < missing:
+            k = find_gap(world, k + 1, job, before, math.inf)
     return math.inf

@@ -46,22 +46,21 @@ def _put(world: Reserving, job: int, start: float) -> None:
 
 
 @inner
-def _move(world: Reserving, job: int) -> bool:
-    """Move a job's reservation to an earlier start if a gap has suitable resources. Return True if it moved."""
+def _move(world: Reserving, job: int, before: float) -> bool:
+    """Move a job's reservation to a start before a time if a gap has suitable resources. Return True if it moved."""
     count, row = world.count, world.jobs[job]
-    before, old, low, high = row.start, row.set_row, row.low_word, row.high_word
+    start, old, low, high = row.start, row.set_row, row.low_word, row.high_word
     release(world, row.start, row.until, row.size)
     count.free_sets -= 1
     row.set_row = world.free_sets[count.free_sets]
-    start, spare = find_earliest(world, job), row.set_row
-    if start < before:
-        spare = old
+    earlier = find_earliest(world, job, before)
+    if earlier < before:
+        start, world.free_sets[count.free_sets] = earlier, old
     else:
-        start, row.set_row, row.low_word, row.high_word = before, old, low, high
-    world.free_sets[count.free_sets] = spare
+        row.set_row, row.low_word, row.high_word = old, low, high
     count.free_sets += 1
     _put(world, job, start)
-    return start < before
+    return earlier < before
 
 
 @inner
@@ -87,7 +86,7 @@ def _compress(world: Reserving, freed: float) -> float:
             until = row.until
             if world.count.allocation == BASIC:
                 advance(world, job, k)
-            elif not _move(world, job):
+            elif not _move(world, job, before):
                 continue
             left, freed = max(left, until), max(freed, until)
         known_size, known_wall = size, wall
@@ -181,7 +180,7 @@ def _submit(world: Reserving, job: int, now: float, alone: bool) -> bool:
         row.rank = f1(world, job)
     count.free_sets -= 1
     row.set_row = world.free_sets[count.free_sets]
-    start = find_earliest(world, job)
+    start = find_earliest(world, job, math.inf)
     if start == math.inf:
         row.state = REJECTED
         world.free_sets[count.free_sets] = row.set_row

@@ -62,9 +62,9 @@ COUNT = row_dtype(
 #: infinite.
 CLOCK = row_dtype("now reservation began takes busy", "")
 #: Of conservative backfilling: first slice of the profile, and the row after its last; free rows of `sets`; the variant
-#: of the allocation. `due`: start of the next reservation; `freed`: latest end of the reservations vacated in the last
-#: pass.
-RESERVING_COUNT = extended(COUNT, ints=("first_slice", "slices", "free_sets", "allocation", "strict"))
+#: of the allocation; jobs in the table `crossing`. `due`: start of the next reservation; `freed`: latest end of the
+#: reservations vacated in the last pass.
+RESERVING_COUNT = extended(COUNT, ints=("first_slice", "slices", "free_sets", "allocation", "strict", "crossing"))
 RESERVING_CLOCK = extended(CLOCK, ("due", "freed"))
 BASIC, CONTIGUOUS, LOCAL = range(3)
 
@@ -147,6 +147,7 @@ class Reserving(Block):
         "sets": (np.dtype("u8"), 2),  # [rows, words]: resources of a job, one bit each
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now
+        "crossing": (END, 1),  # jobs that have resources in the gap examined last
         "groups": (PIECE, 1),  # clusters of the machine
         "count": (RESERVING_COUNT, 0),
         "clock": (RESERVING_CLOCK, 0),
