@@ -30,6 +30,8 @@ from ..state.queue import Entry, Event, Queue, busy
 NOW_S = 1e-6
 #: Progress of a job that has run for as long as forecast, or longer: it may end at any moment.
 ALMOST_DONE = 0.989
+#: By what share of its time so far a job that outlasts its forecast goes on until a plan with it has drifted.
+OVERDUE_SHARE = 0.1
 #: More jobs make a search take seconds and improve nothing about the next hour.
 WINDOW = 256
 #: Least weight of a job among others; the site's priorities may differ by any factor.
@@ -104,12 +106,20 @@ def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
 
 
 def next_due(plan: Plan, problem: Problem) -> float:
-    """Return after how many seconds the plan has drifted if nothing has happened by then; inf = never."""
-    running = {job.id for job in problem.running}
-    due = [
+    """Return after how many seconds the plan has drifted if nothing has happened by then; inf = never.
+
+    A job that has run for as long as forecast may end at any moment, in this plan and in the next. So its end, and
+    starts at that time or later, are not due; the plan has drifted once the job has run OVERDUE_SHARE longer.
+    """
+    running = {job.id: job for job in problem.running}
+    overdue = {job.id for job in problem.running if job.progress >= ALMOST_DONE}
+    unknown = min((planned.finish_time for planned in plan.jobs if planned.id in overdue), default=math.inf)
+    due = [running[key].elapsed_s * OVERDUE_SHARE + 1.0 for key in overdue]
+    due += [
         planned.finish_time * 1.1 + 1.0 if planned.id in running else planned.start_time
         for planned in plan.jobs
-        if planned.id in running or (planned.id in problem.startable and planned.start_time > NOW_S)
+        if planned.id not in overdue
+        and (planned.id in running or (planned.id in problem.startable and NOW_S < planned.start_time < unknown))
     ]
     return min(due, default=math.inf)
 

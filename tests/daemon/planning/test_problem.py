@@ -96,7 +96,7 @@ def test_neighbours_run_in_the_problem_and_ended_ones_do_not(kit):
 
 
 def test_starts_are_the_ready_jobs_planned_for_now(kit):
-    problem = posed(kit, kit.job("a"), kit.job("b"), kit.job("c", "a"), kit.job("r"), r=running())
+    problem = posed(kit, kit.job("a"), kit.job("b"), kit.job("c", "a"), kit.job("r"), r=running(start_time=95.0))
     times = {"w/r": 0.0, "w/a": 0.0, "w/b": 3.0, "w/c": 2.0}
     jobs = tuple(PlannedJob(name, ("n1",), at, at + 10, 10, 1.0) for name, at in times.items())
     plan = Plan("queue", "lab", "mom", 0, 1, None, 1, 0, False, 1, jobs)
@@ -104,6 +104,15 @@ def test_starts_are_the_ready_jobs_planned_for_now(kit):
     assert next_due(plan, problem) == 3.0  # c waits for the end of a, which will be an event
     assert next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, jobs[:1]), problem) == pytest.approx(12.0)
     assert math.isinf(next_due(Plan("q", "l", "mom", 0, 1, None, 1, 0, False, 1, ()), problem))
+
+
+@pytest.mark.parametrize(("start_time", "due"), [(60.0, 5.0), (98.0, 1.2)])
+def test_a_job_that_outlasts_its_forecast_makes_a_plan_due_by_the_time_it_has_run(kit, start_time, due):
+    problem = posed(kit, kit.job("a"), kit.job("r"), r=running(start_time=start_time, expected=99.0))
+    times = {"w/r": (0.0, 0.1), "w/a": (0.1, 10.1)}
+    jobs = tuple(PlannedJob(name, ("n1",), begin, end, 10, 1.0) for name, (begin, end) in times.items())
+    plan = Plan("queue", "lab", "mom", 0, 1, None, 1, 0, False, 1, jobs)
+    assert next_due(plan, problem) == pytest.approx(due)
 
 
 @pytest.mark.parametrize(
