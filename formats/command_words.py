@@ -133,7 +133,7 @@ def _parted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     for word in words:
         found = _ASSIGNMENT.fullmatch(word) if begins else None
         if found:
-            variables.append((found[1], found[2]))
+            variables.append((found[1], found[2].rstrip(";")))
             continue
         kept.append(word)
         begins = takes or word in _BEFORE_PROGRAM or word.endswith((";", "&", "|")) or (begins and word[:1] == "-")

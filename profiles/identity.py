@@ -3,16 +3,19 @@
 Without a command it is made from the job's name, owner and size.
 
 Rule: words that define the amount of work stay (words, options, numbers, names of programs and scripts); places and
-serial numbers are dropped (folders, names of data files, dates, long numbers within a word), and variables that are set
-in front of a program to something other than a number, because they hold secrets. The same command on more nodes is
-another job. The sizes of input files are not in the name, but kept with each run.
+serial numbers are dropped (folders, names of data files, dates, long numbers within a word). Of several dates, the days
+between the first and the last stay. Of a variable that is set to something other than a number the value is dropped,
+because it may be a secret. The same command on more nodes is another job. The sizes of input files are not in the name,
+but kept with each run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Sequence
+from datetime import date
 from pathlib import PurePosixPath
 
 from ..formats.command_words import program_words
@@ -24,9 +27,18 @@ COMMAND, KIND = "cmd: ", "job: "
 _LONG_NUMBER = re.compile(r"[0-9]{6,}")
 _UNIQUE = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
-#: A part of a word; such a part that is an amount: `1000000k`, `-n1000000`, `1000000-2000000`.
+_DATE = re.compile(r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
+#: A part of a word; such a part that is an amount: `1000000k`, `-n1000000`, `1000000-2000000`, `1..1000000`.
 _PART = re.compile(r"[\w.-]+")
-_AMOUNT = re.compile(r"(?:-[A-Za-z])?-?[0-9]+(?:[.-][0-9]+)*[A-Za-z]{0,3}")
+_AMOUNT = re.compile(r"(?:-[A-Za-z])?-?[0-9]+(?:(?:\.{1,2}|[-x])[0-9]+)*(?:\.|[A-Za-z]{0,5})")
+#: The value of a variable that is an amount: `10M`, `1,2,4`, `0:30:00`.
+_UNIT = r"(?:[kKMGTP]i?[Bb]?|[Bb]|[munp]?s|min|[hd])?"
+_AMOUNTS = re.compile(rf"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?{_UNIT}(?:[,:][0-9.]+{_UNIT})*")
+#: In a name, the value of a variable that is not in it.
+UNTOLD = "=?"
+#: Words that begin so are places, others with a slash need not be: `s/a/b/`, `facebook/opt`.
+_PLACES = ("/", ".", "~", "$")
+_USER = re.compile(r"(?<=://)[^/@]*@")
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 #: Options with a value, and words of the form `if=FILE`; those that name what is written.
 _OPTION = re.compile(r"(-[^=]*|[A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -69,22 +81,25 @@ def signature(job: Job) -> str | None:
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     program, variables = program_words(job.command)
     words = [_last_name(program[0]) or _shape(program[0]), *map(_shape, program[1:])]
-    words += [f"{key}={value}" for key, value in variables if key not in _THREADS and _NUMBER.fullmatch(value)]
-    words += [f"{key}={value}" for key, value in (*job.environment, *variables) if key in _THREADS]
+    words += _days(program)
+    variables = [*job.environment, *variables]
+    words += [_setting(key, value) for key, value in variables if key not in _THREADS]
+    words += [f"{key}={value}" for key, value in variables if key in _THREADS]
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     return _valid_name(COMMAND + " ".join(words))
 
 
-def words_checksum(command: Sequence[str] | None) -> str:
-    """Return a checksum of the words of a command without their folders, "" without a command.
+def words_checksum(job: Job) -> str:
+    """Return a checksum of a job's words without their folders, and of its variables; "" without a command.
 
     It tells `sort a.txt` from `sort b.txt`, which have one name: who runs the former again most likely reads the same.
     """
-    if not command:
+    if not job.command:
         return ""
-    words = "\0".join(map(_last_name, program_words(command)[0]))
-    return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:16]
+    program, variables = program_words(job.command)
+    words = [*map(_last_name, program), *map("=".join, (*job.environment, *variables))]
+    return hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:16]
 
 
 def program(name: str) -> str | None:
@@ -125,17 +140,38 @@ def _shape(word: str) -> str:
     if _NUMBER.fullmatch(value):
         return word
     name = _last_name(value)
-    ending = PurePosixPath(name).suffix
+    ending = "" if _is_text(value) else PurePosixPath(name).suffix
     if _FILE.fullmatch(ending) and ending not in _SCRIPTS:
         value = f"*{ending}"
     elif name != value:
-        value = "*" if found and _WRITTEN.fullmatch(found[1]) else name or "*"
+        if found and _WRITTEN.fullmatch(found[1]):
+            value = "*"
+        elif value.startswith(_PLACES):
+            value = name or "*"
+        value = _USER.sub("", value)
     return f"{option}{_without_serials(value)}"
 
 
 def _last_name(word: str) -> str:
     """Return the last name of a path; a text of several words is none, and its slashes are its own."""
-    return word if any(letter.isspace() for letter in word) else PurePosixPath(word).name
+    return word if _is_text(word) else PurePosixPath(word).name
+
+
+def _is_text(word: str) -> bool:
+    return any(letter.isspace() for letter in word)
+
+
+def _setting(key: str, value: str) -> str:
+    return f"{key}={value}" if _AMOUNTS.fullmatch(value) else f"{key}{UNTOLD}"
+
+
+def _days(words: Sequence[str]) -> list[str]:
+    """Return in words the days between the first and the last date among some words, nothing for fewer than two."""
+    days = []
+    for written in _DATE.findall(" ".join(words)):
+        with contextlib.suppress(ValueError):
+            days.append(date.fromisoformat(written))
+    return [f"{(max(days) - min(days)).days} days"] if len(days) > 1 else []
 
 
 def _without_serials(text: str) -> str:

@@ -23,7 +23,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, have_same_inputs, statistics
-from .identity import owner_apart, program, signature
+from .identity import UNTOLD, owner_apart, program, signature, words_checksum
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands, similar_jobs
@@ -240,18 +240,28 @@ class ProfileStore:
             return None
         known = self.get(name)
         measured = known if known and have_same_inputs(dict(known.provenance.inputs), inputs) else None
-        unclear = not inputs and "*" in name
-        if not predict or (measured and not unclear):
-            return measured
+        unclear, untold = not inputs and "*" in name, UNTOLD in name
+        if not predict or (measured and not unclear and not untold):
+            return None if untold else measured
         runs, others = self._relatives(name)
         if unclear and (profile := similar_commands.of_same_words(job, known, runs)):
             return profile
+        ran = any(other == name for other, _ in runs)
+        if unclear or untold:  # runs of this name whose words differ in a variable, or in what never was a file
+            alike = ("", words_checksum(job))
+            runs = [
+                (other, run)
+                for other, run in runs
+                if other != name or run.words in alike or (run.inputs and not untold)
+            ]
         if own := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
             return estimate(name, own, known)
         if grown := similar_commands.grown_profile(name, inputs, runs, job.walltime, job.memory):
             return grown
-        profiles = [profile for other in others if (profile := self.get(other))]
-        return known or similar_commands.predicted(name, profiles, job.walltime, job.memory)
+        if known and not ran:
+            return known
+        profiles = [known] if known else [profile for other in others if (profile := self.get(other))]
+        return similar_commands.predicted(name, profiles, job.walltime, job.memory)
 
     def similar(self, job: Job) -> Profile | None:
         """Return the profile of a resource manager's job, predicted from ended ones of its user; else None."""

@@ -17,6 +17,7 @@ from ...formats.documents.quantities import parse_rate
 from ...formats.text import count
 from ...profiles.identity import words_checksum
 from ...simulate.errors import ConfigError, did_you_mean
+from ...simulate.model.job import DEFAULT_PROFILE, Job
 from .. import options, streams
 from ..inputs import Profiles, allowed_cpus, checked_name, classifier, input_sizes, profile_name
 from ..lazy import CommandGroup
@@ -88,8 +89,8 @@ def run(
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
         read = inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))
-        own = profile_name(command, None)
-        runs.append(replace(measured, inputs=read, words=words_checksum(command), command=own))
+        own, job = profile_name(command, None), Job("job", DEFAULT_PROFILE, command=tuple(command))
+        runs.append(replace(measured, inputs=read, words=words_checksum(job), command=own))
         profile = keep.record(chosen, runs[-1])
         if own != chosen:
             keep.record(own, runs[-1])

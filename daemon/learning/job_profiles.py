@@ -219,7 +219,7 @@ def measurement_of(
         strain=held_up,
         sources={"strain": "its control group"} if held_up else {},
         inputs=inputs or dict(view.job.inputs),
-        words=words_checksum(view.job.command),
+        words=words_checksum(view.job),
     )
     return counted[view.key].apply_to(found) if view.key in counted else found
 

@@ -145,7 +145,7 @@ def of_same_words(job: Job, known: Profile | None, runs: Sequence[tuple[str, Mea
         known: the profile under the name of its command.
         runs: with the names of their commands, oldest first.
     """
-    name, words = signature(job), words_checksum(job.command)
+    name, words = signature(job), words_checksum(job)
     same = [run for other, run in runs if other == name and run.words == words]
     found = estimate(name, same, known) if name else None
     if found is None or not any(size >= 0.0 for run in same for size in run.inputs.values()):

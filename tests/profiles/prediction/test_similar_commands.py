@@ -193,7 +193,8 @@ def ran(store, file, took, size=None):
     """Store a run of `sort FILE`; `size`: of the file, None: it was not seen."""
     command = ("sort", file)
     inputs = {} if size is None else {"1": size}
-    store.record_jobs([(replace(COMMAND, command=command), run(took, inputs=inputs, words=words_checksum(command)))])
+    job = replace(COMMAND, command=command)
+    store.record_jobs([(job, run(took, inputs=inputs, words=words_checksum(job)))])
 
 
 def test_files_that_are_not_there_yet_most_likely_have_the_sizes_of_last_time(store):
@@ -209,6 +210,22 @@ def test_files_that_are_not_there_yet_most_likely_have_the_sizes_of_last_time(st
     assert high / low > 10.0, "nothing is known of a file of another name"
     there = store.expected(Job("job", DEFAULT_PROFILE, command=("sort", "small.txt"), inputs=(("1", 1e6),)))
     assert there.provenance.source == "measured" and there.isolated_time > 5.0, "a size that is known decides"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("METHOD=fast", "./sim", "5"), ("METHOD=slow", "./sim", "5")),
+        (("./train.py", "--model", "net.small"), ("./train.py", "--model", "net2.small")),
+    ],
+)
+def test_what_a_name_leaves_out_is_measured_of_the_same_words_alone(store, first, second):
+    """The value of a variable, and a word that looks like a file, may say how much work it is."""
+    job = replace(COMMAND, command=first)
+    store.record_jobs([(job, run(1.0, words=words_checksum(job)))])
+    assert store.expected(job).provenance.source == "measured"
+    found = store.expected(replace(job, command=second)).provenance
+    assert found.source == "predicted" and found.interval[1] > 3.0
 
 
 def test_the_very_same_words_are_measured_where_no_size_is_ever_seen(store):
