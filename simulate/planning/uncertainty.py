@@ -28,6 +28,8 @@ MOST, LEAST_RUNS, SHARE, CHEAP = 64, 16, 32, 1024
 #: Draws for larger plans, where only jobs that start at once or are running get an interval; the runs are cut off after
 #: this multiple of the latest forecast end of these jobs.
 SOME, FAR = 8, 1.25
+#: A start that is another if jobs whose need is a guess do this much more work waits for one of them.
+LONGER = 10.0
 #: Least work of a job relative to its forecast.
 LEAST = 1e-3
 #: Standard deviations on either side of the interval of a profile (see `Provenance`).
@@ -42,8 +44,9 @@ def within(
 ) -> tuple[dict[int, PredictionInterval], tuple[float, float] | None]:
     """Return prediction intervals of the jobs (by position) whose needs are uncertain, and of the makespan.
 
-    A job whose uncertainty is unknown runs as forecast; it then has no interval, and the makespan has none. O(MOST runs
-    of the plan), or nothing if no uncertainty is known. The simulation keeps its tables.
+    A job whose uncertainty is unknown runs as forecast; it then has no interval, and the makespan has none. Nor has a
+    job whose start waits for one whose need is a guess. O(MOST runs of the plan), or nothing if no uncertainty is
+    known. The simulation keeps its tables.
 
     Args:
         simulation: holds the run of the plan.
@@ -65,8 +68,14 @@ def within(
         until = FAR * float(finish[selected].max(initial=0.0))
     if len(selected) == 0:
         return {}, None
-    start, finish = start[selected].copy(), finish[selected].copy()
     twin, spans, starts, ends = simulation.copy(), [], [], []
+    guessed = np.array([job.profile.provenance.source == "default" for job in jobs])
+    if whole and guessed.any():
+        mapping.follow(twin, until, np.where(guessed, LONGER, 1.0))
+        selected = selected[twin.world.jobs["start"][selected] == start[selected]]
+        if len(selected) == 0:
+            return {}, None
+    start, finish = start[selected].copy(), finish[selected].copy()
     for scale in _scales(simulation, known, drawn, shares, seed):
         spans.append(mapping.follow(twin, until, scale)[0])
         ran = twin.world.jobs[selected]

@@ -71,6 +71,17 @@ def test_a_job_of_unknown_uncertainty_has_no_interval() -> None:
     assert plan(flow(once), make_cluster(), policy="mom").jobs[0].within is None
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_job_whose_start_waits_for_a_guess_has_no_interval(cores: int) -> None:
+    """A job behind one without a profile was forecast to 1 %; it began 65 s earlier."""
+    guess = replace(make_job("a", 60.0), profile=replace(make_job("a", 60.0).profile, provenance=Provenance("default")))
+    jobs = [guess, known(make_job("b", 10.0, 1, "a")), known(make_job("c", 1.0, 1)), known(make_job("d", 1.0, 1, "b"))]
+    made = plan(flow(*jobs), make_cluster(cores=cores), policy="mom")
+    waits = [job.id for job in made.jobs if job.within is None]
+    assert {"a", "b", "d"} <= {*waits}
+    assert cores == 1 or waits == ["a", "b", "d"]
+
+
 def test_few_runs_widen_the_interval() -> None:
     widths = [uncertainty._small_sample_factor(runs) for runs in (2, 3, 5, 10, MANY)]
     assert widths == sorted(widths, reverse=True) and widths[-1] == pytest.approx(1.0)
