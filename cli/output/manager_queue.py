@@ -40,8 +40,9 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     for reason, ids in _reasons(shown).items():
         others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
         screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{others}", screen.cells))
-    if any(job["tasks"] > 1 for job in shown):
-        screen.put("7[50]: 50 tasks of array 7 wait; the first starts, and the last ends, as shown")
+    if array := next((job for job in shown if job["tasks"] > 1), None):
+        says = f"{array['tasks']:,} tasks wait; the first starts, and the last ends, as shown"
+        screen.put(*hanging(f"{_name(array)}: ", says, screen.cells))
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))
 

@@ -43,7 +43,7 @@ def test_an_array_says_how_many_of_its_tasks_wait(capsys: pytest.CaptureFixture[
     put_queue(Screen(), {"queue": [JOB, HELD | {"tasks": 1200}], "queue_left_out": 0, "time": 100.0}, everything=False)
     *_, array, why, legend = capsys.readouterr().out.splitlines()
     assert array.split()[0] == "8[1,200]" and why == "?  it is held: 8[1,200]"
-    assert legend == "7[50]: 50 tasks of array 7 wait; the first starts, and the last ends, as shown"
+    assert legend == "8[1,200]: 1,200 tasks wait; the first starts, and the last ends, as shown"
     assert max(map(width, (array, legend))) <= 80
 
 
