@@ -113,7 +113,7 @@ class JobTracker:
         self.log = JobLog(unsaved)
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
-        self._profiles = profiles
+        self._profiles, self._clock, self._seen_at = profiles, clock, clock()
         self._progress, self._others = Progress(), LoadOfOthers()
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
@@ -130,6 +130,11 @@ class JobTracker:
     def now(self) -> float:
         """Time of the last snapshot, epoch seconds of the resource manager's clock; 0 before the first."""
         return self.log.now
+
+    @property
+    def present(self) -> float:
+        """The present on the resource manager's clock, epoch seconds; 0 before the first snapshot."""
+        return self.now + (self._clock() - self._seen_at) if self.now else 0.0
 
     @property
     def blocked(self) -> str:
@@ -188,7 +193,7 @@ class JobTracker:
             cycle: its number, for the job log.
         """
         self.snapshot = snapshot
-        self.log.cycle, self.log.now = cycle, snapshot.time
+        self.log.cycle, self.log.now, self._seen_at = cycle, snapshot.time, self._clock()
         records = self._ended_jobs.look_up(self.queue.missing(snapshot))
         if take_in(self.queue, snapshot, self._profiles.with_profile, records):
             self._trigger.renew()

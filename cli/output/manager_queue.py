@@ -21,6 +21,8 @@ _COLUMNS = (*numbers("JOB"), Column("NAME"), Column("USER"),
 #: Jobs that are named with the reason why their start is not known.
 _NAMED = 5
 _BY = {"pilotfish": "pilotfish", "manager": "resource manager"}
+#: A queue that was last seen so long ago is shown with its age, seconds.
+_STALE_S = 10.0
 
 
 def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> None:
@@ -35,7 +37,10 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     if not jobs:
         return
     shown, total = jobs if everything else jobs[:_MOST_JOBS], len(jobs) + reply["queue_left_out"]
-    screen.put("", Text(f"{count(total, 'job')} not handed over, in the order of the resource manager", style="bold"))
+    age_s = reply["time"] - reply.get("seen", reply["time"])
+    seen = f", seen {short_time(age_s)} ago" if age_s >= _STALE_S else ""
+    title = f"{count(total, 'job')} not handed over, in the order of the resource manager{seen}"
+    screen.put("", Text(title, style="bold"))
     screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
     for reason, ids in _reasons(shown).items():
         others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""

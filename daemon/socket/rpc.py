@@ -145,7 +145,8 @@ class Requests:
             "mode": self._cycle.mode,
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
-            "time": self._tracker.now,
+            "time": self._tracker.present,
+            "seen": self._tracker.now,
             "blocked": self._tracker.blocked,
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
             "guard": {
@@ -225,7 +226,7 @@ class Requests:
             "owner": None if submission.owner is None else user_name(submission.owner),
             "submit_time": submission.submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
-            "time": self._tracker.now,
+            "time": self._tracker.present,
             "waits": self._tracker.stuck.get(entry.key) or waits,
             "story": self._journal.records(entry.key),
         }
@@ -243,7 +244,7 @@ class Requests:
             "owner": document["owner"],
             "submit_time": job.submit_time or self._tracker.now,
             "after": list(job.after),
-            "time": self._tracker.now,
+            "time": self._tracker.present,
             "waits": "it is not handed over: the resource manager decides when it starts",
             "story": [],
         }

@@ -308,6 +308,17 @@ def test_a_slow_resource_manager_makes_a_cycle_do_less_not_last_longer(tmp_path,
     bench.kill()
 
 
+def test_the_present_goes_on_between_two_snapshots(bench):
+    now = [50.0]
+    bench.restart(clock=lambda: now[0])
+    tracker = bench.cycle.tracker
+    assert tracker.present == 0.0
+    bench.run()
+    seen = tracker.now
+    now[0] += 40.0
+    assert tracker.present == pytest.approx(seen + 40.0)
+
+
 def test_actions_of_a_slow_resource_manager_do_not_keep_starts_waiting(kit):
     now, done = [0.0], []
 

@@ -39,6 +39,13 @@ def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.C
     assert max(map(width, (head, columns, first, second, why))) <= 80
 
 
+def test_a_queue_seen_long_ago_shows_its_age_and_starts_that_count_from_now(capsys: pytest.CaptureFixture[str]) -> None:
+    put_queue(Screen(), {"queue": [JOB], "queue_left_out": 0, "time": 125.0, "seen": 100.0}, everything=False)
+    _, head, _, row = capsys.readouterr().out.splitlines()
+    assert head.endswith("resource manager, seen 25.00 s ago") and width(head) <= 80
+    assert row.split()[3:5] == ["5.000", "s"]
+
+
 def test_an_array_says_how_many_of_its_tasks_wait(capsys: pytest.CaptureFixture[str]) -> None:
     put_queue(Screen(), {"queue": [JOB, HELD | {"tasks": 1200}], "queue_left_out": 0, "time": 100.0}, everything=False)
     *_, array, why, legend = capsys.readouterr().out.splitlines()
