@@ -150,9 +150,11 @@ def energy(plan: Plan, cluster: Cluster) -> str:
     """Return the energy of a plan, or why it is unknown."""
     if plan.energy_j is not None:
         return joules(plan.energy_j)
-    blind = [clean(kind.name) for kind in cluster.types if kind.power is None]
-    why = f": node type {fit(blind[0], 24)} gives no power" if blind else ""
-    return f"unknown{why}" + (f", nor do {len(blind) - 1} others" if blind[1:] else "")
+    blind = [*dict.fromkeys(clean(kind.nominal.name) for kind in cluster.types if kind.power is None)]
+    if not blind:
+        return "unknown"
+    others = f" and {count(len(blind) - 1, 'other')} give" if blind[1:] else " gives"
+    return f"unknown: node type {fit(blind[0], 24)}{others} no power"
 
 
 def bound(plan: Plan) -> str:

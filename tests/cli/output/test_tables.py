@@ -149,6 +149,17 @@ def test_the_summary_has_bound_energy_and_effort():
     assert bound(make_plan(lower_bound=0.0)) == "no lower bound"
 
 
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [([], "xeon gives"), (["epyc"], "xeon and 1 other give"), (["epyc", "arm"], "xeon and 2 others give")],
+)
+def test_the_node_types_without_power_are_counted_but_not_their_variants(others, says):
+    xeon = cluster().nodes[0].type
+    kinds = [xeon, xeon.at_pace(0.9), *(replace(xeon, name=name) for name in others)]
+    mixed = Cluster("lab", tuple(Node(f"n{i}", kind) for i, kind in enumerate(kinds)))
+    assert energy(make_plan(), mixed) == f"unknown: node type {says} no power"
+
+
 def test_the_comparison_marks_the_best_by_the_objective(shown):
     plans = [make_plan(1, policy="slf", energy_j=1000.0), make_plan(1, 246.8, policy="mom", energy_j=10.0)]
     lines = shown(comparison(plans, [1000.0, 10.0], screen()))
