@@ -93,7 +93,7 @@ class ReplayRequest:
             self._check_contention()
         on_nodes = self.contention or needs_nodes(self.policy.policy)  # then any decision time will do
         if self.policy.compiled and not on_nodes and not takes_time(self.policy.policy, self.decision_time):
-            allowed = "ignore; with easy, strict and conservative seconds, with ./mine.py:Class also measured"
+            allowed = "ignore or seconds; measured with ./mine.py:Class and --contention"
             problem = f"{self.deciding}, with {self.policy.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
         if self.procs is not None and self.cluster is not None:
@@ -119,7 +119,7 @@ class ReplayRequest:
         if self.cluster is None or self.resource == "node":
             raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
         if why := why_without_contention(self.policy.policy):
-            allowed = "(allowed: easy, strict, conservative, ./mine.py:Class, mom, let, slf, loadavg, pairs, nodes)"
+            allowed = "(allowed: conservative:allocation=basic, or another policy)"
             raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 

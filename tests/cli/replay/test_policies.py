@@ -53,7 +53,8 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         (["simulate", "t.swf", "--contention"], "'--contention': jobs contend on the nodes of a cluster (needed:"),
         (
             ["simulate", "t.swf", "-c", "c.yaml", "--contention", "-p", "conservative:allocation=local"],
-            "'--contention': not together with conservative:allocation=local: it chooses numbered resources (allowed:",
+            "'--contention': not together with conservative:allocation=local: it chooses numbered resources (allowed: "
+            "conservative:allocation=basic, or another policy)",
         ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "pairs"],
