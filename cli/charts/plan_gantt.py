@@ -14,7 +14,7 @@ from ...formats.hostlist import fold
 from ...formats.text import clean, count, decimals, fit, seconds
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow
-from ...simulate.model.plan import Plan, PlannedJob
+from ...simulate.model.plan import Plan, PlannedJob, RunnerUp
 from .colours import HEAT, INK, LEVELS
 from .figure import Axis, Boxes, ColourBar, Fact, Figure, Line, Panel, Row, Series, time_axis
 from .scales import TimeScale, breaks_of
@@ -88,12 +88,16 @@ def _facts(plan: Plan, chain: set[str]) -> list[Fact]:
         "run time": lambda job: seconds(job.finish_time - job.start_time, places),
         "run time alone": lambda job: seconds(job.isolated_run_time, places),
         "slowdown by contention": lambda job: f"{job.contention_slowdown:.2f}",
-        "next best": lambda job: (
-            f"{clean(fold(job.why.nodes))}, +{seconds(max(0.0, job.why.cost_s), places)}" if job.why else "-"
-        ),
+        "next best": lambda job: _next_best(job.why, places),
         _CHAIN: lambda job: "yes" if job.id in chain else "no",
     }
     return [Fact(title, np.array([of(job) for job in plan.jobs], object)) for title, of in facts.items()]
+
+
+def _next_best(why: RunnerUp | None, places: int) -> str:
+    if why is None:
+        return "-"
+    return clean(fold(why.nodes)) + ("" if why.cost_s is None else f", +{seconds(max(0.0, why.cost_s), places)}")
 
 
 def _links(chain: Sequence[PlannedJob], boxes: Boxes) -> list[Line]:

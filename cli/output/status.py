@@ -277,8 +277,8 @@ def _plan_lines(job: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if by := plan.get("forecast_by"):
         text += f"; forecast by {by}, as the policy decides when the time has come"
     best = plan["next_best"]
-    cost = "" if best is None else "would never fit" if best["cost_s"] is None else f"{best['cost_s']:+.3g} s"
-    return [("planned", text), ("next best", f"{fold(best['nodes'])}, {cost}" if best else "")]
+    cost = "" if best is None or best["cost_s"] is None else f", {best['cost_s']:+.3g} s"
+    return [("planned", text), ("next best", f"{fold(best['nodes'])}{cost}" if best else "")]
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:

@@ -92,10 +92,8 @@ def known_to(within: tuple[float, float], forecast: float) -> str:
 def _next_best(why: RunnerUp | None, places: int) -> str:
     if why is None:
         return "-"
-    cost = max(0.0, why.cost_s)
-    if cost == float("inf"):
-        return f"{fit(fold(why.nodes), 8)} would never fit"
-    return f"{fit(fold(why.nodes), 9)} +{cost:,.{places}f} s"
+    cost = "" if why.cost_s is None else f" +{max(0.0, why.cost_s):,.{places}f} s"
+    return fit(fold(why.nodes), 9) + cost
 
 
 def with_gap(items: Sequence[T], row: Callable[[T], tuple[str, ...]], everything: bool) -> list[tuple[str, ...]]:

@@ -6,7 +6,6 @@ Rule: a record waits in `Unsaved` until the journal has taken it. What repeats e
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -110,7 +109,7 @@ class JobLog:
             text += f"; turnaround {seconds(ours)}, {seconds(plain)} in the queue's own order"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
-            text += f"; runner-up {', '.join(planned.why.nodes)}, {_cost(planned.why.cost_s)}"
+            text += f"; runner-up {', '.join(planned.why.nodes)}{_cost(planned.why.cost_s)}"
         if preempted := _preempted(planned.nodes, snapshot):
             data["preempts"] = preempted
             lost = ", ".join(f"{key} ({seconds(core_s)} of a core's work)" for key, core_s in preempted.items())
@@ -168,8 +167,8 @@ def _preempted(nodes: Collection[str], snapshot: Snapshot) -> dict[str, float]:
     }
 
 
-def _cost(cost_s: float) -> str:
-    """Return what the runner-up would have cost; inf means that the job would never have fitted there."""
-    if math.isinf(cost_s):
-        return "would never fit"
-    return f"{seconds(cost_s)} worse" if cost_s >= 5e-4 else "as good"
+def _cost(cost_s: float | None) -> str:
+    """Return what the runner-up would have cost, if that is a time."""
+    if cost_s is None:
+        return ""
+    return f", {seconds(cost_s)} worse" if cost_s >= 5e-4 else ", as good"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +58,6 @@ class Outlook:
         """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
         planned, within, why = self.planned, self.planned.within, self.planned.why
         time = self.time + planned.late_s
-        cost_s = why.cost_s if why and math.isfinite(why.cost_s) else None  # None: it would never fit there
         return {
             "nodes": list(planned.nodes),
             "start_time": time + planned.start_time,
@@ -67,5 +65,5 @@ class Outlook:
             "finish_within": [time + within.earliest, time + within.latest] if within else None,
             "run_time": planned.finish_time - planned.start_time,
             "forecast_by": self.forecast_by or None,
-            "next_best": {"nodes": list(why.nodes), "cost_s": cost_s} if why else None,
+            "next_best": {"nodes": list(why.nodes), "cost_s": why.cost_s} if why else None,
         }

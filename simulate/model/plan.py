@@ -86,11 +86,11 @@ class RunnerUp:
     """The next best nodes of a job and how many seconds worse they scored (the policy's own score).
 
     In a searched plan: how much later the whole plan would end. Negative only if the search's budget ended before every
-    job was tried elsewhere, or if it did not minimise the makespan.
+    job was tried elsewhere, or if it did not minimise the makespan. None: the policy's score is not a time.
     """
 
     nodes: tuple[str, ...]
-    cost_s: float
+    cost_s: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def _paper(name: str) -> MappingPolicy:
 
     def policy(simulation: Simulation, request: Request) -> Mapped:
         outcome = simulation.run(name, explain=request.explain)
-        runner_ups = _recorded_runner_ups(simulation) if request.explain else {}
+        runner_ups = _recorded_runner_ups(simulation, name) if request.explain else {}
         return Mapped(outcome.makespan, outcome.energy_j, Candidate.of(simulation), runner_ups=runner_ups)
 
     return policy
@@ -155,11 +155,12 @@ def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     return Mapped(makespan, energy, search.best, used, search.truncated, runner_ups)
 
 
-def _recorded_runner_ups(simulation: Simulation) -> dict[int, RunnerUp]:
-    """Return the runner-ups that the paper's policies recorded."""
+def _recorded_runner_ups(simulation: Simulation, name: str) -> dict[int, RunnerUp]:
+    """Return the runner-ups that a policy of the paper recorded; only `let` and `mom` score nodes by times."""
     jobs, nodes = simulation.world.jobs, simulation.cluster.nodes
+    timed = name in ("let", "mom")
     return {
-        int(i): RunnerUp((nodes[jobs[i]["alt"]].name,), float(jobs[i]["alt_cost"]))
+        int(i): RunnerUp((nodes[jobs[i]["alt"]].name,), float(jobs[i]["alt_cost"]) if timed else None)
         for i in np.flatnonzero(jobs["alt"] >= 0)
         if math.isfinite(jobs[i]["alt_cost"])
     }

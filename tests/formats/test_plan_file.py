@@ -24,7 +24,7 @@ jobs = st.builds(
     amount,
     amount,
     st.none() | amount,
-    st.none() | st.builds(RunnerUp, nodes, st.floats(-1e6, 1e6)),
+    st.none() | st.builds(RunnerUp, nodes, st.none() | st.floats(-1e6, 1e6)),
     st.none() | st.builds(PredictionInterval, amount, amount, amount, amount),
 )
 plans = st.builds(

@@ -103,7 +103,7 @@ def test_no_heading_and_no_number_is_cut_in_a_narrow_terminal(monkeypatch, capsy
     ("best", "says"),
     [
         ({"nodes": ["a"], "cost_s": 2.5}, "a, +2.5 s"),
-        ({"nodes": ["a"], "cost_s": None}, "a, would never fit"),
+        ({"nodes": ["a"], "cost_s": None}, "a"),
         (None, None),
     ],
 )

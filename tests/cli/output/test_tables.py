@@ -121,6 +121,8 @@ def test_the_plan_table_shows_the_next_best_nodes(shown):
     head, row = shown(plan_table(plan, screen()))
     assert head.split() == ["JOB", "NODES", "START", "s", "FINISH", "s", "SLOWDOWN", "NEXT", "BEST"]
     assert row.split() == ["prepare", "s1", "0.0", "123.4", "1.32", "s2", "+3.4", "s"]
+    untimed = dataclasses.replace(plan.jobs[0], why=RunnerUp(("s2",), None))
+    assert shown(plan_table(dataclasses.replace(plan, jobs=(untimed,)), screen()))[1].split()[-2:] == ["1.32", "s2"]
 
 
 def test_hidden_rows_are_reported_and_can_be_shown(shown):

@@ -189,6 +189,13 @@ def test_the_runner_up_has_the_score_of_the_policy(policy: str) -> None:
     assert b.why.cost_s == pytest.approx(4.0 if policy == "let" else 10.0)
 
 
+@pytest.mark.parametrize("policy", ["slf", "loadavg"])
+def test_a_score_that_is_no_time_is_not_a_cost_in_seconds(policy: str) -> None:
+    made = plan(flow(make_job("a", 10.0), make_job("b", 4.0)), make_cluster(2), policy=policy)
+    assert [job.why and job.why.cost_s for job in made.jobs] == [None, None]
+    assert all(job.why is not None and job.why.nodes != job.nodes for job in made.jobs)
+
+
 def test_the_runner_up_of_a_search_has_the_cost_of_the_plan() -> None:
     made = plan(flow(make_job("a", 10.0), make_job("b", 4.0)), make_cluster(2), budget=50)
     assert [job.why and job.why.cost_s for job in made.jobs] == pytest.approx([4.0, 4.0])
