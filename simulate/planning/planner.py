@@ -141,6 +141,8 @@ def _planned(
         start, finish, energy, cls, progress, first = row
         if job.id in done:
             continue
+        if job.walltime is not None and job.profile.provenance.source == "default":
+            finish = min(finish, start + job.walltime)  # nothing is known of it but its limit, on a slow node, too
         nodes = placed[first : first + job.nodes]
         alone = max(isolated[cls][kinds[node]] for node in nodes)
         left = alone * (1.0 - progress)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, InvalidJobError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
-from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
+from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow, default_profile
 from pilotfish.simulate.model.objective import Objective
 from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.planning.planner import POLICIES, RunningJob, plan
@@ -238,6 +238,14 @@ def test_warnings() -> None:
     assert any("forecast beyond the walltime: late" in text for text in said)
     assert any("p: measured on 'other'" in text and "not scaled" in text for text in said)
     assert any("(inline): measured on fast, scaled to slow" in text for text in said)
+
+
+def test_a_guess_is_not_beyond_the_walltime_on_a_slow_node() -> None:
+    kind = NodeType("slow", 1, 100.0, 1e9)
+    slow = Cluster("lab", (Node("n1", kind.at_pace(0.5)),))
+    job = Job("a", default_profile(30.0), walltime=30.0)
+    (found,) = plan(flow(job), slow, policy="mom").jobs
+    assert found.finish_time - found.start_time == pytest.approx(30.0)
 
 
 # --- errors ---
