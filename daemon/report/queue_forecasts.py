@@ -3,7 +3,8 @@
 Rule: they are made after a cycle, from what its snapshot has read, and take at most SHARE of a core: the longer the
 queue, the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the
 interval of a start is that of their errors: of jobs of the same user, else of all. An error is the logarithm of actual
-over forecast wait, counted from the forecast, with SPARE_S more.
+over forecast wait, counted from the forecast, with SPARE_S more. Until then the interval reaches at least SPARE_S later
+than the forecast, because a resource manager starts jobs in passes, some time after they could start.
 """
 
 from __future__ import annotations
@@ -142,13 +143,15 @@ class QueueForecasts(Observer):
     def _corrected(self, forecast: QueueForecast, record: QueueRecord) -> QueueForecast:
         """Return the forecast with the interval that held for starts like it; the end moves with the start."""
         start, within, ends = forecast.start_time, forecast.start_within, forecast.finish_within
-        bounds = self._bounds.of(_groups(record)) if start is not None else None
-        if bounds is None or start is None or within is None or ends is None or self.observed is None:
+        if start is None or within is None or ends is None or self.observed is None:
             return forecast
-        now, below, above = self.observed.time, *bounds
-        wait = start - now + SPARE_S
-        early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
-        late = max(start, now + wait * math.exp(above) - SPARE_S)
+        if (bounds := self._bounds.of(_groups(record))) is None:
+            early, late = within[0], max(within[1], start + SPARE_S)
+        else:
+            now, below, above = self.observed.time, *bounds
+            wait = start - now + SPARE_S
+            early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
+            late = max(start, now + wait * math.exp(above) - SPARE_S)
         ended = early - within[0] + ends[0], late - within[1] + ends[1]
         return replace(forecast, start_within=(early, late), finish_within=ended)
 

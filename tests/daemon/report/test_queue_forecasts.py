@@ -10,7 +10,7 @@ import pytest
 from pilotfish.adapters.base import Adapter
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.report.queue_forecasts import LONGEST_S, QueueForecasts
+from pilotfish.daemon.report.queue_forecasts import LONGEST_S, SPARE_S, QueueForecasts
 from pilotfish.daemon.report.start_accuracy import QueueRecord, start_accuracy, starts_to_dict
 from pilotfish.daemon.state.forecasts import Outlook
 from pilotfish.daemon.state.handed_over import handed_over
@@ -155,6 +155,19 @@ def test_intervals_hold_what_starts_were_off_by() -> None:
     assert said.start_time == NOW + 90.0
     assert said.start_within == pytest.approx((NOW + 90.0, NOW + 190.0)), "twice as long as said, never before now"
     assert said.finish_within == pytest.approx((NOW + 150.0, NOW + 250.0))
+
+
+def test_before_any_start_was_seen_the_interval_allows_for_the_passes_of_the_manager() -> None:
+    played = Played()
+    played.manager.run("a")
+    played.manager.put("b", walltime=60.0)
+    played.manager.put("a", JobState.RUNNING, walltime=90.0)
+    played.look()
+    said = played.made.forecasts["rm/b"]
+    assert said.start_within is not None and said.finish_within is not None
+    early, late = said.start_within
+    assert early <= said.start_time and late >= said.start_time + SPARE_S
+    assert said.finish_within[1] >= late
 
 
 def test_a_job_that_is_handed_over_begins_when_it_is_planned_to() -> None:
