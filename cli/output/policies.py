@@ -105,7 +105,7 @@ def show_policy(name: str) -> None:
         _put(f"{name} (mapping policy, for {_listed(commands)}): {mapping_policies()[name]}")
         return
     policy = queue_policies()[name]
-    what = "part of a queue policy, added with +" if policy["part"] else "queue policy, for `pilotfish simulate`"
+    what = "part of a queue policy, added with +" if policy["part"] else "queue policy"
     _put_policy(name, policy, f" ({what})")
     _put_values(_words(name))
 

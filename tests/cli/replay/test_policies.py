@@ -27,7 +27,7 @@ def test_both_kinds_are_listed_in_80_columns(capsys: pytest.CaptureFixture[str],
 
 def test_one_policy_is_shown_with_the_command_that_takes_it(capsys: pytest.CaptureFixture[str]):
     text = printed(capsys, "easy")
-    assert "`pilotfish simulate`" in text and "sjf" in text and "conservative" not in text
+    assert "for: simulate, sweep, plan, run, daemon" in text and "sjf" in text and "conservative" not in text
     assert "`plan`, `run`, `daemon`, `simulate` and `sweep`" in printed(capsys, "lookahead")
     assert main(["policies", "esy"]) == 64
     assert "did you mean 'easy'?" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from statistics import median
 
 import pytest
 
@@ -42,10 +43,11 @@ def test_a_busy_cpu_is_shared_with_those_that_compute(number: int) -> None:
 
 
 def test_nice_processes_leave_more_than_others() -> None:
-    with others(3, "nice", "-n", "15"):
-        nice = obtainable({CPU: 1.0})[CPU]
-    with others(3):
-        assert obtainable({CPU: 1.0})[CPU] < nice
+    left = dict[tuple[str, ...], list[float]]()
+    for prefix in 5 * [("nice", "-n", "15"), ()]:  # in turns, as the machine may do other things meanwhile
+        with others(3, *prefix):
+            left.setdefault(prefix, []).append(obtainable({CPU: 1.0})[CPU])
+    assert median(left[()]) < median(left["nice", "-n", "15"])
 
 
 def test_a_free_cpu_is_not_tried_and_an_absent_one_is_not_there() -> None:
