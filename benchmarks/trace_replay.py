@@ -14,6 +14,7 @@ import math
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ import numpy as np
 from pilotfish.benchmarks.show import heading, number, table, timed
 from pilotfish.formats.replays.swf import dump_swf, read_swf
 from pilotfish.simulate.generate.models import lublin
-from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy, parse
+from pilotfish.simulate.replay.node_classes import node_classes
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.tables import Setting, tables_for
 
@@ -101,6 +103,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     for jobs, machine in recorded:
         _policies(jobs.take(np.arange(min(len(jobs), 50_000))), machine)
     _growth(quick)
+    _classes(quick)
     _files(100_000 if quick else 1_000_000)
 
 
@@ -117,6 +120,21 @@ def _growth(quick: bool) -> None:
             speed = number(count / best), number(best / count * 1e9)
             rows.append([f"{machine:,}", f"{count:,}", *speed, f"{size / count:,.0f}"])
     table(("processors", "jobs", "jobs/s", "ns a job", "bytes a job"), rows)
+
+
+def _classes(quick: bool) -> None:
+    """Print the speed of EASY for jobs that may run on some of the nodes only, all submitted at once."""
+    rows = []
+    for jobs in (100, 1_000) if quick else (100, 1_000, 10_000):
+        rng, names = np.random.default_rng(0), [f"n{i}" for i in range(1_000)]
+        sets = [frozenset(rng.choice(names, 500, replace=False).tolist()) for _ in range(4)]
+        allowed = [sets[kind] for kind in rng.integers(4, size=jobs)]
+        classes = node_classes(dict.fromkeys(names, 16), (), allowed)
+        size, run = rng.integers(1, 500, size=jobs).tolist(), rng.exponential(3600.0, jobs)
+        wall, none = run * rng.uniform(1.0, 10.0, jobs), np.empty(0, np.int64)
+        call = partial(classes.start_times, size, np.zeros(jobs), run, wall, Dependencies(none, none))
+        rows.append([f"{jobs:,}", len(classes), number(jobs / min(timed(call, 3)))])
+    table(("jobs, on classes of 1,000 nodes", "classes", "jobs/s"), rows)
 
 
 def _mean_queue(result: Replayed) -> float:

@@ -1,12 +1,15 @@
 """Time of whole plans of the paper's DAGs, compared with plain Python and with published times.
 
-Rule: the time is that of the first plan of newly parsed objects: `Simulation(workflow, cluster)` and the run.
+Rule: the time is that of the first plan of newly parsed objects: `Simulation(workflow, cluster)` and the run, or all
+that `plan` does.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
+from collections.abc import Callable
 
 from pilotfish.benchmarks import plain_python
 from pilotfish.benchmarks.paper_servers import servers
@@ -14,6 +17,7 @@ from pilotfish.benchmarks.show import heading, ms, number, table, timed
 from pilotfish.simulate.generate.workflows import SHAPES, stream
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.simulation import Simulation
 
 #: Published seconds for LET and MOM on 2, 3, 4, 5 servers (Chahal et al., ICPE 2019, table 1).
@@ -22,16 +26,19 @@ PUBLISHED = {50: (40, 56, 73, 92), 100: (89, 100, 156, 190)}
 
 def plan_seconds(workflow: Workflow, cluster: Cluster, policy: str, repeats: int) -> list[float]:
     """Return the seconds of whole plans; nothing derived from workflow or cluster is reused between them."""
+    return _seconds(lambda fresh, machine: Simulation(fresh, machine).run(policy), workflow, cluster, repeats)
+
+
+def _seconds(
+    call: Callable[[Workflow, Cluster], object], workflow: Workflow, cluster: Cluster, repeats: int
+) -> list[float]:
     fresh: list[tuple[Workflow, Cluster]] = []
 
     def forget() -> None:
         fresh[:] = [(dataclasses.replace(workflow), dataclasses.replace(cluster))]
 
-    def plan() -> None:
-        Simulation(*fresh[0]).run(policy)
-
-    timed(plan, 3, forget)
-    return timed(plan, repeats, forget)
+    timed(lambda: call(*fresh[0]), 3, forget)
+    return timed(lambda: call(*fresh[0]), repeats, forget)
 
 
 def measure(quick: bool) -> None:
@@ -52,6 +59,17 @@ def measure(quick: bool) -> None:
     )  # fmt: skip
     print("ours: median of whole plans, including conversion from parsed objects; least: the fastest of them.")
     print("plain Python: one run.")
+    rows = [_all(stream(jobs, seed=1), servers(5, paper=True), 5 if quick else 30) for jobs in (20, 100)]
+    table(("jobs of a layered DAG, 5 servers", "plan ms", "and intervals", "lookahead", "and intervals"), rows)
+
+
+def _all(workflow: Workflow, cluster: Cluster, repeats: int) -> list[object]:
+    row: list[object] = [len(workflow.jobs)]
+    for policy in ("mom", "lookahead"):
+        for explain in (False, True):
+            call = functools.partial(plan, policy=policy, explain=explain)
+            row.append(ms(statistics.median(_seconds(call, workflow, cluster, repeats))))
+    return row
 
 
 def _row(workflow: Workflow, cluster: Cluster, name: str, policy: str, published: float, quick: bool) -> list[object]:
