@@ -20,11 +20,14 @@ from ..kernels.mapping import layout
 from .simulation import Simulation
 from .workflow_tables import template_of
 
-THRESHOLDS = 12
+#: About how many distinct values of a column are tried as thresholds.
+THRESHOLDS = 32
+#: Cells of a table of thresholds and jobs that are computed at once.
+CELLS = 1 << 20
 
 
 def lower_bound(simulation: Simulation) -> float:
-    """Return seconds below which no plan's makespan can be. O(J + E), and O(J^2) vectorised for up to 400 jobs."""
+    """Return seconds below which no plan's makespan can be. O(J^2 + E) for up to 128 jobs, then O(J log J + E)."""
     time, demands, capacities = _needs(simulation)
     head, tail = _chains(simulation, time)
     best, world = float((head + time + tail).max(initial=0.0)), simulation.world
@@ -34,11 +37,14 @@ def lower_bound(simulation: Simulation) -> float:
         (math.inf if _underway(simulation) else float(limit.max()), len(world.nodes)),
         (float(world.types["bandwidth"].max()), len(world.domains)),
     )
+    shares = _packed(simulation, time)  # of the makespan, that the jobs need together
     for demand, total, (largest, count) in zip(demands, capacities, places, strict=True):
         if total > 0.0 and np.isfinite(total):
-            best = max(best, _windows(head, tail, demand / total))
+            shares.append(demand / total)
             best = max(best, _counted(head, tail, demand / nodes / largest, nodes, count))
-    return max(best, _packed(simulation, time, head, tail))
+    for least, room in _whole(simulation):
+        best = max(best, _counted(head, tail, np.where(least, time, 0.0), nodes, room, most=12))
+    return max(best, _windows(head, tail, shares))
 
 
 def _underway(simulation: Simulation) -> bool:
@@ -50,17 +56,16 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     """Return each job's least isolated time and least core-seconds, thread-seconds and bytes; and the capacities."""
     world = simulation.world
     jobs, classes, kinds = world.jobs, world.classes, world.types
-    limited = bool(np.isin(kinds["contention"], (layout.EQUAL_SHARE, layout.MAX_MIN)).all())
+    limited = set(kinds["contention"].tolist()) <= {layout.EQUAL_SHARE, layout.MAX_MIN}
     channel = kinds["bandwidth"] if limited else np.full(len(kinds), np.inf)
-    whole = np.array([_needs_of(simulation, c, 0.0, channel) for c in range(len(classes))]).reshape(-1, 3)
-    needs = whole[jobs["cls"]]
+    needs = _needs_of(simulation, 0, len(classes), 0.0, channel)[jobs["cls"]]
     needs[jobs["state"] == layout.DONE] = 0.0
     # Nodes that take no new jobs may still run some, with more threads than may be placed now.
     placed = np.zeros(len(world.nodes))
     for i in np.flatnonzero(jobs["state"] == layout.RUNNING).tolist():
-        row = jobs[i]
-        needs[i] = _needs_of(simulation, int(row["cls"]), float(row["progress"]), channel)
-        placed[world.placed[simulation.slots(i)]] += classes["threads"][row["cls"]]
+        row, cls = jobs[i], int(jobs["cls"][i])
+        needs[i] = _needs_of(simulation, cls, cls + 1, float(row["progress"]), channel)[0]
+        placed[world.placed[simulation.slots(i)]] += classes["threads"][cls]
     limit = np.maximum(template_of(simulation.cluster).nodes["limit"], placed)
     time, cpu, data = needs.T
     held = (classes["threads"] * classes["nodes"])[jobs["cls"]] * time
@@ -69,85 +74,121 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     return time, [cpu, held, data], [float(cores), float(limit.sum()), float(channels)]
 
 
-def _needs_of(simulation: Simulation, cls: int, progress: float, channel: Array) -> tuple[float, float, float]:
-    """Return the least time, core-seconds and bytes that a job of a class still needs. O(its phases x types)."""
+def _needs_of(simulation: Simulation, first: int, stop: int, progress: float, channel: Array) -> Array:
+    """Return the least time, core-seconds and bytes that jobs of some classes still need [classes, 3].
+
+    O(their phases x types).
+    """
     world = simulation.world
-    row, n_types = world.classes[cls], len(world.types)
-    phases = world.phases.reshape(-1, n_types)
-    alone, core_s, volume = np.zeros(n_types), np.zeros(n_types), np.zeros(n_types)
-    for group in world.groups[row["group_start"] : row["group_start"] + row["group_count"]]:
-        here = phases[group["phase_start"] : group["phase_start"] + group["phase_count"]]
-        left = here["work"]
-        if progress > 0.0:
-            ends = left.cumsum(0)
-            left = np.clip(ends - progress * ends[-1], 0.0, left)
-        busy = left * here["utilisation"]
-        alone = np.maximum(alone, left.sum(0))
-        core_s += group["count"] * busy.sum(0)
-        volume += group["count"] * (busy * here["bandwidth"]).sum(0)
-    time = np.maximum.reduce([alone, core_s / world.types["cores"], volume / channel]).min()
-    return float(time), float(row["nodes"] * core_s.min()), float(row["nodes"] * volume.min())
+    classes = world.classes[first:stop]
+    if len(classes) == 0:
+        return np.zeros((0, 3))
+    group0 = int(classes["group_start"][0])
+    groups = world.groups[group0 : int(classes["group_start"][-1] + classes["group_count"][-1])]
+    phase0, kinds = int(groups["phase_start"][0]), len(world.types)
+    phases = world.phases[phase0 * kinds : int(groups["phase_start"][-1] + groups["phase_count"][-1]) * kinds]
+    phases, at = phases.reshape(-1, kinds), groups["phase_start"] - phase0
+    left = phases["work"]
+    if progress > 0.0:
+        ends = [part.cumsum(0) for part in np.split(left, at[1:])]
+        left = np.clip(np.concatenate([end - progress * end[-1] for end in ends]), 0.0, left)
+    busy, count = left * phases["utilisation"], groups["count"][:, None]
+    moved = busy * phases["bandwidth"]
+    alone, core_s, volume = (np.add.reduceat(each, at) for each in (left, busy, moved))
+    group = classes["group_start"] - group0
+    alone = np.maximum.reduceat(alone, group)
+    core_s, volume = np.add.reduceat(count * core_s, group), np.add.reduceat(count * volume, group)
+    time = np.maximum(alone, np.maximum(core_s / world.types["cores"], volume / channel)).min(1)
+    needs: Array = np.stack([time, classes["nodes"] * core_s.min(1), classes["nodes"] * volume.min(1)], axis=1)
+    return needs
 
 
-def _packed(simulation: Simulation, time: Array, head: Array, tail: Array) -> float:
-    """Return bounds from whole threads under the thread limit; 0 without one. O(J^2) for up to THRESHOLDS values."""
-    world = simulation.world
-    limit = template_of(simulation.cluster).nodes["limit"]
-    if not np.isfinite(limit).all() or len(time) == 0 or _underway(simulation):
-        return 0.0
+def _packed(simulation: Simulation, time: Array) -> list[Array]:
+    """Return the shares of the makespan that jobs need by whole threads under the thread limit; none without one."""
+    sizes = _sizes(simulation)
+    if sizes is None:
+        return []
+    threads, nodes, limit = sizes
+    scaled = np.arange(2, 14)[:, None] * (threads / limit.max())
+    whole = np.abs(scaled - np.round(scaled)) < 1e-9
+    rounded = np.where(whole, threads / limit.max(), np.floor(scaled) / np.arange(1, 13)[:, None])
+    return list(rounded * nodes * time / len(limit))
+
+
+def _whole(simulation: Simulation) -> list[tuple[Array, float]]:
+    """Return, for some least numbers of threads, which jobs have as many, and how many such jobs run at a time."""
+    sizes = _sizes(simulation)
+    if sizes is None:
+        return []
+    threads, _, limit = sizes
+    return [(threads >= least, float(np.floor(limit / least).sum())) for least in _thresholds(threads, 12).tolist()]
+
+
+def _sizes(simulation: Simulation) -> tuple[Array, Array, Array] | None:
+    """Return threads on each node and nodes of each job, and the thread limit of each node; None without a limit."""
+    world, limit = simulation.world, template_of(simulation.cluster).nodes["limit"]
+    if not np.isfinite(limit).all() or len(world.jobs) == 0 or _underway(simulation):
+        return None
     cls = world.jobs["cls"]
-    threads, nodes = world.classes["threads"][cls], world.classes["nodes"][cls]
-    size, best = threads / limit.max(), 0.0
-    for p in range(1, 13):
-        scaled = (p + 1) * size
-        whole = np.abs(scaled - np.round(scaled)) < 1e-9
-        rounded = np.where(whole, size, np.floor(scaled) / p)
-        best = max(best, _windows(head, tail, rounded * nodes * time / len(limit)))
-    for least in _thresholds(threads):
-        room = float(np.floor(limit / least).sum())
-        best = max(best, _counted(head, tail, np.where(threads >= least, time, 0.0), nodes, room))
-    return best
+    return world.classes["threads"][cls], world.classes["nodes"][cls], limit
 
 
-def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float) -> float:
+def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float, *, most: int = THRESHOLDS) -> float:
     """Return the maximum, over sets of jobs, `room` at a time, of head + rounds + tail.
 
     Some place takes ceil(n / room) of the jobs, so it needs at least the least head, that many of the shortest jobs,
-    and the least tail. Jobs with 0 seconds do not count.
+    and the least tail. Jobs with 0 seconds do not count. A set: the jobs whose heads and seconds reach two thresholds.
+    O(J log J).
     """
     order = np.argsort(seconds, kind="stable")
-    head, tail, seconds, nodes, best = head[order], tail[order], seconds[order], nodes[order], 0.0
-    for shortest in _thresholds(seconds[seconds > 0.0]):
-        chosen = slice(int(np.searchsorted(seconds, shortest)), None)
-        firsts = _thresholds(head[chosen])[:, None]
-        late = head[chosen] >= firsts  # [thresholds, jobs], as those below
-        many = late * nodes[chosen]
-        upto = many.cumsum(axis=1)
-        rounds = np.maximum(1.0, np.ceil(upto[:, -1:] / room - 1e-9))
-        together = np.minimum(np.maximum(rounds - upto + many, 0.0), many) @ seconds[chosen]
-        last = np.where(late, tail[chosen], math.inf).min(axis=1)
-        best = max(best, float((firsts[:, 0] + together + last).max()))
+    order = order[np.searchsorted(seconds[order], 0.0, "right") :]
+    head, tail, seconds, nodes = head[order], tail[order], seconds[order], nodes[order]
+    shortest = np.searchsorted(seconds, _thresholds(seconds, most))
+    best = 0.0
+    for firsts in _slices(_thresholds(head, most), len(order)):
+        late = head >= firsts[:, None]  # [thresholds, jobs]
+        many, last = late * nodes, np.where(late, tail, math.inf)
+        last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+        upto, work = np.zeros((2, len(firsts), len(order) + 1))
+        np.cumsum(many, axis=1, out=upto[:, 1:])
+        np.cumsum(many * seconds, axis=1, out=work[:, 1:])
+        before, done = upto[:, shortest], work[:, shortest]
+        number = upto[:, -1:] - before
+        rounds = np.minimum(np.maximum(1.0, np.ceil(number / room - 1e-9)), number)
+        row = np.arange(len(firsts))[:, None]
+        apart = row * (upto[:, -1:].max() + 1.0)  # so that one search serves all rows
+        ends = np.searchsorted((upto + apart).ravel(), before + rounds + apart) - row * upto.shape[1]
+        beyond = (upto[row, ends] - before - rounds) * seconds[np.maximum(ends - 1, 0)]
+        total = firsts[:, None] + work[row, ends] - done - beyond + last[:, shortest]
+        best = max(best, float(total[number > 0.0].max(initial=0.0)))
     return best
 
 
-def _thresholds(values: Array) -> Array:
-    """Return some distinct values in ascending order, at most THRESHOLDS."""
+def _slices(thresholds: Array, jobs: int) -> list[Array]:
+    """Return the thresholds in parts; each part has at most CELLS cells with the jobs."""
+    most = max(1, CELLS // max(1, jobs))
+    return [thresholds[first : first + most] for first in range(0, len(thresholds), most)]
+
+
+def _thresholds(values: Array, most: int) -> Array:
+    """Return some distinct values in ascending order, at most 2 `most`."""
     distinct = np.unique(values)
-    return distinct[:: max(1, len(distinct) // THRESHOLDS)]
+    return distinct[:: max(1, len(distinct) // most)]
 
 
 def _chains(simulation: Simulation, time: Array) -> tuple[Array, Array]:
-    """Return the longest chain of isolated times before and after each job."""
-    world = simulation.world
-    jobs, successors = world.jobs, world.successors
-    head, tail = np.zeros(len(jobs)), np.zeros(len(jobs))
-    start, count = jobs["succ_start"], jobs["succ_count"]
-    order = [(i, successors[start[i] : start[i] + count[i]]) for i in topological(simulation)]
-    for i, after in order:
-        np.maximum.at(head, after, head[i] + time[i])
-    for i, after in reversed(order):
-        tail[i] = (tail[after] + time[after]).max(initial=0.0)
-    return head, tail
+    """Return the longest chain of isolated times before and after each job. O(J + E)."""
+    jobs, seconds = simulation.world.jobs, time.tolist()
+    start, stop, after = jobs["succ_start"].tolist(), jobs["succ_count"], simulation.world.successors.tolist()
+    stop = (jobs["succ_start"] + stop).tolist()
+    head, tail, order = [0.0] * len(seconds), [0.0] * len(seconds), topological(simulation)
+    for i in order:
+        end = head[i] + seconds[i]
+        for k in after[start[i] : stop[i]]:
+            head[k] = max(head[k], end)
+    for i in reversed(order):
+        tail[i] = max((tail[k] + seconds[k] for k in after[start[i] : stop[i]]), default=0.0)
+    return np.array(head), np.array(tail)
 
 
 def topological(simulation: Simulation) -> list[int]:
@@ -170,12 +211,20 @@ def bottom_levels(simulation: Simulation) -> Array:
     return time + _chains(simulation, time)[1]
 
 
-def _windows(head: Array, tail: Array, seconds: Array) -> float:
-    """Return the maximum over thresholds of: least head + all work of the jobs at or above both + least tail."""
-    best = float(seconds.sum() + head.min(initial=0.0) + tail.min(initial=0.0)) if len(head) else 0.0
-    for threshold in np.unique(head)[:: max(1, len(head) // 400)]:
-        late = head >= threshold
-        order = np.argsort(-tail[late], kind="stable")
-        total = np.cumsum(seconds[late][order])
-        best = max(best, float((threshold + total + tail[late][order]).max()))
+def _windows(head: Array, tail: Array, needs: list[Array]) -> float:
+    """Return the maximum of: least head + all work of the jobs at or above two thresholds + least tail.
+
+    Args:
+        head: longest chain before each job, seconds [jobs].
+        tail: longest chain after it.
+        needs: work of each job, seconds [jobs], in several ways.
+    """
+    best = 0.0
+    order = np.argsort(-tail, kind="stable")
+    head, tail, needs = head[order], tail[order], [each[order] for each in needs]
+    for firsts in _slices(_thresholds(head, 128), len(order)):
+        late = head >= firsts[:, None]
+        around = np.where(late, firsts[:, None] + tail, -math.inf)
+        for seconds in needs:
+            best = max(best, float((np.cumsum(late * seconds, axis=1) + around).max(initial=0.0)))
     return best
