@@ -26,7 +26,9 @@ def mapping_policy_names() -> list[str]:
 
 def planning_policy_names() -> list[str]:
     """Return the names of all built-in and installed policies of `plan` and `run`: mapping and queue policies."""
-    return [*mapping_policy_names(), "easy", "conservative", "strict"]
+    from ..simulate.queue_policies.policy_specs import POLICIES
+
+    return [*mapping_policy_names(), *POLICIES]
 
 
 def queue_policy_names() -> list[str]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.queue_policies import policy_calls
 from ..simulate.queue_policies.interface import QueuePolicy
-from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, parse_planned
+from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, compares_nodes, parse_planned
 from ..trust import open_file
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
 
     policy = parse_planned(text)
     if not isinstance(policy, Own):
-        return QueueMapping(text, partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf)))
+        built_in = partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf))
+        return QueueMapping(text, built_in, every_node=compares_nodes(policy))
     make, _ = _load(policy, None, service=service)
     make(0)  # so that a wrong option is found now
     return QueueMapping(text, make)

@@ -67,7 +67,7 @@ class LivePolicy(QueueMapping):
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(name, self._now_and_later)
+        super().__init__(name, self._now_and_later, every_node=True)  # a component numbers all nodes
         kind, _, self._endpoint = name.partition(":")
         self._clock, self._protocol = clock, VERSION_5 if kind == "batsim5" else VERSION_4
         self._socket: LiveSocket | None = None

@@ -28,7 +28,6 @@ from ...simulate.queue_policies.policy_specs import (
     parse,
     parse_python_policy,
     text_of,
-    why_without_contention,
 )
 from ...simulate.replay.known_run_times import PREDICTED, WALLTIME
 from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_time
@@ -89,8 +88,8 @@ class ReplayRequest:
         if not self.workloads:
             raise bad("TRACE", "missing: the trace to replay (a file, or several with -w)")
         self.decision_time, self.policy = _decision_seconds(self.deciding), _policy(self.spec, self.seed)
-        if self.contention:
-            self._check_contention()
+        if self.contention and (self.cluster is None or self.resource == "node"):
+            raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
         on_nodes = self.contention or needs_nodes(self.policy.policy)  # then any decision time will do
         if self.policy.compiled and not on_nodes and not takes_time(self.policy.policy, self.decision_time):
             allowed = "ignore or seconds; measured with ./mine.py:Class and --contention"
@@ -114,13 +113,6 @@ class ReplayRequest:
             raise bad("--max-size", f"{select.most} (allowed: --min-size, {select.least}, or more)")
         if needs_nodes(self.policy.policy) and (self.cluster is None or self.resource == "node"):
             raise bad("--policy", f"{self.spec} chooses among nodes (needed: --cluster, resource core)")
-
-    def _check_contention(self) -> None:
-        if self.cluster is None or self.resource == "node":
-            raise bad("--contention", "jobs contend on the nodes of a cluster (needed: --cluster, resource core)")
-        if why := why_without_contention(self.policy.policy):
-            allowed = "(allowed: conservative:allocation=basic, or another policy)"
-            raise bad("--contention", f"not together with {self.policy.text}: {why} {allowed}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy
+from ...simulate.queue_policies.policy_specs import is_queue_policy
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
 from ..report.forecast_errors import ForecastErrors
@@ -46,10 +46,10 @@ LONGEST_ERROR = 600
 def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     """Plan with the simulator (loaded on first use) on the nodes that matter."""
     from ...simulate.model.objective import Objective
-    from ...simulate.planning.planner import plan
+    from ...simulate.planning.planner import POLICIES, plan
 
     register_mapping_policy(options.policy, service=True)
-    if not options.policy.startswith(COMPONENT):  # it numbers all nodes
+    if not getattr(POLICIES.get(options.policy), "every_node", False):
         problem, cluster = shortlist(problem, cluster)
     return plan(
         problem.workflow,

@@ -23,7 +23,6 @@ from ...simulate.queue_policies.policy_specs import (
     parse,
     parse_python_policy,
     text_of,
-    why_without_contention,
 )
 from ...simulate.replay.known_run_times import RUNTIMES
 from ...simulate.replay.select import Select
@@ -145,10 +144,7 @@ def _machine(value: Any, folder: Path) -> int | Site:
 
 
 def _refuse_alike(sweep: Sweep) -> None:
-    """Raise ConfigError if a policy does not go with contention, or what needs the cores of nodes has none."""
-    for policy in sweep.policies if any(sweep.contention) else ():
-        if why := why_without_contention(policy):
-            raise bad(f"{text_of(policy)}: {why}", "other policies, or without contention", key="contention")
+    """Raise ConfigError if what needs the cores of nodes has none."""
     choosing = [policy for policy in sweep.policies if any(sweep.contention) or needs_nodes(policy)]
     alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
     if choosing and alike:

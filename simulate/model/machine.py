@@ -160,13 +160,6 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOL
     """
     each = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
     powers = [(many, powers_of(node.type, many)) for node, many in zip(cluster.nodes, each, strict=True)]
-    first, found, split = [0, *accumulate(each)], list[Interval](), ""
-    for name, members in cluster.groups.items():
-        places = sorted(cluster.index[member] for member in members)
-        if places[-1] - places[0] != len(places) - 1:
-            split = split or name
-        found.append((first[places[0]], first[places[-1] + 1] - 1))
-    groups = SplitGroups(cluster.source, split, len(found)) if split else tuple(sorted(found))
     network: Callable[[], Network] | None = None
     if cluster.wiring is not None:
         network = partial(solved_as, solver, cluster.wiring.network)
@@ -177,7 +170,25 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOL
             for _ in range(many)
         ]
         network = partial(unlimited, speeds)
-    return Machine(first[-1], groups, _merged(powers), network)
+    return Machine(sum(each), groups_of(cluster, each), _merged(powers), network)
+
+
+def groups_of(cluster: Cluster, each: Sequence[int]) -> Sequence[Interval]:
+    """Return the first and last resource of each cluster of nodes; none for one without resources.
+
+    Args:
+        cluster: the nodes.
+        each: number of resources of each node.
+    """
+    first, found, split = [0, *accumulate(each)], list[Interval](), ""
+    for name, members in cluster.groups.items():
+        places = sorted(cluster.index[member] for member in members)
+        if places[-1] - places[0] != len(places) - 1:
+            split = split or name
+        found.append((first[places[0]], first[places[-1] + 1] - 1))
+    if split:
+        return SplitGroups(cluster.source, split, len(found))
+    return tuple(sorted(group for group in found if group[0] <= group[1]))
 
 
 def core_powers(cluster: Cluster) -> Powers | MixedPowers | None:

@@ -18,10 +18,11 @@ import numpy as np
 
 from ..errors import PolicyError
 from ..kernels.mapping import layout
-from ..model.machine import core_powers
-from ..queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ..model.machine import core_powers, groups_of
+from ..queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from .mapping_policies import Mapped, Request
+from .node_loads import NodeMeter
 from .search_moves import Candidate
 from .simulation import Simulation
 
@@ -32,10 +33,11 @@ class QueueMapping:
     Args:
         name: SPEC of the queue policy.
         make: makes a new policy from a seed; each plan has its own, because it runs ahead of what really happens.
+        every_node: it compares all nodes of the cluster, so a plan must not leave any out.
     """
 
-    def __init__(self, name: str, make: Callable[[int], QueuePolicy]) -> None:
-        self.name, self._make = name, make
+    def __init__(self, name: str, make: Callable[[int], QueuePolicy], *, every_node: bool = False) -> None:
+        self.name, self._make, self.every_node = name, make, every_node
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
         """Run the whole workflow as the policy decides. Raises PolicyError."""
@@ -65,10 +67,14 @@ class _Run(NodePolicyCalls):
         of = world.jobs["cls"].tolist()
         memory = world.nodes["memory"][self.usable]
         needed = [needs[cls] for cls in of]
-        super().__init__(policy, name, cores, memory, names, needed, core_powers(cluster))
+        each = np.zeros(len(limit), np.int64)
+        each[self.usable] = cores
+        groups = groups_of(cluster, each.tolist())
+        super().__init__(policy, name, cores, memory, names, needed, core_powers(cluster), groups)
         kinds = isolated[:, np.unique(world.nodes["type"][self.usable])]
         self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}
+        self.meter: NodeMeter | None = None
         self.shown = np.zeros(len(world.jobs), bool)
         waited = {name: each.waited for each in request.submitted for name in each.jobs}
         self.waited = [waited.get(job.id, 0.0) for job in simulation.workflow.jobs]
@@ -112,6 +118,12 @@ class _Run(NodePolicyCalls):
         names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes, fewer=True)]
         left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
         return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
+
+    def loads(self) -> NodeLoads:
+        """Return how busy the usable nodes are, by the profiles."""
+        if self.meter is None:
+            self.meter = NodeMeter(self.simulation.world, self.simulation.cluster, self.usable)
+        return self.meter.read()
 
     # --- what it decides ---
     def begin(self, running: Running) -> None:

@@ -1,18 +1,20 @@
 """Conservative backfilling in Python.
 
-Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes. In an allocation
-other than `basic`, each resource counts as a node of one core, so that a reservation is one of resources.
+Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes, and an allocation
+chooses among nodes in the order of the cluster. On a machine without nodes, in an allocation other than `basic`, each
+resource counts as a node of one core, so that a reservation is one of resources.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from ..arrays import Array
+from ..model.intervals import Interval
 from .easy_policy import latest_end
 from .interface import Decision, FreeNodes, Job, Need, Reject, Running, Snapshot, Start, Wake
 from .order import Order
@@ -22,12 +24,12 @@ class Reserving:
     """Conservative backfilling: every waiting job has a reservation, which moves to an earlier time when it can.
 
     Rule: what waits at the first call gets its reservations in the order of the queue if `arranged`, else in that of
-    submission, as a kernel has it. `allocation`: of `policy_specs.ALLOCATIONS`, other than `basic` on one node only.
+    submission, as a kernel has it. `allocation`: of `policy_specs.ALLOCATIONS`.
     """
 
     def __init__(self, queue: Order, *, arranged: bool = False, allocation: str = "basic") -> None:
         self._queue, self._arranged = queue, arranged
-        self._allocation, self._on_nodes = allocation, allocation == "basic"
+        self._allocation, self._on_nodes = allocation, True
         self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
 
@@ -36,6 +38,7 @@ class Reserving:
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
         queue, kept = self._queue.sorted(now), self._kept
+        self._on_nodes = self._allocation == "basic" or bool(now.machine.nodes)
         yield from self._reserve(now, queue, self._free(now))
         self._due = math.inf
         for job in queue:
@@ -65,7 +68,7 @@ class Reserving:
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]
         ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
-        profile = _Profile(now, free, (*starts, *ends), self._allocation)
+        profile = _Profile(now, free, (*starts, *ends), self._allocation, on_nodes=self._on_nodes)
         for job in known:
             if not profile.take(job, *kept[job.number]):
                 lost.append(job)  # what should have ended by then has not
@@ -98,12 +101,15 @@ class _Profile:
         free: what is free now.
         times: of the changes to come by reservations, seconds.
         allocation: see `Reserving`.
+        on_nodes: a job gets nodes, not single resources.
     """
 
-    def __init__(self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str) -> None:
+    def __init__(
+        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, *, on_nodes: bool
+    ) -> None:
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
-        self._groups = now.machine.groups or ((0, now.machine.processors - 1),) if allocation.endswith("local") else ()
-        self._single, self._need = allocation != "basic", free.need
+        self._groups = _groups(now, on_nodes=on_nodes) if allocation.endswith("local") else []
+        self._single, self._need = not on_nodes, free.need
         soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
         ends = [max(latest_end(it, now.time), soon) for it in now.running]
         self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
@@ -202,6 +208,15 @@ class _Profile:
                 return tuple((found + first).tolist())
         lowest = () if self._strict else tuple(np.flatnonzero(fits)[:wanted].tolist())
         return lowest if len(lowest) == wanted else None
+
+
+def _groups(now: Snapshot, *, on_nodes: bool) -> list[Interval]:
+    """Return the first and the last node, or resource, of each cluster of the machine."""
+    groups = [*(now.machine.groups or ((0, now.machine.processors - 1),))]
+    if not on_nodes:
+        return groups
+    firsts = [first for first, _ in now.machine.nodes]
+    return [(bisect_left(firsts, first), bisect_right(firsts, last) - 1) for first, last in groups]
 
 
 def _each_resource(now: Snapshot) -> FreeNodes:

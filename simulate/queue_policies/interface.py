@@ -212,6 +212,25 @@ class Forecast:
     alone: bool = True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeLoads:
+    """How busy each node is now.
+
+    Args:
+        speed: speed of a core that shares nothing, relative to the slowest [nodes].
+        pace: mean speed of the cores of running jobs at present; `speed` where no job runs [nodes].
+        unused: bandwidth of the memory beyond what jobs want, bytes/s; below 0: they want more [nodes].
+        watts: of the processors of each node at present, beyond the idle node; nan: not known [nodes].
+        demand: returns the bytes/s that a core of a job moves alone on the slowest node.
+    """
+
+    speed: Array
+    pace: Array
+    unused: Array
+    watts: Array
+    demand: Callable[[Job], float]
+
+
 class View(Sequence[T], Generic[T]):
     """A read-only view of a list."""
 
@@ -370,6 +389,7 @@ class Snapshot:
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
     _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
+    _loads: Callable[[], NodeLoads] = field(repr=False)
     states: MachineStates | None = None
     killed: dict[int, float] = field(default_factory=dict)
 
@@ -380,6 +400,10 @@ class Snapshot:
     def free_nodes(self) -> FreeNodes:
         """Return what is free on each node, as a copy to find out what fits where. O(nodes)."""
         return self._free_nodes()
+
+    def loads(self) -> NodeLoads:
+        """Return how busy each node is, where jobs on a node slow each other down. O(nodes + running jobs)."""
+        return self._loads()
 
     def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
         """Return what would happen if a waiting job started now on these nodes.

@@ -35,15 +35,16 @@ class NodePolicyCalls(PolicyCalls):
         names: name of each node.
         needs: what each job needs, by its number.
         powers: power of a core; None if it is not known.
+        groups: first and last core of each cluster of nodes.
     """
 
     def __init__(
         self, policy: QueuePolicy, name: str, cores: Array, memory: Array, names: tuple[str, ...],
-        needs: Sequence[Need], powers: Powers | MixedPowers | None = None,
+        needs: Sequence[Need], powers: Powers | MixedPowers | None = None, groups: Sequence[Interval] = (),
     ) -> None:  # fmt: skip
         bounds = [0, *accumulate(cores.tolist())]
         self.nodes = tuple((first, end - 1) for first, end in pairwise(bounds))
-        machine = Machine(bounds[-1], powers=powers, nodes=self.nodes, names=names)
+        machine = Machine(bounds[-1], groups, powers, nodes=self.nodes, names=names)
         super().__init__(policy, name, machine, lambda: self.room.copy())
         self.needs, self.empty, self.memory = needs, cores, memory * (1.0 + 1e-12)
         self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job

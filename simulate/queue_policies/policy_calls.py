@@ -27,6 +27,7 @@ from .interface import (
     FreeNodes,
     Job,
     Kill,
+    NodeLoads,
     QueuePolicy,
     Reject,
     Running,
@@ -71,7 +72,7 @@ class PolicyCalls(ABC):
         self.woken = self.again = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine,
-            self._columns, free_nodes, self.forecast,
+            self._columns, free_nodes, self.forecast, self.loads,
         )  # fmt: skip
 
     def _columns(self) -> dict[str, Array]:
@@ -106,6 +107,10 @@ class PolicyCalls(ABC):
     def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now; this one is for worlds without contention."""
         return Forecast(self.now + job.walltime)
+
+    def loads(self) -> NodeLoads:
+        """Return how busy each node is; this one is for worlds without contention. Raises PolicyError."""
+        raise self.error("", "it asks how busy nodes are", "where jobs share nodes and slow each other down")
 
     def switch(self, decision: Switch) -> None:
         """Switch machines; this one is for worlds without states of machines. Raises PolicyError."""

@@ -118,7 +118,7 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
 
 
 #: Queue policies that decide for plans, in words.
-PLANNED = "easy, strict or conservative with an order, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
+PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
 #: What the name of a decision component of Batsim 4, and of Batsim 5, begins with; its endpoint follows.
 COMPONENT = "batsim:", "batsim5:"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
@@ -342,6 +342,9 @@ def parse(text: str) -> Policy | Placing:
     """Parse the SPEC of a built-in policy. Raises ConfigError."""
     first, *others = text.split("+")
     base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
+    if isinstance(base, Conservative) and base.allocation != "basic" and base.share != Sharing():
+        why = "a job that shares gets any nodes on which no job is slowed down beyond the bound"
+        raise ConfigError("policy", "", f"{first!r}: allocation and share do not go together: {why}", "one of them")
     if not others:
         return base
     if isinstance(base, Conservative):
@@ -384,7 +387,7 @@ def is_queue_policy(text: str) -> bool:
     )
 
 
-def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
+def parse_planned(text: str) -> Policy | Contending | Own:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it."""
     if text.startswith(COMPONENT):
         problem = f"{text!r} is a decision component, which decides about real jobs; only the daemon has that"
@@ -392,31 +395,27 @@ def parse_planned(text: str) -> Easy | Strict | Conservative | Saving | Own:
     if is_python_policy(text):
         return parse_python_policy(text)
     policy = parse(text)
-    if isinstance(policy, Placing):
-        problem = f"{text!r} places each task of a rigid job on a core of its own, and a plan places jobs on nodes"
-    elif isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
+    assert not isinstance(policy, OnNodes), "the planner has it"
+    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
         problem = f"{text!r} switches machines, and the nodes of a plan are switched by the resource manager"
     elif isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
         problem = f"{text!r} gives out energy over time, and a plan does not know what was consumed before it"
     elif isinstance(policy, Saving) and policy.limit and policy.limit.is_set():
         problem = f"{text!r} begins or ends at a time of a trace, and a plan has none"
-    elif isinstance(policy, Conservative) and policy.allocation != "basic":
-        problem = f"{text!r} chooses among numbered resources, and a plan places jobs on nodes"
     else:
         return policy
     raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
+
+
+def compares_nodes(policy: Policy | Contending) -> bool:
+    """Return whether it depends on all nodes where a policy places jobs, not only on those with the most room."""
+    return isinstance(policy, Contending) or (isinstance(policy, Conservative) and policy.allocation != "basic")
 
 
 def needs_nodes(policy: object) -> bool:
     """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
     shares = isinstance(policy, Easy | Conservative) and policy.share != Sharing()
     return isinstance(policy, Placing | Planned) or shares
-
-
-def why_without_contention(policy: object) -> str:
-    """Return why jobs cannot slow each other down under a policy; "" if they can."""
-    numbered = isinstance(policy, Conservative) and policy.allocation != "basic"
-    return "it chooses numbered resources" if numbered else ""
 
 
 def text_of(policy: Policy | Placing | Planned | Own) -> str:

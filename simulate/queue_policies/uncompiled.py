@@ -1,4 +1,4 @@
-"""The queue policies `strict`, `easy` and `conservative` in Python, for worlds that compiled kernels do not know."""
+"""The built-in queue policies in Python, for worlds that compiled kernels do not know."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from .easy_policy import Backfilling
 from .energy.power_limits import Window
 from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
+from .one_at_a_time import OneAtATime
 from .order import Order
 from .policy_options import Sharing
-from .policy_specs import CHANGING, Conservative, Easy, Saving, Strict
+from .policy_specs import CHANGING, Conservative, Contending, Easy, Policy, Saving
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 
 def uncompiled(
-    policy: Easy | Strict | Conservative | Saving, seed: int, *, arranged: bool = False, window: Window | None = None
+    policy: Policy | Contending, seed: int, *, arranged: bool = False, window: Window | None = None
 ) -> QueuePolicy:
     """Return a new object that decides as a compiled policy does.
 
     Args:
         policy: the policy.
-        seed: of the random order.
+        seed: of random choices.
         arranged: see `Reserving`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
     """
     if isinstance(policy, Saving):
         return SavingBackfilling(policy, Order(policy.base.order, seed), window)
+    if isinstance(policy, Contending):
+        return OneAtATime(policy, seed)
     queue = Order(policy.order, seed)
     if isinstance(policy, Conservative) and policy.share != Sharing():
         return SharedReserving(queue, policy.share.bound, arranged=arranged)

@@ -18,11 +18,12 @@ from ...kernels.mapping import layout
 from ...kernels.queue.network.tables import NetworkedNodes
 from ...model.cluster import Cluster
 from ...model.intervals import lowest
-from ...model.machine import MixedPowers, Powers, equal_powers, machine_of
+from ...model.machine import MixedPowers, Powers, equal_powers, groups_of, machine_of
 from ...model.network import Network
 from ...model.workload import Workload
+from ...planning.node_loads import NodeMeter
 from ...planning.workflow_tables import scratch_for
-from ...queue_policies.interface import Forecast, Job, Need, NodeJob, QueuePolicy, Running
+from ...queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
 from ...queue_policies.uncompiled import uncompiled
@@ -104,7 +105,8 @@ class _Jobs(NodePolicyCalls):
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
         needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
-        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, powers)
+        groups = groups_of(cluster, cores.tolist())
+        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, powers, groups)
         count = len(workload)
         self.told: list[float] = (workload.run_time if runtimes == ACTUAL else workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
@@ -113,6 +115,7 @@ class _Jobs(NodePolicyCalls):
         self.jobs = workload.more.get("name", workload.id).tolist(), sizes, self.told, users, nodes
         self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
+        self.meter: NodeMeter | None = None
         self.given: list[tuple[int, int, int]] = []
         self._ask(layout.ISOLATED, number=1)  # for forecasts, while nothing runs
         self._ask(layout.SETTLE)
@@ -172,6 +175,12 @@ class _Jobs(NodePolicyCalls):
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))
         left, slowdown, others, delay_s, crowding, alone = self.scratch.effect.item()
         return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
+
+    def loads(self) -> NodeLoads:
+        """Return how busy each node is."""
+        if self.meter is None:
+            self.meter = NodeMeter(self.world, self.cluster, np.arange(len(self.nodes)))
+        return self.meter.read()
 
     # --- decisions ---
     def begin(self, running: Running) -> None:

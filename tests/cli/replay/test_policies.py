@@ -38,8 +38,9 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     assert found["schema"] == "pilotfish/policies/v1"
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
     assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
-    assert found["queue"]["pairs"]["for"] == found["queue"]["inertial"]["for"] == ["simulate", "sweep"]
-    assert found["queue"]["powercap"]["for"] == found["queue"]["easy"]["for"]
+    assert found["queue"]["inertial"]["for"] == ["simulate", "sweep"]
+    for name in ("pairs", "nodes", "conservative", "powercap"):
+        assert found["queue"][name]["for"] == found["queue"]["easy"]["for"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
     for policy in found["mapping"].values():
         assert policy["for"] == ["plan", "run", "daemon", "simulate", "sweep"]
@@ -52,13 +53,8 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         (["simulate", "t.swf", "-p", "mom"], "mom chooses among nodes (needed: --cluster, resource core)"),
         (["simulate", "t.swf", "--contention"], "'--contention': jobs contend on the nodes of a cluster (needed:"),
         (
-            ["simulate", "t.swf", "-c", "c.yaml", "--contention", "-p", "conservative:allocation=local"],
-            "'--contention': not together with conservative:allocation=local: it chooses numbered resources (allowed: "
-            "conservative:allocation=basic, or another policy)",
-        ),
-        (
-            ["plan", "d.yaml", "-c", "c.yaml", "-p", "pairs"],
-            "'pairs' places each task of a rigid job on a core of its own",
+            ["simulate", "t.swf", "-c", "c.yaml", "-p", "conservative:allocation=local,share=1.1"],
+            "allocation and share do not go together: a job that shares gets any nodes",
         ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+opportunistic"],
@@ -66,7 +62,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (
-            ["plan", "d.yaml", "-c", "c.yaml", "-p", "conservative:allocation=local"],
+            ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+energybud"],
             "only a replay has that (allowed: easy,",
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "stric"], "did you mean 'strict'?"),

@@ -104,6 +104,23 @@ def test_jobs_that_would_hurt_each_other_are_kept_apart(queue: Any, kit: Any, sh
     assert bench.value("decisions_total", policy=bench.cycle.planner.options.policy, outcome="failed") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("policy", "nodes"),
+    [("nodes:rule=biggest", ["n2", "n2", "n2", "n1"]), ("pairs:resource=high_core", ["n2", "n1", "n2"])],
+)
+def test_a_rule_picks_the_nodes_of_the_next_job(queue: Any, kit: Any, policy: str, nodes: list[str]) -> None:
+    """The second node has one core more; jobs of one core each."""
+    bench = queue(policy, nodes=2)
+    small, big = bench.manager.cluster.nodes
+    big = dataclasses.replace(big, type=dataclasses.replace(big.type, name="big", cores=small.type.cores + 1))
+    bench.manager.cluster = dataclasses.replace(bench.manager.cluster, nodes=(small, big))
+    bench.submit(*(kit.job(f"j{i}", seconds=9.0 + i, walltime=20.0) for i in range(len(nodes))))
+    bench.run(3)
+    found = {view.key.partition("/")[2]: view.nodes[0] for view in bench.manager.views.values()}
+    assert [found[f"j{i}"] for i in range(len(nodes))] == nodes
+    assert bench.value("decisions_total", policy=policy, outcome="failed") == 0.0
+
+
 def test_the_same_policy_starts_the_same_jobs_in_a_replay_in_a_plan_and_live(queue: Any, kit: Any) -> None:
     walls, runs, sizes = [9.0, 4.0, 7.0, 3.0, 5.0, 2.0], [6.0, 4.0, 5.0, 3.0, 2.0, 1.0], [1, 2, 1, 2, 1, 1]
     times = np.zeros(6), np.array(runs), np.array(walls)
@@ -203,7 +220,12 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     assert config.policy == f"{tmp_path}/mine.py:Shortest:most=3"
     load_policy_of(config, path)
     assert isinstance(POLICIES[config.policy], QueueMapping)
-    for text in ("conservative:order=sjf", "easy+powercap:cap=60%"):
+    for text in (
+        "conservative:order=sjf,allocation=contiguous",
+        "easy+powercap:cap=60%",
+        "pairs",
+        "nodes:rule=biggest",
+    ):
         assert load_config(write(tmp_path, text)).policy == text
 
 
@@ -212,10 +234,6 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     [
         ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
-        (
-            "pairs",
-            "'pairs' places each task of a rigid job on a core of its own, and a plan places jobs on nodes; only",
-        ),
         ("easy+opportunistic", "'easy+opportunistic' switches machines, and the nodes of a plan are switched by the"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),

@@ -130,9 +130,9 @@ def test_a_file_may_appear_twice_with_different_selections(folder: Path) -> None
         ({"contention": "yes"}, "contention", "true or false"),
         ({"contention": [True, True]}, "contention", "is given twice"),
         (
-            {"machines": ["lab.yaml"], "policies": ["conservative:allocation=local"], "contention": True},
-            "contention",
-            "numbered resources",
+            {"policies": ["conservative:allocation=local,share=1.1"]},
+            "policies[0]",
+            "allocation and share do not go together",
         ),
         ({"machines": [4], "contention": True}, "machines", "contends on the cores of nodes; machine 4 has none"),
         ({"machines": [4], "policies": ["lookahead"]}, "machines", "lookahead chooses among cores of nodes"),

@@ -24,9 +24,19 @@ from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
+from pilotfish.simulate.queue_policies.policy_specs import (
+    ALLOCATIONS,
+    ORDERS,
+    Conservative,
+    Easy,
+    Nodes,
+    Pairs,
+    Saving,
+    Strict,
+)
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
+from tests.simulate.replay.test_replay import places
 from tests.support import python_policies
 from tests.support.python_policies import Says
 
@@ -78,9 +88,48 @@ def test_a_plan_starts_what_a_replay_starts_where_nothing_contends(
         assert planned(own, jobs, cluster_of(cores)).jobs == made.jobs
 
 
+@given(
+    st.lists(ROW, min_size=1, max_size=20), st.integers(6, 9), st.sampled_from([*ALLOCATIONS]),
+    st.sampled_from(("fcfs", "sjf", "largest")), st.integers(0, 3),
+)  # fmt: skip
+@settings(max_examples=150, deadline=None)
+def test_a_plan_allocates_nodes_as_a_replay_allocates_resources(
+    rows: list[tuple[float, float, int]], nodes: int, allocation: str, order: str, away: int
+) -> None:
+    """Two clusters of nodes of one core each; the first nodes take no jobs."""
+    cluster = cluster_of(*[1] * nodes)
+    names = [node.name for node in cluster.nodes]
+    cluster = replace(cluster, groups={"west": tuple(names[:4]), "east": tuple(names[4:])})
+    groups = [(0, 3 - away), (4 - away, nodes - 1 - away)] if away < 4 else [(0, nodes - 1)]
+    times = (
+        np.zeros(len(rows)),
+        np.array([run for run, *_ in rows]),
+        np.array([max(run, wall) for run, wall, _ in rows]),
+    )
+    sizes = np.array([size for *_, size in rows], np.int64)
+    jobs = [
+        job_of(f"j{i}", times[1][i], nodes=int(sizes[i]), walltime=times[2][i])
+        for i in range(len(rows)) if sizes[i] <= nodes - away
+    ]  # fmt: skip
+    rows_left = sizes <= nodes - away
+    trace = Workload("w", np.arange(len(jobs)), *(column[rows_left] for column in times), size=sizes[rows_left])
+    if not jobs:
+        return
+    own, compared = (uncompiled(Conservative(order, allocation), 0, arranged=True) for _ in range(2))
+    made = planned(own, jobs, cluster, available=names[away:], may_reject=True)
+    done = replay(trace, nodes - away, compared, groups=groups)
+    assert made.rejected.keys() == {jobs[i].id for i in np.flatnonzero(done.rejected).tolist()}
+    started = {job.id: (job.start_time, sorted(names.index(name) - away for name in job.nodes)) for job in made.jobs}
+    ran = np.flatnonzero(~done.rejected).tolist()
+    expected = {jobs[i].id: (float(done.start_time[i]), places(done, i)) for i in ran}
+    assert started == expected
+
+
 POLICY = st.sampled_from(
     [lambda: uncompiled(Easy(), 0), lambda: uncompiled(Easy("sjf"), 0), lambda: uncompiled(Strict("largest"), 0),
-     lambda: uncompiled(Conservative("sjf"), 0, arranged=True), python_policies.Easy, python_policies.Strict]
+     lambda: uncompiled(Conservative("sjf"), 0, arranged=True),
+     lambda: uncompiled(Conservative(allocation="best-effort-contiguous"), 0), lambda: uncompiled(Pairs(), 0),
+     lambda: uncompiled(Nodes("smallest", "random"), 0), python_policies.Easy, python_policies.Strict]
 )  # fmt: skip
 
 

@@ -1,0 +1,81 @@
+"""The policies `pairs` and `nodes` in Python: one rule picks the next job, another its nodes.
+
+Rule: only the picked job is considered; while it does not fit, all jobs wait. The cores of a job on a node are one
+choice: what the kernel of `pairs` chooses core by core is chosen node by node. So it gives the kernel's schedule on
+nodes of one processor where each job is one task, under `nodes` for all jobs of one node.
+Random choices differ from the kernel's: they are drawn from the seed and the id of the job, so that they stay the same
+from one plan to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import ConfigError
+from .interface import Decision, FreeNodes, Job, Snapshot, Start, Wake
+from .policy_specs import Contending, Nodes
+
+
+class OneAtATime:
+    """Start the picked job on the nodes of the lowest rank, until one does not fit.
+
+    Args:
+        policy: the two rules.
+        seed: of random choices.
+    """
+
+    def __init__(self, policy: Contending, seed: int) -> None:
+        self._policy, self._seed = policy, seed
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Start the picked job if it fits, and ask to be called again: its start changes the ranks of nodes."""
+        if not now.waiting:
+            return
+        free = now.free_nodes()
+        job = self._next(now, free)
+        nodes = free.where(job, rank=self._rank(now, job, free))
+        if nodes is not None:
+            yield Start(job, nodes=nodes)
+            if len(now.waiting) > 1:
+                yield Wake(now.time)
+
+    def _next(self, now: Snapshot, free: FreeNodes) -> Job:
+        """Return the job that the rule picks; ties go to the first by submission."""
+        rule = self._policy.job
+        if rule == "first":
+            return next(iter(now.waiting))
+        if rule == "random":
+            return min(now.waiting, key=lambda job: self._digest(job, "job"))
+        if rule == "shortest":
+            return min(now.waiting, key=lambda job: job.walltime)
+        if rule == "smallest":
+            return min(now.waiting, key=lambda job: job.size)
+        if rule == "low_mem":
+            return min(now.waiting, key=lambda job: free.need(job).memory / free.need(job).cores)
+        return min(now.waiting, key=now.loads().demand)
+
+    def _rank(self, now: Snapshot, job: Job, free: FreeNodes) -> Array:
+        """Return the ranks of the nodes for a job; the lowest is the best [nodes]."""
+        policy = self._policy
+        rule = policy.rule if isinstance(policy, Nodes) else policy.resource
+        if rule == "biggest":
+            return np.array([first - last for first, last in now.machine.nodes])
+        if rule == "high_core":
+            return -free.cores
+        if rule == "high_mem":
+            return -free.memory
+        if rule == "random":  # one of the free cores, or one of the nodes
+            drawn = np.random.default_rng(int.from_bytes(self._digest(job, "nodes"))).exponential(size=len(free.cores))
+            return drawn if isinstance(policy, Nodes) else drawn / free.cores.clip(1)
+        loads = now.loads()
+        if rule == "low_power" and np.isnan(loads.watts).any():
+            raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")
+        ranks = {"fastest": loads.speed, "high_gflops": loads.pace, "high_mem_bw": loads.unused}
+        return loads.watts if rule == "low_power" else -ranks[rule]
+
+    def _digest(self, job: Job, what: str) -> bytes:
+        return blake2b(f"{self._seed} {what} {job.id}".encode(), digest_size=8).digest()
