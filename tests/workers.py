@@ -1,6 +1,7 @@
-"""Workers of pytest-xdist that are forks of one process, which has imported all tests; each would do so for itself.
+"""Workers of pytest-xdist, and daemons, that are forks of one process, which has imported all tests and what they test;
+each would do so for itself.
 
-Rule: a worker gets the streams that pytest-xdist opened for it, and nothing but imports happened before the fork.
+Rule: a fork gets the streams that were opened for it, and nothing but imports happened before.
 
     python tests/workers.py SOCKET -u -c CODE    what pytest-xdist starts in place of a Python: the server at that
                                                  socket runs the code in a fork, whose end ends this process
@@ -10,32 +11,124 @@ Rule: a worker gets the streams that pytest-xdist opened for it, and nothing but
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import pwd
+import resource
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, Any, NoReturn
+
+import guardian
 
 PATIENCE_S = 10.0
+PR_SET_DUMPABLE, PR_SET_MM, PR_SET_MM_MAP = 4, 35, 14
+#: How the names of the variables begin that a Python obeys when it starts, which no fork does.
+EARLY = ("PYTHON", "LD_")
+#: Where a Python that has just started looks for modules.
+PATH = [*sys.path]
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Forked:
+    """A Python script in a fork of the server; it is used as a `subprocess.Popen`, and /proc shows it as one's process.
+
+    Args:
+        words: The script and its arguments.
+        env: What the script sees, which differs in no variable that a Python obeys when it starts.
+        streams: Its standard output and its standard error.
+        user: Whose process it becomes; "": the user's that runs the tests.
+    """
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], user: str) -> None:
+        self.args, self.returncode = words, None
+        self._waiter = socket.socket(socket.AF_UNIX)
+        self._waiter.connect(str(_path()))
+        code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {os.getcwd()!r}, {user!r})"
+        with open(os.devnull) as nothing:
+            numbers = [nothing.fileno(), *(stream.fileno() for stream in streams)]
+            socket.send_fds(self._waiter, [code.encode()], numbers)
+        self.pid = self._number()
+
+    def _number(self) -> int:
+        text = self._waiter.recv(99)
+        assert text, f"{self.args}: the process that waits for it has ended"
+        return int(text)
+
+    def poll(self) -> int | None:
+        """Return its exit status, None while it runs."""
+        with suppress(BlockingIOError, subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended, and return its exit status."""
+        if self.returncode is None:
+            self._waiter.settimeout(timeout)
+            try:
+                self.returncode = self._number()
+            except TimeoutError as error:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0) from error
+            self._waiter.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+
+def start(
+    words: Sequence[str | Path], env: Mapping[str, str], *streams: IO[Any], user: str = ""
+) -> Forked | subprocess.Popen[bytes]:
+    """Start a Python script: in a fork if there is a server, and its Python would be started as ours was."""
+    early = {name for name in (*env, *os.environ) if name.startswith(EARLY)}
+    if _path().exists() and all(env.get(name) == os.environ.get(name) for name in early):
+        return Forked([*map(str, words)], env, streams, user)
+    return subprocess.Popen([*as_user(user), sys.executable, *words], env=env, stdout=streams[0], stderr=streams[1])
+
+
+def as_user(user: str) -> list[str]:
+    """Return the prefix of a command that runs as that user; "": nothing."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+
+
+def _path() -> Path:
+    """Where the server listens."""
+    return guardian.folder() / "workers"
 
 
 class Server:
-    """The process that imports what pytest collects; its forks become workers.
+    """The process that imports what pytest collects; its forks become workers, and run scripts.
 
     Args:
-        path: Where it listens, in a folder where this user alone may write.
         arguments: pytest's.
     """
 
-    def __init__(self, path: Path, arguments: list[str]) -> None:
-        self.worker = f"{sys.executable} -S -E {__file__} {path}"  #: in place of a Python
+    def __init__(self, arguments: list[str]) -> None:
+        self.worker = f"{sys.executable} -S -E {__file__} {_path()}"  #: in place of a Python
         with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(str(path))
+            listening.bind(str(_path()))
             listening.listen(100)
             number = listening.fileno()
             argv = [sys.executable, __file__, "--serve", str(number), *arguments]
@@ -76,24 +169,89 @@ def serve(listening: socket.socket, arguments: list[str]) -> None:
         code, files, *_ = socket.recv_fds(client, 1 << 16, 3)
         if not os.fork():
             listening.close()
-            _become(code, files)
+            _become(code, files, client)
         client.close()
         for file in files:
             os.close(file)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
     listening.close()
     with suppress(ChildProcessError):
         while True:
             os.wait()
 
 
-def _become(code: bytes, files: list[int]) -> NoReturn:
+def _become(code: bytes, files: list[int], client: socket.socket) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     sys.stdin = os.fdopen(0)
-    exec(code, {"__name__": "__main__"})
+    exec(code, {"__name__": "__main__", "client": client, "wait_for_script": wait_for_script})
     os._exit(0)
+
+
+def wait_for_script(client: socket.socket, words: list[str], env: dict[str, str], cwd: str, user: str) -> None:
+    """Run a script in a fork of this process; send its process id and, when it has ended, its exit status."""
+    pid = os.fork()
+    if not pid:
+        _run_script(words, env, cwd, user)
+    client.send(str(pid).encode())
+    os.closerange(0, 3)
+    client.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+
+
+def _run_script(words: list[str], env: dict[str, str], cwd: str, user: str) -> NoReturn:
+    code: object = 1
+    try:
+        os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        os.chdir(cwd)
+        argv = [sys.executable, *words]
+        shown = _show(argv, [f"{name}={value}" for name, value in env.items()])
+        if user:
+            entry = pwd.getpwnam(user)
+            os.setgroups([])
+            os.setgid(entry.pw_gid)
+            os.setuid(entry.pw_uid)
+            LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # as after `exec`: it may read its own /proc
+        if not shown:
+            os.execve(sys.executable, argv, env)
+        os.environ.clear()
+        os.environ.update(env)
+        time.tzset()
+        sys.argv, sys.path = words, [str(Path(words[0]).parent), *PATH[1:]]
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1, errors="backslashreplace")
+        runpy.run_path(words[0], run_name="__main__")
+        code = None
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    if not isinstance(code, int | None):
+        print(code, file=sys.stderr)
+        code = 1
+    sys.stdout.flush()
+    os._exit((code or 0) & 0xFF)
+
+
+def _show(argv: list[str], environment: list[str]) -> bool:
+    """Let /proc show these arguments and this environment of this process, by which tests find it; return if it does.
+
+    See `PR_SET_MM_MAP` in prctl(2): the kernel wants all of the process's map again, of which /proc/self/stat has most.
+    """
+    global _shown
+    pieces = [b"".join(os.fsencode(word) + b"\0" for word in words) for words in (argv, environment)]
+    _shown = ctypes.create_string_buffer(b"".join(pieces))
+    begin, middle = ctypes.addressof(_shown), ctypes.addressof(_shown) + len(pieces[0])
+    fields = [0, 0, 0, *map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[1:])]
+    LIBC.sbrk.restype = ctypes.c_void_p
+    of_map = (*fields[25:27], *fields[44:47], LIBC.sbrk(0), fields[27], begin, middle, middle, middle + len(pieces[1]))
+    parts = (ctypes.c_uint64 * 13)(*of_map, 0, 0xFFFFFFFF << 32)  # no other vector, no other program
+    return LIBC.prctl(PR_SET_MM, PR_SET_MM_MAP, parts, ctypes.sizeof(parts), 0) == 0
 
 
 def ask(path: str, code: str) -> NoReturn:

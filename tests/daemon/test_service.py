@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import requests
+import workers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ class Daemon:
         self.systemd.bind(str(folder / "notify"))
         self.systemd.setblocking(False)
         self.heard: list[str] = []
-        self.process: subprocess.Popen | None = None
+        self.process: subprocess.Popen[bytes] | workers.Forked | None = None
 
     def write(self, more: str = "") -> None:
         self.config.write_text(
@@ -76,12 +77,9 @@ class Daemon:
         )
 
     def start(self, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, SERVE, self.config, *options],
-            env=os.environ | {"NOTIFY_SOCKET": str(self.folder / "notify")},
-            stdout=(self.folder / "out").open("a"),
-            stderr=self.log.open("a"),
-        )
+        env = os.environ | {"NOTIFY_SOCKET": str(self.folder / "notify")}
+        with (self.folder / "out").open("a") as out, self.log.open("a") as log:
+            self.process = workers.start([SERVE, self.config, *options], env, out, log)
         self.hears("READY=1")
 
     def hears(self, line: str) -> bool:
@@ -390,7 +388,7 @@ def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on
     fault.touch()
     script, said = SERVE.with_name("serve_with_faults.py"), "a cycle failed, please report this fault"
     with daemon.log.open("w") as log:
-        process = subprocess.Popen([sys.executable, script, daemon.config, fault], stderr=log)
+        process = workers.start([script, daemon.config, fault], os.environ, log, log)
 
     def status(page: str) -> int:
         return requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=60).status_code

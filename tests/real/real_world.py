@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import forked
 import guardian
+import workers
 from installed import locked
 
 from pilotfish.daemon.socket import ipc
@@ -86,12 +87,12 @@ def users_cache(user: str) -> Path:
 
 class Served:
     """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`. It runs as `user`, if one is
-    named; `folder` is then theirs. `manager` is the name of its adapter."""
+    named; `folder` is then theirs. `manager` is the name of its adapter; `prefix` may be changed before it starts."""
 
     manager = ""
 
     def __init__(self, folder: Path, user: str = "") -> None:
-        self.prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        self.user, self.prefix = user, workers.as_user(user)
         self.environment = os.environ.copy()
         if user:
             mine = {"HOME": folder, "PILOTFISH_CACHE": users_cache(user), "PILOTFISH_STATE": folder / "state"}
@@ -99,13 +100,17 @@ class Served:
             subprocess.run(["chown", "-R", f"{user}:{user}", folder], check=True)
         self.folder, self.config = folder, folder / "pilotfish.yaml"
         self.socket, self.log, self.out = folder / "s", folder / "log", folder / "out"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | workers.Forked | None = None
 
     def spawn(self, *options: str) -> None:
         """Start it."""
+        words = ["daemon", "--config", str(self.config), *options]
         with self.log.open("a") as log, self.out.open("a") as out:
-            argv = [*self.prefix, *COMMAND, "daemon", "--config", str(self.config), *options]
-            self.process = subprocess.Popen(argv, stdout=out, stderr=log, env=self.environment)
+            if self.prefix == workers.as_user(self.user) and SCRIPT.exists():
+                self.process = workers.start([SCRIPT, *words], self.environment, out, log, user=self.user)
+            else:
+                argv = [*self.prefix, *COMMAND, *words]
+                self.process = subprocess.Popen(argv, stdout=out, stderr=log, env=self.environment)
 
     def start(self, *options: str) -> None:
         """Start it and wait until it answers."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+import workers
 
 from pilotfish.cli.__main__ import main
 from pilotfish.daemon.codec import encode
@@ -74,15 +74,10 @@ class World:
 
     def start(self) -> None:
         """Start a daemon, and wait until it answers."""
-        argv = [
-            sys.executable,
-            Path(__file__).parents[1] / "serve_with_counters.py",
-            self.folder / "pilotfish.yaml",
-            self.folder,
-        ]
+        words = [Path(__file__).parents[1] / "serve_with_counters.py", self.folder / "pilotfish.yaml", self.folder]
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(argv, env=os.environ | {"PATH": path}, stderr=log)
+            self.process = workers.start(words, os.environ | {"PATH": path}, log, log)
         eventually(self._serves, "a daemon that serves")
 
     def _serves(self) -> bool:
