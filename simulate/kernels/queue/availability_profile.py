@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from ...arrays import Array
+from .. import heap
 from ..block import int64
 from ..compile import compare_64, trailing_zeros
 from ..jit import inner
@@ -192,12 +193,30 @@ def _without(world: Reserving, job: int, other: int, begin: float, end: float) -
     if other == job or row.start >= end or row.until <= begin:
         return
     crossing = world.crossing[count.crossing]
-    crossing.time, crossing.size = row.until, row.size
+    crossing.time, crossing.job = -row.until, other
     count.crossing += 1
+    _remove(world, other)
+
+
+@inner
+def _remove(world: Reserving, job: int) -> int:
+    """Remove the resources of a job from the free set. Return how many were there. O(words of the job)."""
+    row, number = world.jobs[job], int64(0)
     free = world.free[row.low_word : row.high_word + 1]
     taken = world.sets[row.set_row, row.low_word : row.high_word + 1]
     for word in range(len(free)):
+        number += popcount(free[word] & taken[word])
         free[word] &= ~taken[word]
+    return number
+
+
+@inner
+def _free_all(world: Reserving) -> None:
+    """Set the free set to all resources. O(words)."""
+    free = world.free
+    free[:] = _ALL
+    if world.count.machine % 64:
+        free[len(free) - 1] = _ALL >> np.uint64(64 - world.count.machine % 64)
 
 
 @inner
@@ -207,9 +226,7 @@ def _find_free(world: Reserving, job: int, begin: float, end: float) -> int:
     O(jobs + words of the machine and of all jobs in that time).
     """
     count, free = world.count, world.free
-    free[:] = _ALL
-    if count.machine % 64:
-        free[len(free) - 1] = _ALL >> np.uint64(64 - count.machine % 64)
+    _free_all(world)
     count.crossing = 0
     for i in range(count.running):
         _without(world, job, world.heap_job[i], begin, end)
@@ -222,12 +239,31 @@ def _find_free(world: Reserving, job: int, begin: float, end: float) -> int:
 
 
 @inner
-def _released(world: Reserving, time: float) -> int:
-    """Return how many resources the jobs of the gap examined last release until `time`. O(those jobs)."""
-    number = int64(0)
-    for i in range(world.count.crossing):
-        number += world.crossing[i].size * int64(world.crossing[i].time <= time)
-    return number
+def _possible_from(world: Reserving, job: int) -> float:
+    """Return before when no gap fits that is later than the one examined last, which does not.
+
+    A job that has resources in that gap has them in each later one that begins before its end. So the free set lacks
+    the resources of those that end last, and the end of the first one with which it does not suffice is returned.
+    O(jobs in the gap * log jobs + words of these jobs and of the machine).
+    """
+    count, size, contiguous = world.count, world.jobs[job].size, world.count.strict == 1
+    contiguous = contiguous and count.allocation == CONTIGUOUS
+    times, others = world.crossing["time"], world.crossing["job"]
+    number, begin, until = count.machine, int64(0), math.inf
+    _free_all(world)
+    for i in range(count.crossing):
+        heap.push(times, others, None, i, times[i], others[i])
+    while count.crossing > 0:
+        until, other = -times[0], others[0]
+        row = world.jobs[other]
+        count.crossing -= 1
+        heap.remove_first(times, others, None, count.crossing)
+        number -= _remove(world, other)
+        if contiguous and row.low_word * 64 < begin + size and row.high_word * 64 + 64 > begin:
+            begin = _lowest_block(world, size, begin // 64)
+        if number < size or begin < 0:
+            break
+    return until
 
 
 @inner
@@ -252,13 +288,13 @@ def _lowest(world: Reserving, job: int, begin: int, end: int) -> bool:
 
 
 @inner
-def _block(world: Reserving, job: int) -> bool:
-    """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough.
+def _lowest_block(world: Reserving, size: int, first: int) -> int:
+    """Return the first of the lowest contiguous free resources from a word on; -1 if no interval is long enough.
 
     O(words + intervals).
     """
-    size, run, begin = world.jobs[job].size, int64(0), int64(0)
-    for word in range(len(world.free)):
+    run, begin = int64(0), int64(0)
+    for word in range(first, len(world.free)):
         bits = world.free[word]
         zeros, ones = int64(0), int64(64)
         while bits != _NONE:
@@ -269,12 +305,21 @@ def _block(world: Reserving, job: int) -> bool:
                 run, begin = int64(0), word * 64 + zeros
             run += ones
             if run >= size:
-                _fill(world, job, begin, begin + size - 1)
-                return True
+                return begin
             bits = bits & _ALL << np.uint64(zeros) << np.uint64(ones) if ones < 64 else _NONE
         if world.free[word] >> np.uint64(63) == _NONE:
             run = int64(0)
-    return False
+    return int64(-1)
+
+
+@inner
+def _block(world: Reserving, job: int) -> bool:
+    """Choose the lowest contiguous free resources for a job. Return False if no interval is long enough."""
+    size = world.jobs[job].size
+    begin = _lowest_block(world, size, int64(0))
+    if begin >= 0:
+        _fill(world, job, begin, begin + size - 1)
+    return begin >= 0
 
 
 @inner
@@ -287,43 +332,36 @@ def _fill(world: Reserving, job: int, first: int, last: int) -> None:
 
 
 @inner
-def _choose(world: Reserving, job: int, start: float, stop: float) -> int:
-    """Choose resources in a gap by the allocation variant.
-
-    Returns:
-        0, or, if the variant rejects the gap, how many resources must at least be released before it accepts another.
-    """
+def _choose(world: Reserving, job: int, start: float, stop: float) -> bool:
+    """Choose resources in a gap by the allocation variant. Return False if it rejects the gap."""
     kind, machine = world.count.allocation, world.count.machine
-    missing = world.jobs[job].size - _find_free(world, job, start, stop)
-    if missing > 0:
-        return missing
+    if _find_free(world, job, start, stop) < world.jobs[job].size:
+        return False
     if kind == CONTIGUOUS and _block(world, job):
-        return 0
+        return True
     if kind == LOCAL:
         for group in range(len(world.groups)):
             begin, end = int64(world.groups[group].first), int64(world.groups[group].last) + 1
             if _lowest(world, job, begin, end):
-                return 0
-    return 0 if world.count.strict == 0 and _lowest(world, job, int64(0), machine) else 1
+                return True
+    return world.count.strict == 0 and _lowest(world, job, int64(0), machine)
 
 
 @inner
 def find_earliest(world: Reserving, job: int, before: float) -> float:
     """Return the earliest start of a job before a time and fill its set; inf if no gap fits it.
 
-    The free set of a later gap lies in that of an earlier one, plus the resources of the jobs that end in between. So
-    after a rejected gap, those are skipped before whose begin such jobs release too few.
-    O(slices / SPAN + gaps * jobs in them + gaps examined * words of the machine and of the jobs in them).
+    O(slices / SPAN + gaps examined * (jobs + words of the machine and of the jobs in the gap)).
     """
     k = find_gap(world, world.count.first_slice, job, before, math.inf)
     while k >= 0:
         begin = world.times[k]
         if world.count.allocation == BASIC:
             return begin
-        missing = _choose(world, job, begin, latest_end(begin, world.jobs[job].wall))
-        if missing == 0:
+        if _choose(world, job, begin, latest_end(begin, world.jobs[job].wall)):
             return begin
-        k = find_gap(world, k + 1, job, before, math.inf)
-        while k >= 0 and _released(world, world.times[k]) < missing:
-            k = find_gap(world, k + 1, job, before, math.inf)
+        begin = _possible_from(world, job)
+        if begin >= before:
+            return math.inf
+        k = find_gap(world, max(k + 1, slice_of(world, begin)), job, before, math.inf)
     return math.inf

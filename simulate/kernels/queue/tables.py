@@ -147,7 +147,7 @@ class Reserving(Block):
         "sets": (np.dtype("u8"), 2),  # [rows, words]: resources of a job, one bit each
         "free_sets": (INT, 1),
         "free": (np.dtype("u8"), 1),  # one bit per resource: free in the gap examined; with BASIC: free now
-        "crossing": (END, 1),  # jobs that have resources in the gap examined last
+        "crossing": (END, 1),  # jobs that have resources in the gap examined last; `time`: minus their ends
         "groups": (PIECE, 1),  # clusters of the machine
         "count": (RESERVING_COUNT, 0),
         "clock": (RESERVING_CLOCK, 0),
