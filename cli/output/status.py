@@ -276,6 +276,8 @@ def _plan_lines(job: dict[str, Any], now: float) -> list[tuple[str, str]]:
         text += "; the end is a guess, because nothing is known of the job"
     if by := plan.get("forecast_by"):
         text += f"; forecast by {by}, as the policy decides when the time has come"
+    if promised := plan.get("reserved"):
+        text += f"; reserved in {seconds(max(0.0, promised['start_time'] - now))} on {fold(promised['nodes'])}"
     best = plan["next_best"]
     cost = "" if best is None or best["cost_s"] is None else f", {best['cost_s']:+.3g} s"
     return [("planned", text), ("next best", f"{fold(best['nodes'])}{cost}" if best else "")]

@@ -145,7 +145,10 @@ def _moved(
     moved = _later(job, start - job.start_time)
     if moved and job.id in starting:  # when it starts is known by now
         moved = dataclasses.replace(moved, earliest=moved.shortest, latest=moved.longest)
-    return dataclasses.replace(job, id=key, start_time=start, finish_time=start + run_time, within=moved, late_s=late_s)
+    reserved = job.reserved and dataclasses.replace(job.reserved, start_time=job.reserved.start_time - elapsed)
+    return dataclasses.replace(
+        job, id=key, start_time=start, finish_time=start + run_time, within=moved, late_s=late_s, reserved=reserved
+    )
 
 
 def _later(job: PlannedJob, seconds: float) -> PredictionInterval | None:

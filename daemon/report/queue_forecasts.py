@@ -111,6 +111,7 @@ class QueueForecasts(Observer):
                 "finish_within": forecast.finish_within,
                 "run_time": forecast.finish_time - forecast.start_time,
                 "forecast_by": None,
+                "reserved": None,
                 "next_best": None,
             }
         return {

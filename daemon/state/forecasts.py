@@ -57,7 +57,7 @@ class Outlook:
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON; times are epoch seconds, intervals of probability LEVEL."""
         planned, within, why = self.planned, self.planned.within, self.planned.why
-        time = self.time + planned.late_s
+        time, promised = self.time + planned.late_s, planned.reserved
         return {
             "nodes": list(planned.nodes),
             "start_time": time + planned.start_time,
@@ -65,5 +65,6 @@ class Outlook:
             "finish_within": [time + within.earliest, time + within.latest] if within else None,
             "run_time": planned.finish_time - planned.start_time,
             "forecast_by": self.forecast_by or None,
+            "reserved": promised and {"nodes": list(promised.nodes), "start_time": self.time + promised.start_time},
             "next_best": {"nodes": list(why.nodes), "cost_s": why.cost_s} if why else None,
         }

@@ -121,6 +121,17 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """The start that a queue policy promises a waiting job, if it decides nothing else until then.
+
+    `start_time` is seconds from the start of the plan, whose forecast may be earlier: jobs may end before their limits.
+    """
+
+    nodes: tuple[str, ...]
+    start_time: float
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedJob:
     """The nodes and forecast of one job; times in seconds from the start of the plan.
 
@@ -139,6 +150,7 @@ class PlannedJob:
     why: RunnerUp | None = None
     within: PredictionInterval | None = None
     late_s: float = 0.0
+    reserved: Reservation | None = None
 
 
 @dataclass(frozen=True)

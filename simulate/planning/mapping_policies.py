@@ -16,7 +16,7 @@ from ..errors import ConfigError, PolicyError
 from ..kernels.mapping import layout
 from ..model.job import Job
 from ..model.objective import Objective, Submitted
-from ..model.plan import RunnerUp, RunningJob
+from ..model.plan import Reservation, RunnerUp, RunningJob
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget, queue_budget
 from .open_queue import OpenQueue
@@ -53,6 +53,7 @@ class Mapped:
     truncated: bool = False  # whether `should_stop` ended the policy early
     runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
     rejected: Mapping[int, str] = field(default_factory=dict)  # position of a job that is never started -> why
+    reserved: Mapping[int, Reservation] = field(default_factory=dict)  # position of a job -> what it has reserved
     warnings: tuple[str, ...] = ()
     recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
     forecast_by: str = ""  # the policy that forecasts what does not start now, if another one decides

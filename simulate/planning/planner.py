@@ -12,7 +12,7 @@ from ..errors import ConfigError
 from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
-from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
+from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
 from .open_queue import OpenQueue
@@ -116,7 +116,7 @@ def plan(
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
-        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s),
+        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s, mapped.reserved),
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=whole,
         objective=str(objective) if policy == "lookahead" else "",
@@ -133,6 +133,7 @@ def _planned(
     intervals: dict[int, PredictionInterval],
     done: set[str],
     late_s: Sequence[float],
+    reserved: Mapping[int, Reservation],
 ) -> tuple[PlannedJob, ...]:
     world, names, planned = simulation.world, simulation.cluster.nodes, []
     isolated, kinds, placed = simulation.isolated.tolist(), world.nodes["type"].tolist(), world.placed.tolist()
@@ -148,10 +149,8 @@ def _planned(
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
-        why, interval = runner_ups.get(i), intervals.get(i)
-        planned.append(
-            PlannedJob(job.id, tuple(names[node].name for node in nodes), *forecast, joules, why, interval, late_s[i])
-        )
+        more = joules, runner_ups.get(i), intervals.get(i), late_s[i], reserved.get(i)
+        planned.append(PlannedJob(job.id, tuple(names[node].name for node in nodes), *forecast, *more))
     return tuple(planned)
 
 

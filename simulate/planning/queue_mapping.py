@@ -19,8 +19,10 @@ import numpy as np
 from ..errors import PolicyError
 from ..kernels.mapping import layout
 from ..model.machine import core_powers, groups_of
+from ..model.plan import Reservation
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
 from ..queue_policies.node_policy_calls import NodePolicyCalls
+from ..queue_policies.reservations import Reserved
 from .mapping_policies import Mapped, Request
 from .node_loads import NodeMeter
 from .search_moves import Candidate
@@ -75,6 +77,7 @@ class _Run(NodePolicyCalls):
         self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}
         self.meter: NodeMeter | None = None
+        self.promised: dict[int, Reserved] = {}  # at the beginning of the plan
         self.shown = np.zeros(len(world.jobs), bool)
         waited = {name: each.waited for each in request.submitted for name in each.jobs}
         self.waited = [waited.get(job.id, 0.0) for job in simulation.workflow.jobs]
@@ -160,6 +163,8 @@ class _Run(NodePolicyCalls):
                 self.apply(self.call_policy(), self.now)
                 while self.again:
                     self.apply(self.call_policy(), self.now)
+            if self.now <= 0.0:
+                self.promised = self.reserved
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
@@ -188,7 +193,12 @@ class _Run(NodePolicyCalls):
         world.nodes["cap"][self.usable] = self.empty  # so that a repetition of the plan does not oversubscribe either
         found = Candidate.of(simulation, world.nodes["cap"])
         makespan = float(np.fmax.reduce(jobs["finish"], initial=0.0))
-        return Mapped(makespan, energy, found, rejected=self.rejected, warnings=self._notes())
+        names = self.snapshot.machine.names
+        reserved = {
+            number: Reservation(tuple(names[node] for node in nodes), time)
+            for number, (time, nodes) in self.promised.items()
+        }
+        return Mapped(makespan, energy, found, rejected=self.rejected, warnings=self._notes(), reserved=reserved)
 
     def _notes(self) -> tuple[str, ...]:
         lacking = [job.id for job in self.simulation.workflow.jobs if job.walltime is None]

@@ -16,8 +16,9 @@ import numpy as np
 from ..arrays import Array
 from ..model.intervals import Interval
 from .easy_policy import latest_end
-from .interface import Decision, FreeNodes, Job, Need, Reject, Running, Snapshot, Start, Wake
+from .interface import Decision, FreeNodes, Job, Need, Reject, Reserve, Running, Snapshot, Start, Wake
 from .order import Order
+from .reservations import reserved_until
 
 
 class Reserving:
@@ -38,7 +39,7 @@ class Reserving:
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
         queue, kept = self._queue.sorted(now), self._kept
-        self._on_nodes = self._allocation == "basic" or bool(now.machine.nodes)
+        self._on_nodes, shows = self._allocation == "basic" or bool(now.machine.nodes), self._arranged
         yield from self._reserve(now, queue, self._free(now))
         self._due = math.inf
         for job in queue:
@@ -50,6 +51,8 @@ class Reserving:
                 yield Start(job, nodes=nodes) if self._on_nodes else Start(job, _intervals(nodes))
             else:
                 self._due = min(self._due, start)
+                if shows:  # later ones are only part of a forecast
+                    yield Reserve(job, start, nodes if self._on_nodes else None)
         if self._due < math.inf:
             yield Wake(self._due)
 
@@ -85,12 +88,6 @@ class Reserving:
                 continue
             kept[job.number] = found
             profile.take(job, *found)
-
-
-def reserved_until(start: float, job: Job) -> float:
-    """Return until when a job holds its nodes; with zero walltime, until the next representable time."""
-    end = start + job.walltime
-    return end if end > start else math.nextafter(start, math.inf)
 
 
 class _Profile:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .interface import Decision, FreeNodes, Job, Running, Snapshot, Start
+from .interface import Decision, FreeNodes, Job, Reserve, Running, Snapshot, Start
 from .order import Order
 
 OVERDUE_S = 1.0
@@ -38,7 +38,9 @@ class Backfilling:
                 if nodes is None and not self._fills:
                     return
                 if nodes is None:
-                    reserved, later = self._reserve(now, job, started)
+                    reserved, later, place = self._reserve(now, job, started)
+                    if place is not None and now.time < reserved < math.inf:
+                        yield Reserve(job, reserved, place)
             if nodes is None:
                 continue
             free.take(job, nodes)
@@ -50,15 +52,15 @@ class Backfilling:
 
     def _reserve(
         self, now: Snapshot, head: Job, started: list[tuple[float, Job, tuple[int, ...]]]
-    ) -> tuple[float, FreeNodes]:
-        """Return when a job can start at the latest, and what is then free of its nodes and of all others."""
+    ) -> tuple[float, FreeNodes, tuple[int, ...] | None]:
+        """Return when a job can start at the latest, what is then free of its nodes and of others, and its nodes."""
         later = now.free_nodes()
         for _, job, nodes in started:
             later.take(job, nodes)
         reserved = reservation(now, later, started, lambda: later.where(head))
         if (place := later.where(head)) is not None:
             later.take(head, place)
-        return reserved, later
+        return reserved, later, place
 
 
 def reservation(

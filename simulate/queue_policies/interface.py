@@ -7,19 +7,18 @@ updated in place and valid during a call only: a policy may keep numbers and job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from ..arrays import Array
 from ..model.intervals import Interval
 from ..model.machine import Machine
+from .frozen import View
 
 if TYPE_CHECKING:
     from ..model.programs import Part
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,24 +74,6 @@ class Running:
     resources: tuple[Interval, ...]
 
 
-def quick_maker(frozen: type[T]) -> Callable[..., T]:
-    """Return a constructor, by position, of a frozen dataclass with slots that is twice as fast as its own.
-
-    A frozen class sets each field by a call. This one sets those of an open class with the same slots, and then changes
-    the class of the object.
-    """
-    open_class: Callable[..., Any] = make_dataclass(
-        frozen.__name__, [each.name for each in fields(frozen)], slots=True, eq=False  # type: ignore[arg-type]
-    )  # fmt: skip
-
-    def make(*values: Any) -> T:
-        made = open_class(*values)
-        made.__class__ = frozen
-        return made  # type: ignore[no-any-return]
-
-    return make
-
-
 @dataclass(slots=True, unsafe_hash=True)
 class Start:
     """Start a waiting job.
@@ -110,6 +91,24 @@ class Start:
     resources: Iterable[Interval] | None = None
     nodes: Sequence[int] | None = None
     work: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Promise a waiting job its start: at `time`, on these nodes, unless the next call decides otherwise.
+
+    What runs or starts by then must leave it room until its latest end, and so must the other reservations of the call.
+    Nothing starts by itself: the policy starts the job when it is called then, see `Wake`. Plans show reservations.
+
+    Args:
+        job: the job.
+        time: seconds, later than now.
+        nodes: positions in the `nodes` of the machine; None: the lowest that have room then.
+    """
+
+    job: Job
+    time: float
+    nodes: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class Submit:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-Decision = Start | Reject | Wake | Switch | Kill | Submit
+Decision = Start | Reserve | Reject | Wake | Switch | Kill | Submit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,28 +228,6 @@ class NodeLoads:
     unused: Array
     watts: Array
     demand: Callable[[Job], float]
-
-
-class View(Sequence[T], Generic[T]):
-    """A read-only view of a list."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: list[T]) -> None:
-        self._items = items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Any:
-        return iter(self._items)
-
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
-        return self._items[place]
 
 
 @dataclass(frozen=True, slots=True)

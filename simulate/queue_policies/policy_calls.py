@@ -22,6 +22,7 @@ from ..arrays import Array
 from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
+from .frozen import View, quick_maker
 from .interface import (
     Forecast,
     FreeNodes,
@@ -30,15 +31,15 @@ from .interface import (
     NodeLoads,
     QueuePolicy,
     Reject,
+    Reserve,
     Running,
     Snapshot,
     Start,
     Submit,
     Switch,
-    View,
     Wake,
-    quick_maker,
 )
+from .reservations import Reserved, check_reservations
 
 if TYPE_CHECKING:
     from ..model.programs import Part
@@ -69,6 +70,7 @@ class PolicyCalls(ABC):
         self.running: list[Running] = []
         self.wakes: list[float] = []
         self.works: dict[int, Part] = {}  # of jobs that start with a work of their own
+        self.reserved: dict[int, Reserved] = {}  # by the last call
         self.woken = self.again = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine,
@@ -179,7 +181,7 @@ class PolicyCalls(ABC):
     def apply(self, decisions: Iterable[Any], now: float) -> None:
         """Apply the decisions of the last call; `again`: they ask for another one at once. Raises PolicyError."""
         self.again, acted, changed, waiting = False, False, False, self.waiting
-        before = len(waiting)
+        before, reservations = len(waiting), list[Reserve]()
         for decision in decisions:
             if isinstance(decision, Wake):
                 self._schedule_wake(decision.time, now, acted=acted)
@@ -191,6 +193,8 @@ class PolicyCalls(ABC):
                 if not isinstance(job, Job) or waiting.get(job.number) is not job:
                     job = self._waiting_job(job)  # says what is wrong
                 self._start(job, decision, now)
+            elif isinstance(decision, Reserve):
+                reservations.append(decision)
             elif isinstance(decision, Reject):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
@@ -206,7 +210,9 @@ class PolicyCalls(ABC):
                 changed = True
                 self.add_job(decision, now)
             else:
-                raise self.error("", f"invalid decision {decision!r:.60}", "Start, Reject, Wake, Switch, Kill, Submit")
+                allowed = "Start, Reserve, Reject, Wake, Switch, Kill, Submit"
+                raise self.error("", f"invalid decision {decision!r:.60}", allowed)
+        self.reserved = self._reserve(reservations, now) if reservations else {}
 
     def _start(self, job: Job, decision: Start, now: float) -> None:
         if decision.work is not None:
@@ -219,6 +225,25 @@ class PolicyCalls(ABC):
         running = _running(job, begins, begins + job.walltime, given)
         self.begin(running)
         self.add_running(running)
+
+    def _reserve(self, reservations: Sequence[Reserve], now: float) -> dict[int, Reserved]:
+        """Return what jobs have reserved. Raises PolicyError if that cannot be kept."""
+        seen = set[int]()
+        for each in reservations:
+            job = self._waiting_job(each.job)
+            if not isinstance(each.time, Real) or not self.called_at < float(each.time) < math.inf:
+                raise self.error(job, f"it is reserved for {each.time!r:.60}", f"a time after {self.called_at} s")
+            if job.number in seen:
+                raise self.error(job, "it is reserved twice", "once")
+            seen.add(job.number)
+        if self.snapshot.states is not None:  # machines that are switched may be back by then
+            return {each.job.number: (float(each.time), tuple(each.nodes or ())) for each in reservations}
+        found = check_reservations(self.snapshot, reservations, self.called_at, now)
+        if isinstance(found, Reserve):
+            nodes = "" if found.nodes is None else f", nodes {found.nodes!r:.60}"
+            problem = f"it is reserved for {float(found.time)} s{nodes}"
+            raise self.error(found.job, problem, "where jobs that run or are reserved leave room then")
+        return found
 
     def _remove_from_queue(self, job: Job) -> None:
         """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..arrays import Array
-from .conservative_policy import Reserving, reserved_until
+from .conservative_policy import Reserving
 from .easy_policy import reservation
 from .interface import Decision, FreeNodes, Job, Need, Snapshot, Start, Wake
 from .order import Order
+from .reservations import reserved_until
 
 HAIR = 1.0 + 1e-9
 

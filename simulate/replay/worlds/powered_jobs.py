@@ -23,7 +23,8 @@ from ...kernels.queue.power.tables import TO_IDLE, TO_OFF
 from ...model.intervals import FreeResources, Interval, common, count_of, lowest, merge_intervals, without
 from ...model.machine import Powers
 from ...model.workload import Workload
-from ...queue_policies.interface import Job, MachineStates, Running, Start, Submit, Switch, Switching, View
+from ...queue_policies.frozen import View
+from ...queue_policies.interface import Job, MachineStates, Running, Start, Submit, Switch, Switching
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_calls import PolicyCalls
 from ..replay_result import CHANGE, SWITCH, Replayed

@@ -108,11 +108,14 @@ def test_no_heading_and_no_number_is_cut_in_a_narrow_terminal(monkeypatch, capsy
     ],
 )
 def test_explain_says_where_a_waiting_job_would_go_and_what_is_next_best(capsys, best, says):
-    waiting = job("next", plan=PLAN | {"next_best": best, "forecast_by": "easy" if best else None})
+    promised = {"nodes": ["b", "c"], "start_time": 160.0} if best else None
+    waiting = job(
+        "next", plan=PLAN | {"next_best": best, "forecast_by": "easy" if best else None, "reserved": promised}
+    )
     show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": ["now"], "waits": "", "story": []})
     out = " ".join(capsys.readouterr().out.split())
     assert "planned starts in 30.00 s on b, ends in 60.00 s (80 % between 50.00 s and 90.00 s)" in out
-    assert ("forecast by easy" in out) is (best is not None)
+    assert ("forecast by easy" in out) is ("; reserved in 60.00 s on b,c" in out) is (best is not None)
     assert f"next best {says}" in out if says else "next best" not in out
 
 

@@ -137,7 +137,7 @@ def test_a_module_and_options(room: Path, capsys: pytest.CaptureFixture[str]) ->
         (
             "./mine.py:Asks:depth=2",
             1,
-            "policy ./mine.py:Asks: at 1.0 s: invalid decision 1 (allowed: Start, Reject, Wake, Switch, Kill, Submit)",
+            "policy ./mine.py:Asks: at 1.0 s: invalid decision 1 (allowed: Start, Reserve, Reject, Wake, Switch, Kill, Submit)",
         ),
         ("./mine.py:Asks", 64, "Asks: missing: depth (allowed: :depth=...)"),
         ("./mine.py:Strict:least=x", 64, "Strict:least: 'x' (allowed: a whole number)"),

@@ -21,7 +21,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
-from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Reserve, Snapshot, Start
 from pilotfish.simulate.replay.replay import replay
 from tests.support import python_policies
 from tests.support.python_policies import Says
@@ -174,6 +174,32 @@ def test_a_rejected_job_is_not_planned_and_its_explanation_says_so(queue: Any, k
     assert explained["waits"] == "policy ./mine.py:Mine rejects it"
     assert kit.requests(bench)("explain", job=f"{flow}/next")["waits"] == "it waits for a job that is never started"
     assert sum("rejects it" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_the_start_that_a_policy_promises_is_explained_and_kept(queue: Any, kit: Any) -> None:
+    """The first job takes both cores and may run for 9 s; the second is promised its start when it must have ended."""
+    bench = queue("easy")
+    flow = bench.submit(
+        kit.job("a", seconds=4.0, threads=2, walltime=9.0), kit.job("b", seconds=1.0, threads=2, walltime=9.0)
+    )
+    bench.run(1)
+    began = bench.manager.time - 1.0
+    promised = kit.requests(bench)("explain", job=f"{flow}/b")["job"]["plan"]["reserved"]
+    assert promised == {"nodes": ["n1"], "start_time": pytest.approx(began + 9.0, abs=1.0)}
+    bench.run(12)
+    assert bench.manager.views[f"{flow}/b"].start_time <= promised["start_time"]
+
+
+def test_a_policy_that_breaks_its_own_promise_falls_back(queue: Any, kit: Any) -> None:
+    def decide(now: Snapshot) -> Any:
+        first, *others = now.waiting
+        return [Start(first), *(Reserve(job, now.time + 1.0) for job in others)]
+
+    bench = queue(Says(decide))
+    flow = bench.submit(*(kit.job(f"j{i}", seconds=2.0, threads=2, walltime=9.0) for i in range(3)))
+    bench.run(12)
+    assert set(bench.states(flow).values()) == {"completed"}
+    assert bench.value("decisions_total", policy="./mine.py:Mine", outcome="failed") > 0
 
 
 def test_forecasts_that_miss_do_not_overrule_a_queue_policy(queue: Any, kit: Any) -> None:
