@@ -149,8 +149,8 @@ def _planned(
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
-        more = joules, runner_ups.get(i), intervals.get(i), late_s[i], reserved.get(i)
-        planned.append(PlannedJob(job.id, tuple(names[node].name for node in nodes), *forecast, *more))
+        chosen, why, interval = tuple(names[node].name for node in nodes), runner_ups.get(i), intervals.get(i)
+        planned.append(PlannedJob(job.id, chosen, *forecast, joules, why, interval, late_s[i], reserved.get(i)))
     return tuple(planned)
 
 

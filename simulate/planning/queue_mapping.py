@@ -122,7 +122,7 @@ class _Run(NodePolicyCalls):
         left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
         return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
 
-    def loads(self) -> NodeLoads:
+    def node_loads(self) -> NodeLoads:
         """Return how busy the usable nodes are, by the profiles."""
         if self.meter is None:
             self.meter = NodeMeter(self.simulation.world, self.simulation.cluster, self.usable)

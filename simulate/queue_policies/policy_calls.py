@@ -74,7 +74,7 @@ class PolicyCalls(ABC):
         self.woken = self.again = False
         self.snapshot = Snapshot(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine,
-            self._columns, free_nodes, self.forecast, self.loads,
+            self._columns, free_nodes, self.forecast, self.node_loads,
         )  # fmt: skip
 
     def _columns(self) -> dict[str, Array]:
@@ -110,7 +110,7 @@ class PolicyCalls(ABC):
         """Return what would happen if a job started now; this one is for worlds without contention."""
         return Forecast(self.now + job.walltime)
 
-    def loads(self) -> NodeLoads:
+    def node_loads(self) -> NodeLoads:
         """Return how busy each node is; this one is for worlds without contention. Raises PolicyError."""
         raise self.error("", "it asks how busy nodes are", "where jobs share nodes and slow each other down")
 

@@ -176,7 +176,7 @@ class _Jobs(NodePolicyCalls):
         left, slowdown, others, delay_s, crowding, alone = self.scratch.effect.item()
         return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
 
-    def loads(self) -> NodeLoads:
+    def node_loads(self) -> NodeLoads:
         """Return how busy each node is."""
         if self.meter is None:
             self.meter = NodeMeter(self.world, self.cluster, np.arange(len(self.nodes)))

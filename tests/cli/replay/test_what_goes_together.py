@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,14 +14,21 @@ import numpy as np
 import pytest
 import typer
 
-from pilotfish.cli.replay.daemon_replay import replay_daemon, with_policy
+from pilotfish.adapters.simulated.adapter import SimulatedAdapter
+from pilotfish.cli.replay.daemon_replay import read_daemon, replay_daemon, with_policy
 from pilotfish.cli.replay.replay_request import ReplayRequest
+from pilotfish.cli.workflows.plan_request import PlanRequest
+from pilotfish.daemon.one_off import WorkflowRun
+from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, Tree
+from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
+from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.replay_result import Replayed
@@ -206,17 +214,108 @@ def cell(policy: str, world: World, folder: Path) -> str:
     return ""
 
 
-def page(found: dict[str, list[str]]) -> str:
+# --- plans and the service ---
+#: Without begin and end, a power cap must leave room for each job.
+LIVE_POLICIES = (
+    *(policy.replace("cap=60%", "cap=95%") for policy in POLICIES),
+    "easy+powercap:cap=95%,begin=0", "easy+reducepc:budget=70%",
+)  # fmt: skip
+#: Jobs of a workflow: seconds, cores on a node, nodes; more than fit on the three nodes of four cores at a time.
+WORKFLOW = tuple(
+    Job(
+        f"j{i}",
+        Profile((ThreadGroup(cores, run, bandwidth=2e9 * (i % 3)),)),
+        nodes=nodes,
+        memory=1e8,
+        walltime=5.0 * run,
+    )
+    for i, (run, cores, nodes) in enumerate(
+        ((9.0, 4, 1), (4.0, 3, 2), (7.0, 2, 1), (3.0, 3, 3), (5.0, 1, 1), (2.0, 2, 2))
+    )
+)
+
+
+def made_plan(policy: str, folder: Path) -> Plan:
+    """Plan the workflow as the command `plan` does. Raises what it would show as an error."""
+    request = PlanRequest(policy.replace("./", f"{folder}/"), "makespan", 0, None, None)
+    return request.plan(Workflow("w", WORKFLOW), CLUSTER)
+
+
+def planned(policy: str, folder: Path) -> None:
+    made = made_plan(policy, folder)
+    assert {job.id for job in made.jobs} == {job.id for job in WORKFLOW}
+    fits_at_all_times({job.id: (job.start_time, job.finish_time, job.nodes) for job in made.jobs})
+
+
+def run(policy: str, folder: Path) -> None:
+    """Run the workflow by its plan, as the command `run` does, on the simulated adapter."""
+    adapter = SimulatedAdapter(CLUSTER)
+    took = WorkflowRun("r.1", Workflow("w", WORKFLOW), made_plan(policy, folder), adapter, Metrics(), lambda: 0.0)
+    try:
+        done = took.until_ended(lambda report: None, lambda: False)
+    finally:
+        took.close()
+    assert done.state is JobState.COMPLETED
+    ran = {entry.job.id: (entry.start_time, entry.finish_time, entry.nodes) for entry in done.entries.values()}
+    fits_at_all_times(ran)  # type: ignore[arg-type]
+
+
+def served(policy: str, folder: Path) -> None:
+    """Give the jobs of a trace to the control loop of the service, as `daemon` and `simulate --daemon` do."""
+    config = folder / "pilotfish.yaml"
+    config.write_text(f"schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: {policy}\n")
+    world = World("shared nodes", cluster=True)
+    jobs, _ = jobs_of(world)
+    done = replay_daemon(read_daemon(config, "walltime"), jobs, CLUSTER, lambda now: None)
+    assert not done.failures, "the policy decided, not the fallback"
+    obeys(done.replayed, [], world, "service")
+
+
+def fits_at_all_times(ran: dict[str, tuple[float, float, tuple[str, ...]]]) -> None:
+    """Assert that no node ever runs more threads than it has cores."""
+    cores = {job.id: job.profile.threads for job in WORKFLOW}
+    for start, _, nodes in ran.values():
+        for node in nodes:
+            there = [name for name, (begin, end, on) in ran.items() if node in on and begin <= start < end - 1e-9]
+            assert sum(cores[name] for name in there) <= KIND.cores
+
+
+LIVE: dict[str, Callable[[str, Path], None]] = {
+    "`plan`": planned,
+    "`run`": run,
+    "`daemon`, `simulate --daemon`": served,
+}
+
+
+def live_cell(policy: str, column: str, folder: Path) -> str:
+    """Plan, run or serve, and check; return "" or why the command refuses the policy."""
+    try:
+        LIVE[column](policy, folder)
+    except (typer.BadParameter, ConfigError) as error:
+        said = getattr(error, "problem", None) or str(error)
+        return re.sub(
+            r"^(Value error, )?(policy: )?'[^']*' ", "it ", re.sub(r" \((allowed|needed).*", "", said)
+        ).strip()
+    return ""
+
+
+def page(found: dict[str, list[str]], live: dict[str, list[str]]) -> str:
     """Return the page of the documentation."""
-    reasons = list(dict.fromkeys(why for row in found.values() for why in row if why))
+    reasons = list(dict.fromkeys(why for row in (*found.values(), *live.values()) for why in row if why))
     letter = {why: chr(ord("a") + i) for i, why in enumerate(reasons)} | {"": "yes"}
-    rows = [("Policy", *(world.title for world in WORLDS)), ("---",) * (len(WORLDS) + 1)]
-    rows += [(f"`{policy}`", *(letter[why] for why in row)) for policy, row in found.items()]
     notes = [f"- **{letter[why]}**: {why.removeprefix('missing: ')}." for why in reasons]
-    return "\n".join([INTRODUCTION, *("| " + " | ".join(row) + " |" for row in rows), "", *notes, ""])
+
+    def table(columns: Iterable[str], rows: dict[str, list[str]]) -> list[str]:
+        lines = [("Policy", *columns), *(("---",) * (len(row) + 1) for row in [next(iter(rows.values()))])]
+        lines += [(f"`{policy}`", *(letter[why] for why in row)) for policy, row in rows.items()]
+        return ["| " + " | ".join(line) + " |" for line in lines]
+
+    replays, plans = table((world.title for world in WORLDS), found), table(LIVE, live)
+    return "\n".join([INTRODUCTION, *replays, LIVE_INTRODUCTION, *plans, "", "## Why not", *notes, ""])
 
 
 INTRODUCTION = """# What goes together
+## Replays
 Which policy replays in which world (`pilotfish simulate`). `tests/cli/replay/test_what_goes_together.py` replays each
 cell, checks that each job runs once, in order and on resources of its own, and compares its run times with those of a
 naive reference. A letter is the reason why there is no such replay. A machine of processors has no nodes to choose
@@ -224,10 +323,17 @@ among. Nodes whose jobs do not slow each other down are a cluster file with `con
 """
 
 
+LIVE_INTRODUCTION = """
+## Plans and the service
+Which policy plans a workflow, runs it, and decides in the service. The same test does each: `plan`, `run` on the simulated
+adapter, and the control loop of the service with the jobs of a trace, where no plan may fail.
+"""
+
+
 @pytest.mark.uncounted  # it would take two and a half times as long
 def test_every_policy_in_every_world(tmp_path: Path) -> None:
     """If this fails because the page is out of date: run this file (`python -m tests.cli.replay.test_what_goes_together`)."""
-    assert PAGE.read_text() == page(every_cell(tmp_path))
+    assert PAGE.read_text() == page(every_cell(tmp_path), every_live_cell(tmp_path))
 
 
 def every_cell(folder: Path) -> dict[str, list[str]]:
@@ -237,6 +343,12 @@ def every_cell(folder: Path) -> dict[str, list[str]]:
     return {policy: [cell(policy, world, folder) for world in WORLDS] for policy in POLICIES}
 
 
+def every_live_cell(folder: Path) -> dict[str, list[str]]:
+    """Return the row of each policy in the table of plans and the service."""
+    (folder / "mine.py").chmod(0o600)  # a service executes trusted files only
+    return {policy: [live_cell(policy, column, folder) for column in LIVE] for policy in LIVE_POLICIES}
+
+
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        PAGE.write_text(page(every_cell(Path(folder))))
+        PAGE.write_text(page(every_cell(Path(folder)), every_live_cell(Path(folder))))
