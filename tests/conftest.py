@@ -96,7 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Fork the workers from one process, which has imported all tests."""
-    server = workers.Server([*config.invocation_params.args])
+    server = workers.Server(guardian.folder() / "workers", [*config.invocation_params.args])
     config.add_cleanup(server.close)
     for spec in specs:
         spec.python = server.worker

@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import pwd
 import resource
 import runpy
 import select
@@ -27,17 +26,20 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import guardian
 
 PATIENCE_S = 10.0
-PR_SET_DUMPABLE, PR_SET_MM, PR_SET_MM_MAP = 4, 35, 14
+PR_SET_MM, PR_SET_MM_MAP = 35, 14
 #: How the names of the variables begin that a Python obeys when it starts, which no fork does.
 EARLY = ("PYTHON", "LD_")
 #: Where a Python that has just started looks for modules.
 PATH = [*sys.path]
+#: The mounts that the server sees; a worker may change to others.
+MOUNTS = os.readlink("/proc/self/ns/mnt")
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,14 +50,14 @@ class Forked:
         words: The script and its arguments.
         env: What the script sees, which differs in no variable that a Python obeys when it starts.
         streams: Its standard output and its standard error.
-        user: Whose process it becomes; "": the user's that runs the tests.
+        server: Where the server listens.
     """
 
-    def __init__(self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], user: str) -> None:
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], server: Path) -> None:
         self.args, self.returncode = words, None
         self._waiter = socket.socket(socket.AF_UNIX)
-        self._waiter.connect(str(_path()))
-        code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {os.getcwd()!r}, {user!r})"
+        self._waiter.connect(str(server))
+        code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {os.getcwd()!r})"
         with open(os.devnull) as nothing:
             numbers = [nothing.fileno(), *(stream.fileno() for stream in streams)]
             socket.send_fds(self._waiter, [code.encode()], numbers)
@@ -101,10 +103,14 @@ class Forked:
 def start(
     words: Sequence[str | Path], env: Mapping[str, str], *streams: IO[Any], user: str = ""
 ) -> Forked | subprocess.Popen[bytes]:
-    """Start a Python script: in a fork if there is a server, and its Python would be started as ours was."""
+    """Start a Python script: in a fork if there is a server, and its Python would be started as ours was.
+
+    A user has a server of their own: they may not read the modules of our Python, and have another one.
+    """
     early = {name for name in (*env, *os.environ) if name.startswith(EARLY)}
-    if _path().exists() and all(env.get(name) == os.environ.get(name) for name in early):
-        return Forked([*map(str, words)], env, streams, user)
+    served = _path().exists() and (user or os.readlink("/proc/self/ns/mnt") == MOUNTS)
+    if served and all(env.get(name) == os.environ.get(name) for name in early):
+        return Forked([*map(str, words)], env, streams, _server_of(user).path if user else _path())
     return subprocess.Popen([*as_user(user), sys.executable, *words], env=env, stdout=streams[0], stderr=streams[1])
 
 
@@ -114,25 +120,34 @@ def as_user(user: str) -> list[str]:
 
 
 def _path() -> Path:
-    """Where the server listens."""
+    """Where the workers' server listens."""
     return guardian.folder() / "workers"
 
 
+@cache
+def _server_of(user: str) -> Server:
+    return Server(guardian.folder() / f"scripts-{user}-{os.getpid()}", [], user)
+
+
 class Server:
-    """The process that imports what pytest collects; its forks become workers, and run scripts.
+    """The process that imports what pytest collects; its forks become workers, and run scripts. Or one for scripts only.
 
     Args:
-        arguments: pytest's.
+        path: Where it listens, in a folder where this user alone may write.
+        arguments: pytest's; none: it imports pilotfish, and no tests.
+        user: Whose process it is; "": this user's.
     """
 
-    def __init__(self, arguments: list[str]) -> None:
-        self.worker = f"{sys.executable} -S -E {__file__} {_path()}"  #: in place of a Python
+    def __init__(self, path: Path, arguments: list[str], user: str = "") -> None:
+        self.path, self.worker = path, f"{sys.executable} -S -E {__file__} {path}"  #: in place of a Python
+        kept = ("PATH", guardian.FOLDER, guardian.MARK) if user else [*os.environ]
         with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(str(_path()))
+            listening.bind(str(path))
             listening.listen(100)
             number = listening.fileno()
-            argv = [sys.executable, __file__, "--serve", str(number), *arguments]
-            self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=[number])
+            argv = [*as_user(user), sys.executable, __file__, "--serve", str(number), *arguments]
+            env = {name: os.environ[name] for name in kept if name in os.environ}
+            self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=[number], env=env)
 
     def close(self) -> None:
         """Wait until it and its workers have ended."""
@@ -141,27 +156,14 @@ class Server:
 
 
 def serve(listening: socket.socket, arguments: list[str]) -> None:
-    """Import what pytest collects, and fork a worker for each client, until this process's standard input ends.
+    """Import what is needed, and run the code of each client in a fork, until this process's standard input ends."""
+    if arguments:
+        _collect(arguments)
+    else:
+        sys.path.insert(0, str(Path(__file__).parent / "real"))
+        import forked
 
-    With --cov, the lines that imports reach are counted here, in `.coverage-imports`; workers count those of tests.
-    """
-    import pytest
-    from coverage import Coverage
-
-    sys.path[0] = os.getcwd()  # as `python -m pytest` does
-    said = os.dup(1), os.dup(2)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
-        os.dup2(nothing, number)
-    counts = Coverage(data_file=".coverage-imports") if "--cov" in arguments else None
-    with counts.collect() if counts else nullcontext():
-        pytest.main([*arguments, "-n0", "--no-cov", "--collect-only"])  # a worker that collects the same reports errors
-    if counts:
-        counts.save()
-    for number, file in zip((1, 2), said, strict=True):
-        os.dup2(file, number)
-        os.close(file)
-    os.close(nothing)
+        forked.import_commands()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
     while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
@@ -182,6 +184,30 @@ def serve(listening: socket.socket, arguments: list[str]) -> None:
             os.wait()
 
 
+def _collect(arguments: list[str]) -> None:
+    """Import what pytest collects.
+
+    With --cov, the lines that imports reach are counted here, in `.coverage-imports`; workers count those of tests.
+    """
+    import pytest
+    from coverage import Coverage
+
+    sys.path[0] = os.getcwd()  # as `python -m pytest` does
+    said = os.dup(1), os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number in (1, 2):
+        os.dup2(nothing, number)
+    counts = Coverage(data_file=".coverage-imports") if "--cov" in arguments else None
+    with counts.collect() if counts else nullcontext():
+        pytest.main([*arguments, "-n0", "--no-cov", "--collect-only"])  # a worker that collects the same reports errors
+    if counts:
+        counts.save()
+    for number, file in zip((1, 2), said, strict=True):
+        os.dup2(file, number)
+        os.close(file)
+    os.close(nothing)
+
+
 def _become(code: bytes, files: list[int], client: socket.socket) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
@@ -192,36 +218,33 @@ def _become(code: bytes, files: list[int], client: socket.socket) -> NoReturn:
     os._exit(0)
 
 
-def wait_for_script(client: socket.socket, words: list[str], env: dict[str, str], cwd: str, user: str) -> None:
+def wait_for_script(client: socket.socket, words: list[str], env: dict[str, str], cwd: str) -> None:
     """Run a script in a fork of this process; send its process id and, when it has ended, its exit status."""
     pid = os.fork()
     if not pid:
-        _run_script(words, env, cwd, user)
+        _run_script(words, env, cwd)
     client.send(str(pid).encode())
     os.closerange(0, 3)
     client.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
 
 
-def _run_script(words: list[str], env: dict[str, str], cwd: str, user: str) -> NoReturn:
+def _run_script(words: list[str], env: dict[str, str], cwd: str) -> NoReturn:
     code: object = 1
     try:
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        os.chdir(cwd)
+        with suppress(PermissionError):  # a user's process may inherit a folder that it could not enter
+            os.chdir(cwd)
         argv = [sys.executable, *words]
-        shown = _show(argv, [f"{name}={value}" for name, value in env.items()])
-        if user:
-            entry = pwd.getpwnam(user)
-            os.setgroups([])
-            os.setgid(entry.pw_gid)
-            os.setuid(entry.pw_uid)
-            LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # as after `exec`: it may read its own /proc
-        if not shown:
+        if not _show(argv, [f"{name}={value}" for name, value in env.items()]):
             os.execve(sys.executable, argv, env)
         os.environ.clear()
         os.environ.update(env)
         time.tzset()
         sys.argv, sys.path = words, [str(Path(words[0]).parent), *PATH[1:]]
-        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1, errors="backslashreplace")
+        sys.stdout, sys.stderr = (  # as Python opened them, but for other files
+            os.fdopen(number, "w", buffering=buffering, encoding=before.encoding, errors=before.errors)
+            for number, buffering, before in ((1, -1, sys.stdout), (2, 1, sys.stderr))
+        )
         runpy.run_path(words[0], run_name="__main__")
         code = None
     except SystemExit as end:

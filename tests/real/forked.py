@@ -29,7 +29,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
-from pilotfish import adapters, cli
+from pilotfish import adapters, cli, daemon
 from pilotfish.cli.__main__ import main
 
 #: What a server leaves to its forks: modules that run when they are imported, need extras, or take long.
@@ -111,11 +111,16 @@ class Server:
         return subprocess.CompletedProcess(argv, *json.loads(said))
 
 
-if __name__ == "__main__":
-    for package in (adapters, cli):
+def import_commands() -> None:
+    """Import all that commands, and the daemon, may import, but for LEFT_OUT."""
+    for package in (adapters, cli, daemon):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith(LEFT_OUT):
                 importlib.import_module(module.name)
+
+
+if __name__ == "__main__":
+    import_commands()
     for line in sys.stdin:
         try:
             done = run(**json.loads(line))
