@@ -34,8 +34,8 @@ import guardian
 
 PATIENCE_S = 10.0
 PR_SET_MM, PR_SET_MM_MAP = 35, 14
-#: How the names of the variables begin that a Python obeys when it starts, which no fork does.
-EARLY = ("PYTHON", "LD_")
+#: How the names of the variables begin that a Python obeys when it starts, which no fork does, and those without harm.
+EARLY, HARMLESS = ("PYTHON", "LD_"), {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 #: Where a Python that has just started looks for modules.
 PATH = [*sys.path]
 #: The mounts that the server sees; a worker may change to others.
@@ -51,13 +51,16 @@ class Forked:
         env: What the script sees, which differs in no variable that a Python obeys when it starts.
         streams: Its standard output and its standard error.
         server: Where the server listens.
+        cwd: The folder in which the script runs.
     """
 
-    def __init__(self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], server: Path) -> None:
+    def __init__(
+        self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], server: Path, cwd: str
+    ) -> None:
         self.args, self.returncode = words, None
         self._waiter = socket.socket(socket.AF_UNIX)
         self._waiter.connect(str(server))
-        code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {os.getcwd()!r})"
+        code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {cwd!r})"
         with open(os.devnull) as nothing:
             numbers = [nothing.fileno(), *(stream.fileno() for stream in streams)]
             socket.send_fds(self._waiter, [code.encode()], numbers)
@@ -65,7 +68,8 @@ class Forked:
 
     def _number(self) -> int:
         text = self._waiter.recv(99)
-        assert text, f"{self.args}: the process that waits for it has ended"
+        if not text:
+            raise ConnectionResetError(f"{self.args}: the process that waits for it has ended")
         return int(text)
 
     def poll(self) -> int | None:
@@ -101,17 +105,22 @@ class Forked:
 
 
 def start(
-    words: Sequence[str | Path], env: Mapping[str, str], *streams: IO[Any], user: str = ""
+    words: Sequence[str | Path], env: Mapping[str, str], *streams: IO[Any], user: str = "", cwd: str | Path = "."
 ) -> Forked | subprocess.Popen[bytes]:
-    """Start a Python script: in a fork if there is a server, and its Python would be started as ours was.
+    """Start a Python script: in a fork if there is a server, and its Python would be started as the server's was.
 
     A user has a server of their own: they may not read the modules of our Python, and have another one.
     """
-    early = {name for name in (*env, *os.environ) if name.startswith(EARLY)}
+    theirs: Mapping[str, str] = {} if user else os.environ
+    early = {name for name in (*env, *theirs) if name.startswith(EARLY)} - HARMLESS
     served = _path().exists() and (user or os.readlink("/proc/self/ns/mnt") == MOUNTS)
-    if served and all(env.get(name) == os.environ.get(name) for name in early):
-        return Forked([*map(str, words)], env, streams, _server_of(user).path if user else _path())
-    return subprocess.Popen([*as_user(user), sys.executable, *words], env=env, stdout=streams[0], stderr=streams[1])
+    if served and all(env.get(name) == theirs.get(name) for name in early):
+        with _making:
+            server = _server_of(user).path if user else _path()
+        with suppress(ConnectionError):  # it could not start: neither can the script, which says why
+            return Forked([*map(str, words)], env, streams, server, os.path.abspath(cwd))
+    argv = [*as_user(user), sys.executable, *words]
+    return subprocess.Popen(argv, env=env, stdout=streams[0], stderr=streams[1], cwd=cwd)
 
 
 def as_user(user: str) -> list[str]:
@@ -122,6 +131,9 @@ def as_user(user: str) -> list[str]:
 def _path() -> Path:
     """Where the workers' server listens."""
     return guardian.folder() / "workers"
+
+
+_making = threading.Lock()
 
 
 @cache

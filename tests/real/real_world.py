@@ -8,10 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,12 +56,19 @@ def process(*argv: str | Path, **options: str) -> subprocess.CompletedProcess[st
     )
 
 
-@cache
-def server_of(user: str) -> forked.Server:
-    """Return a process of a user, with the Python that they may run, whose forks run commands."""
-    kept = {name: os.environ[name] for name in ("PATH", guardian.MARK)}
-    python = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", sys.executable]
-    return forked.Server(python, forked.__file__, kept)
+def run_as(
+    user: str, *argv: str | Path, env: dict[str, str], cwd: str | Path = "/", timeout: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end as a user, with the Python that they may run."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = workers.start([SCRIPT, *argv], env, out, err, user=user, cwd=cwd)
+        try:
+            process.wait(timeout)
+        finally:
+            process.kill()
+            process.wait()
+        said = [file.seek(0) or file.read().decode() for file in (out, err)]
+    return subprocess.CompletedProcess(argv, process.returncode or 0, *said)
 
 
 def users_cache(user: str) -> Path:

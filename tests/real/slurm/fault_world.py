@@ -23,7 +23,7 @@ import psutil
 import yaml
 from fault_oracle import Job, Run, Span, differences
 from fault_shims import Shims
-from real_world import server_of
+from real_world import run_as
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
@@ -339,7 +339,7 @@ class World:
         for config in self.configs:
             argv = ["reap", "--config", str(config), "--older-than", str(OLDER_S)]
             environment = self.daemon.environment | ({} if shims else self.shims.without)
-            done = server_of(OPERATOR).run(argv, env=environment, cwd="/", timeout=120)
+            done = run_as(OPERATOR, *argv, env=environment)
             self.said += [*done.stdout.splitlines(), *done.stderr.splitlines()]
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, PATIENCE_S, pilotfish, server_of
+from real_world import COMMAND, pilotfish, run_as
 from slurm_daemon import SlurmDaemon
 from slurm_lua import LuaSlurm
 from slurm_site import OPERATOR, SlurmSite
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("site 2")
 
 def as_user(site: SlurmSite, user: str, *argv: str) -> subprocess.CompletedProcess[str]:
     environment = site.environment | {"PATH": "/usr/bin:/bin:/usr/sbin", "COLUMNS": "80", "HOME": str(site.shared())}
-    done = server_of(user).run(argv, env=environment, cwd="/", timeout=PATIENCE_S)
+    done = run_as(user, *argv, env=environment)
     if "ermission denied" in done.stderr:
         pytest.skip(f"SKIPPED, the user {user} may not read the folder in which pilotfish is installed")
     return done

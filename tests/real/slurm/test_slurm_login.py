@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import COMMAND, PATIENCE_S, eventually, server_of, users_cache
+from real_world import COMMAND, PATIENCE_S, eventually, run_as, users_cache
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
@@ -93,8 +93,7 @@ class User:
 
     def __call__(self, *argv: str | Path, path: str = "") -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        server, words, environment = server_of(self.name), [*map(str, argv)], self.environment(path)
-        return server.run(words, env=environment, cwd=str(self.home), timeout=PATIENCE_S)
+        return run_as(self.name, *argv, env=self.environment(path), cwd=self.home)
 
     def submit(self, *options: str | Path, path: str = "") -> str:
         """Submit the workflow; returns its id."""
