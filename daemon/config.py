@@ -58,7 +58,7 @@ def _any_policy(text: str, info: ValidationInfo) -> str:
     if not is_queue_policy(text) or text in plug_ins(MAPPING_POLICIES):
         return _known_policy(text)
     try:
-        policy = parse_planned(text)
+        policy = parse_planned(text, service=True)
     except ConfigError as error:
         raise ValueError(str(error)) from error
     if isinstance(policy, Own) and policy.is_file:

@@ -27,6 +27,7 @@ from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
+from ..simulate.queue_policies.policy_specs import idle_before_off
 from .apply import Applier, Live, Recording
 from .assembly import assemble, guard_of, options_of
 from .config import (
@@ -199,9 +200,10 @@ class Service:
         self, stack: ExitStack, applier: Applier, profiles: LearnedProfiles, tracker: JobTracker
     ) -> list[Observer]:
         watch = self._adapter, tracker, self._cadence, time.monotonic, self._health.confirmed
-        self._next_look = NextLook(*watch, idle_nodes=self.config.power.save)
+        saver = self._power_saver(applier)
+        self._next_look = NextLook(*watch, idle_nodes=bool(saver))
         learners = [] if self._dry else self._learners(stack, profiles, tracker)
-        return [*self._power_saver(applier), *learners, self._next_look]
+        return [*saver, *learners, self._next_look]
 
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""
@@ -223,13 +225,19 @@ class Service:
         return counters
 
     def _power_saver(self, applier: Applier) -> list[Observer]:
-        power = self.config.power
-        if not power.save:
+        power, policy = self.config.power, self.config.policy
+        idle_s, spare, key = idle_before_off(policy), 0, "policy"
+        if power.save:
+            if idle_s is not None:
+                raise ConfigError(str(self._file), "power.save", f"found true, and {policy} does so, too", "false")
+            idle_s, spare, key = power.idle_seconds, power.spare_nodes, "power.save"
+        if idle_s is None:
             return []
         if not self._adapter.capabilities.power:
-            problem = f"found true, but the adapter {self._adapter.name!r} cannot power nodes down"
-            raise ConfigError(str(self._file), "power.save", problem, "false")
-        return [PowerSaver(applier, power.idle_seconds, power.spare_nodes)]
+            problem = f"found {'true' if power.save else policy}, but the adapter {self._adapter.name!r} cannot power"
+            allowed = "false" if power.save else "a policy without opportunistic"
+            raise ConfigError(str(self._file), key, f"{problem} nodes down", allowed)
+        return [PowerSaver(applier, idle_s, spare)]
 
     def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         section = self.config.accounting
@@ -398,6 +406,8 @@ class Service:
         try:
             new = load_service_config(self._file)
             check_objective(new, self._cluster)
+            if idle_before_off(new.policy) != idle_before_off(self.config.policy):
+                raise ConfigError(str(self._file), "policy", "opportunistic changes with a restart only", "a restart")
             load_policy_of(new, self._file)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)

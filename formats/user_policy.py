@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.queue_policies import policy_calls
 from ..simulate.queue_policies.interface import QueuePolicy
-from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, compares_nodes, parse_planned
+from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, Saving, compares_nodes, parse_planned
 from ..trust import open_file
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
     from ..simulate.planning.queue_mapping import QueueMapping
     from ..simulate.queue_policies.uncompiled import uncompiled
 
-    policy = parse_planned(text)
+    policy = parse_planned(text, service=service)
+    if isinstance(policy, Saving) and policy.shutdown is not None:  # by the service, whatever the plan
+        policy = policy.base if policy.limit is None else replace(policy, shutdown=None)
     if not isinstance(policy, Own):
         built_in = partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf))
         return QueueMapping(text, built_in, every_node=compares_nodes(policy))

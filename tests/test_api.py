@@ -18,7 +18,7 @@ ROOMS = {"simulate", "formats", "profiles", "adapters", "daemon"}
 #: The promise of this version. A name may be added here; to remove one is a breaking change that the changelog names.
 PROMISED = {
     "Cluster", "ConfigError", "Decision", "Forecast", "InvalidJobError", "Job", "Kill", "Machine", "MachineStates",
-    "Node",
+    "Node", "NodeLoads", "Reserve",
     "NodeType", "Objective", "Outcome", "PilotfishError", "Plan", "PlannedJob", "PolicyError", "Power", "Profile",
     "ProfileStore", "QueuePolicy", "QueueView", "QueuedJob", "Reject", "Replayed", "Running", "Simulation", "Start",
     "Submit", "Summary", "Switch", "Switching", "ThreadGroup", "Wake", "Workflow", "Workload", "choosing", "lublin", "machine_of",

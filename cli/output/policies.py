@@ -48,6 +48,8 @@ def queue_policies() -> dict[str, dict[str, Any]]:
         found[name]["for"] += PLANS if _decides_plans(name) else ()
     for name in PARTS:
         found[name]["for"] += PLANS if _decides_plans(f"easy+{name}") else ()
+        if "daemon" not in found[name]["for"] and _decides_plans(f"easy+{name}", service=True):
+            found[name]["for"].append("daemon")
     return found
 
 
@@ -62,9 +64,9 @@ def _described(kind: type[Any], is_part: bool) -> dict[str, Any]:
     return {"summary": summary, "source": kind.source, "part": is_part, "options": options, "for": [*REPLAYS]}
 
 
-def _decides_plans(name: str) -> bool:
+def _decides_plans(name: str, *, service: bool = False) -> bool:
     try:
-        parse_planned(name)
+        parse_planned(name, service=service)
     except ConfigError:
         return False
     return True

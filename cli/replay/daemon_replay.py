@@ -20,7 +20,7 @@ from ...daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_specs import COMPONENT
+from ...simulate.queue_policies.policy_specs import COMPONENT, idle_before_off
 from ...simulate.replay.known_run_times import RunTimePredictor
 from ..streams import note, print_diagnostic
 from .daemon_policy import DaemonPolicy
@@ -43,6 +43,9 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
     if config.policy.startswith(COMPONENT):
         problem = f"{config.policy} decides about real jobs, in real time"
         raise ConfigError(str(file), "policy", problem, "another policy; or --edc with the component, without --daemon")
+    if idle_before_off(config.policy) is not None:
+        problem = f"{config.policy} switches idle nodes off, and the simulated nodes of the service are always on"
+        raise ConfigError(str(file), "policy", problem, f"another policy; or simulate -p {config.policy}")
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
 

@@ -387,8 +387,13 @@ def is_queue_policy(text: str) -> bool:
     )
 
 
-def parse_planned(text: str) -> Policy | Contending | Own:
-    """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it."""
+def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
+    """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it.
+
+    Args:
+        text: the SPEC.
+        service: the plans are those of the service, which can switch idle nodes off.
+    """
     if text.startswith(COMPONENT):
         problem = f"{text!r} is a decision component, which decides about real jobs; only the daemon has that"
         raise ConfigError("policy", "", problem, PLANNED)
@@ -396,8 +401,11 @@ def parse_planned(text: str) -> Policy | Contending | Own:
         return parse_python_policy(text)
     policy = parse(text)
     assert not isinstance(policy, OnNodes), "the planner has it"
-    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
-        problem = f"{text!r} switches machines, and the nodes of a plan are switched by the resource manager"
+    if isinstance(policy, Saving) and policy.keeper:
+        problem = f"{text!r} switches machines on before jobs need them, and a resource manager does so for a job"
+    elif isinstance(policy, Saving) and policy.shutdown and not service:
+        problem = f"{text!r} switches idle nodes off: the daemon does that, a plan of one workflow switches nothing"
+        raise ConfigError("policy", "", problem, PLANNED)
     elif isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
         problem = f"{text!r} gives out energy over time, and a plan does not know what was consumed before it"
     elif isinstance(policy, Saving) and policy.limit and policy.limit.is_set():
@@ -405,6 +413,12 @@ def parse_planned(text: str) -> Policy | Contending | Own:
     else:
         return policy
     raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
+
+
+def idle_before_off(text: str) -> float | None:
+    """Return after how many idle seconds a policy of the service switches a node off; None: it does not."""
+    policy = parse(text) if "+" in text and not is_python_policy(text) and not text.startswith(COMPONENT) else None
+    return policy.shutdown.t_idle if isinstance(policy, Saving) and policy.shutdown is not None else None
 
 
 def compares_nodes(policy: Policy | Contending) -> bool:

@@ -324,6 +324,22 @@ def test_an_energy_objective_without_power_data_is_refused_at_the_start(daemon, 
     assert not (daemon.folder / "state").exists()
 
 
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        ("policy: easy+opportunistic:t_idle=60", "policy: found easy+opportunistic:t_idle=60, but the adapter 'local'"),
+        (
+            "policy: easy+opportunistic\npower: {save: true}",
+            "power.save: found true, and easy+opportunistic does so, too",
+        ),
+    ],
+)
+def test_an_adapter_that_cannot_switch_nodes_off_is_an_error_at_the_start(daemon, policy, says, capsys):
+    daemon.write(f"{policy}\n")
+    assert main(["daemon", "--config", str(daemon.config)]) == 1
+    assert says in capsys.readouterr().err
+
+
 def test_a_dry_run_leaves_no_trace(daemon):
     daemon.start("--dry-run")
     time.sleep(0.5)

@@ -39,6 +39,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
     assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
     assert found["queue"]["inertial"]["for"] == ["simulate", "sweep"]
+    assert found["queue"]["opportunistic"]["for"] == ["simulate", "sweep", "daemon"]
     for name in ("pairs", "nodes", "conservative", "powercap"):
         assert found["queue"][name]["for"] == found["queue"]["easy"]["for"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
@@ -58,7 +59,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+opportunistic"],
-            "switches machines, and the nodes of a plan are switched by the resource manager",
+            "switches idle nodes off: the daemon does that, a plan of one workflow switches nothing (allowed: easy,",
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (

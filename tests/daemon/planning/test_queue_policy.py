@@ -260,7 +260,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     [
         ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
-        ("easy+opportunistic", "'easy+opportunistic' switches machines, and the nodes of a plan are switched by the"),
+        ("easy+inertial", "'easy+inertial' switches machines on before jobs need them, and a resource manager does so"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),
     ],
