@@ -11,7 +11,7 @@ Which cores a job gets: see `queue_policies.node_policy_calls`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from ..errors import PolicyError
 from ..kernels.mapping import layout
 from ..model.machine import core_powers, groups_of
 from ..model.plan import Reservation
+from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.reservations import Reserved
+from .compiled_queue import cores_of, expected_run_times, run_compiled
 from .mapping_policies import Mapped, Request
 from .node_loads import NodeMeter
 from .search_moves import Candidate
@@ -47,7 +49,31 @@ class QueueMapping:
             policy = self._make(request.seed)
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, "as it was made", f"{type(error).__name__}: {error}") from error
+        if type(policy) is Backfilling:
+            reserved = run_compiled(simulation, request, policy)
+            if reserved is not None:
+                return _mapped(simulation, self.name, reserved, {})
         return _Run(simulation, request, policy, self.name).run()
+
+
+def _mapped(
+    simulation: Simulation, name: str, reserved: Mapping[int, Reservation], rejected: Mapping[int, str]
+) -> Mapped:
+    """Return the run in the tables, of the policy of this name; its cores are not oversubscribed in repetitions."""
+    world, cores = simulation.world, cores_of(simulation)
+    energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
+    world.nodes["cap"] = np.where(cores >= 0.0, cores, world.nodes["cap"])
+    makespan = float(np.fmax.reduce(world.jobs["finish"], initial=0.0))
+    found, notes = Candidate.of(simulation, world.nodes["cap"]), _notes(simulation, name)
+    return Mapped(makespan, energy, found, rejected=rejected, warnings=notes, reserved=reserved)
+
+
+def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
+    lacking = [job.id for job in simulation.workflow.jobs if job.walltime is None]
+    if not lacking:
+        return ()
+    some = f"{', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}"
+    return (f"no walltime, so policy {name} decides by the predicted run time: {some}",)
 
 
 class _Run(NodePolicyCalls):
@@ -55,26 +81,22 @@ class _Run(NodePolicyCalls):
 
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:
         self.simulation, self.request = simulation, request
-        isolated = simulation.isolated
+        self.predicted = expected_run_times(simulation).tolist()
         simulation.reset()
         simulation.settle()
         world, cluster = simulation.world, simulation.cluster
-        limit = world.nodes["limit"]
+        given = cores_of(simulation)
         #: The usable nodes, as positions in the cluster; a policy knows them as 0, 1, ...
-        self.usable = np.flatnonzero(limit >= 0.0)
+        self.usable = np.flatnonzero(given >= 0.0)
         self.place_of = {node: place for place, node in enumerate(self.usable.tolist())}
-        cores = np.minimum(world.types["cores"][world.nodes["type"]], limit)[self.usable].astype(np.int64)
+        cores = given[self.usable].astype(np.int64)
         names = tuple(cluster.nodes[i].name for i in self.usable.tolist())
         needs = [self._need_of(shape) for shape in world.classes]
         of = world.jobs["cls"].tolist()
         memory = world.nodes["memory"][self.usable]
         needed = [needs[cls] for cls in of]
-        each = np.zeros(len(limit), np.int64)
-        each[self.usable] = cores
-        groups = groups_of(cluster, each.tolist())
+        groups = groups_of(cluster, given.clip(0).astype(np.int64).tolist())
         super().__init__(policy, name, cores, memory, names, needed, core_powers(cluster), groups)
-        kinds = isolated[:, np.unique(world.nodes["type"][self.usable])]
-        self.predicted = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]].tolist()
         self.rejected: dict[int, str] = {}
         self.meter: NodeMeter | None = None
         self.promised: dict[int, Reserved] = {}  # at the beginning of the plan
@@ -188,21 +210,9 @@ class _Run(NodePolicyCalls):
         if self.rejected and not self.request.may_reject:
             number, why = next(iter(sorted(self.rejected.items())))
             raise PolicyError(self.name, f"job {simulation.workflow.jobs[number].id!r}", f"it is never started: {why}")
-        world = simulation.world
-        energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
-        world.nodes["cap"][self.usable] = self.empty  # so that a repetition of the plan does not oversubscribe either
-        found = Candidate.of(simulation, world.nodes["cap"])
-        makespan = float(np.fmax.reduce(jobs["finish"], initial=0.0))
         names = self.snapshot.machine.names
         reserved = {
             number: Reservation(tuple(names[node] for node in nodes), time)
             for number, (time, nodes) in self.promised.items()
         }
-        return Mapped(makespan, energy, found, rejected=self.rejected, warnings=self._notes(), reserved=reserved)
-
-    def _notes(self) -> tuple[str, ...]:
-        lacking = [job.id for job in self.simulation.workflow.jobs if job.walltime is None]
-        if not lacking:
-            return ()
-        some = f"{', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}"
-        return (f"no walltime, so policy {self.name} decides by the predicted run time: {some}",)
+        return _mapped(simulation, self.name, reserved, self.rejected)

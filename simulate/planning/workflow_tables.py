@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..arrays import Array
 from ..errors import InvariantError
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import Scratch, World
+from ..kernels.queue.tables import NO_JOB, tree_levels
 from ..model.cluster import (
     Cluster,
     ContendingThreads,
@@ -29,6 +30,9 @@ from ..model.cluster import (
 )
 from ..model.job import Job, Profile, Wait, Workflow
 
+#: Tables that hold nothing before a run.
+_UNUSED = {"queues", "queued", "queued_key", "strands", "parts", "ended", "versions"}
+AnyWorld = TypeVar("AnyWorld", bound=World)
 #: A job that waits for nothing.
 NEW_JOB = np.zeros(1, layout.JOB)
 for _name in ("wait_for", "waiter", "next_waiter", "alt"):
@@ -39,14 +43,17 @@ NEW_JOB["scale"], NEW_JOB["walltime"] = 1.0, math.inf
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
     """Return one sentence for each profile that is used on another type than it was measured on, variants aside."""
-    notes, kinds = [], dict.fromkeys(kind.nominal for kind in cluster.types)
+    kinds, found = dict.fromkeys(kind.nominal for kind in cluster.types), dict[str | None, str]()
     for profile in profiles:
-        origin, where = measured_type(profile, cluster), f"profile {profile.name or '(inline)'}: measured on"
+        if profile.measured_on in found:
+            continue
+        origin, found[profile.measured_on] = measured_type(profile, cluster), ""
         if origin is None:
-            notes.append(f"{where} {profile.measured_on!r}, which this cluster does not have: not scaled")
+            found[profile.measured_on] = f"{profile.measured_on!r}, which this cluster does not have: not scaled"
         elif others := [kind.name for kind in kinds if len(set(comparable_speeds((kind, origin)))) > 1]:
-            notes.append(f"{where} {origin.name}, scaled to {', '.join(others)} by speed")
-    return notes
+            found[profile.measured_on] = f"{origin.name}, scaled to {', '.join(others)} by speed"
+    noted = ((profile, found[profile.measured_on]) for profile in profiles)
+    return [f"profile {profile.name or '(inline)'}: measured on {note}" for profile, note in noted if note]
 
 
 _NO_INFLATION = np.ones((0, 0))
@@ -119,7 +126,7 @@ def template_of(cluster: Cluster) -> Template:
     index = {identity: type_index[kind] for identity, kind in by_identity.items()}
     nodes["type"] = [index[id(node.type)] for node in cluster.nodes]
     nodes["limit"] = cluster.thread_limits
-    nodes["memory"] = [node.type.memory for node in cluster.nodes]
+    nodes["memory"] = np.array([kind.memory for kind in cluster.types])[nodes["type"]]
     nodes["cap"] = math.inf
     nodes["head"] = nodes["tail"] = -1
     nodes["heap_pos"] = np.arange(len(nodes))
@@ -230,6 +237,55 @@ class Shapes:
         names = [node.name for node in self.cluster.nodes] if self.places else ()
         rows = [[name in places for name in names] for places in self.places]
         return np.array(rows, np.int64).reshape(len(rows), len(self.cluster.nodes))
+
+
+def with_backfilling(
+    world: AnyWorld, cores: Array, asked: Array, rank: Array, share: float = math.inf, **fixed: Array
+) -> AnyWorld:
+    """Return a copy of the tables with those of EASY backfilling and strict order, see `kernels.mapping.backfilling`.
+
+    O(nodes + jobs).
+
+    Args:
+        world: the tables, before anything runs.
+        cores: cores that a queue policy gives out on each node [nodes].
+        asked: for how long each job is expected to run, seconds [jobs].
+        rank: place of each job in the queue, a permutation [jobs].
+        share: the largest factor by which jobs may slow each other down.
+        fixed: tables of the state that replace those of `world`.
+    """
+    nodes, size = len(world.nodes), len(world.jobs)
+    leaves, levels, blocks = 1 << (nodes - 1).bit_length(), tree_levels(max(size, 1)), size // layout.END_ROWS * 2 + 2
+    shapes = world.shapes | {
+        "tree": (2 * leaves,), "late_tree": (2 * leaves,), "least": (levels[-1],), "blocks": (blocks,),
+        "ends": (blocks * layout.END_ROWS,), "later": (nodes,), "candidates": (2 * nodes,),
+        "candidate_bits": (-(-nodes // 64),), "unlisted": (size,), "changed": (nodes,), "held": (2 * nodes,),
+        "queues": (0,),
+    }  # fmt: skip
+    del shapes["levels"]
+    found = type(world)(world.fixed | fixed | {"levels": np.array(levels)}, shapes)
+    for name in world.shapes.keys() - layout.NO_BACKFILLING.keys() - _UNUSED:
+        getattr(found, name)[...] = getattr(world, name)
+    found.nodes["limit"], found.clock["share"] = cores, share
+    found.jobs["queue"], found.jobs["asked"], found.jobs["key"] = 0, asked, rank
+    found.queued[rank] = np.arange(size)
+    set_free(found, cores)
+    found.least["size"], found.least["wall"], found.later["enough"] = NO_JOB, math.inf, math.inf
+    found.blocks["first"] = layout.END_ROWS * np.arange(blocks)
+    return found
+
+
+def set_free(world: World, cores: Array) -> None:
+    """Write the free cores of each node, 0 for none or less, into the trees of backfilling. O(nodes)."""
+    tree, leaves = world.tree, len(world.tree) // 2
+    level = tree[leaves:]
+    level[: len(cores)] = cores.clip(0)
+    while leaves > 1:
+        leaves //= 2
+        np.maximum(level[::2], level[1::2], out=tree[leaves : 2 * leaves])
+        level = tree[leaves : 2 * leaves]
+    world.late_tree[:] = tree
+    world.count["free_cores"] = cores.clip(0).sum()
 
 
 def scratch_for(world: World, running: int | None = None) -> Scratch:

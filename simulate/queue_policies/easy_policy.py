@@ -19,23 +19,23 @@ _Started = tuple[float, Job, tuple[int, ...]]  # latest end, job, nodes
 
 
 class Backfilling:
-    """EASY backfilling, and strict order without `fills`."""
+    """EASY backfilling, and strict order without `fills`; `queue` is the order of the jobs."""
 
     def __init__(self, queue: Order, *, fills: bool) -> None:
-        self._queue, self._fills = queue, fills
+        self.queue, self.fills = queue, fills
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         free, started = now.free_nodes(), list[_Started]()
         left, reserved, later = int(free.cores.clip(0).sum()), math.inf, None
-        for job in self._queue.sorted(now):
+        for job in self.queue.sorted(now):
             until, late = now.time + job.walltime, False
             if later is not None:
                 late = until > reserved
                 nodes = free.where(job, later if late else None) if job.size <= left else None
             else:
                 nodes = free.where(job) if job.size <= left else None
-                if nodes is None and not self._fills:
+                if nodes is None and not self.fills:
                     return
                 if nodes is None:
                     reserved, later, place = self._reserve(now, job, started)

@@ -7,10 +7,12 @@ each job, so that it stays the same from one plan to the next.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 import numpy as np
 
+from ..arrays import Array
 from .interface import Job, Snapshot
 from .policy_specs import CHANGING, f1_keys
 
@@ -26,17 +28,28 @@ class Order:
     def __init__(self, name: str, seed: int = 0) -> None:
         self._name, self._seed, self._began = name, seed, math.inf
 
+    @property
+    def steady(self) -> bool:
+        """Whether the order of two jobs does not change with time."""
+        return self._name not in CHANGING
+
     def sorted(self, now: Snapshot) -> list[Job]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
-        jobs, name = [*now.waiting], self._name
-        self._began = min([self._began, *(job.submit_time for job in now.submitted)])
+        return self.arranged(now.waiting, now.submitted, now.time, now.columns)
+
+    def arranged(
+        self, waiting: Iterable[Job], submitted: Iterable[Job], time: float, columns: Callable[[], dict[str, Array]]
+    ) -> list[Job]:
+        """Return the same from parts of a snapshot."""
+        jobs, name = [*waiting], self._name
+        self._began = min([self._began, *(job.submit_time for job in submitted)])
         if name == "random":
             return sorted(jobs, key=lambda job: blake2b(f"{self._seed} {job.id}".encode(), digest_size=8).digest())
         if name in CHANGING:
-            return sorted(jobs, key=lambda job: -_score(job, name, now.time))
+            return sorted(jobs, key=lambda job: -_score(job, name, time))
         if name == "fcfs" or not jobs:
             return jobs
-        of = now.columns()
+        of = columns()
         since = of["submit_time"] - self._began
         keys = {"sjf": of["walltime"], "smallest": of["size"], "largest": -of["size"]}
         found = f1_keys(of["walltime"], of["size"], since) if name == "f1" else keys[name]

@@ -14,9 +14,9 @@ from .layout import NO_INDEX, World
 
 @inner
 def update_free(world: World, n: int) -> None:
-    """Note the free cores of a node after they have changed."""
+    """Note the free cores of a node after they have changed; 0 if running jobs have more threads than it has cores."""
     node = world.nodes[n]
-    free = int(node.limit - node.alloc)
+    free = max(0, int(node.limit - node.alloc))
     world.count.free_cores += free - world.tree[len(world.tree) // 2 + n]
     _set(world.tree, n, free)
 

@@ -26,13 +26,12 @@ from ...kernels import load
 from ...kernels.mapping import layout
 from ...kernels.mapping.layout import Scratch, World
 from ...kernels.queue.network import tables
-from ...kernels.queue.tables import NO_JOB, tree_levels
 from ...model.cluster import Cluster, comparable_speeds
 from ...model.machine import powers_by_node
 from ...model.network import Network
 from ...model.programs import Programs
 from ...model.workload import Workload
-from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of
+from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of, with_backfilling
 from ...queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
 from .. import slices
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
@@ -284,41 +283,18 @@ def _backfilling(
     world: World, workload: Workload, cluster: Cluster, policy: Easy | Strict, runtimes: str, seed: int
 ) -> World:
     """Return the tables with those of a queue policy."""
-    nodes, size, bound = len(cluster.nodes), len(workload), policy.share.bound if isinstance(policy, Easy) else math.inf
+    bound = policy.share.bound if isinstance(policy, Easy) else math.inf
     cores = np.minimum([node.type.cores for node in cluster.nodes], world.nodes["limit"])
-    fixed, shapes = dict(world.fixed), dict(world.shapes)
-    leaves, levels, blocks = 1 << (nodes - 1).bit_length(), tree_levels(max(size, 1)), size // layout.END_ROWS * 2 + 2
-    fixed["levels"] = np.array(levels)
-    shapes |= {
-        "tree": (2 * leaves,), "late_tree": (2 * leaves,), "least": (levels[-1],), "blocks": (blocks,),
-        "ends": (blocks * layout.END_ROWS,), "later": (nodes,), "candidates": (2 * nodes,),
-        "candidate_bits": (-(-nodes // 64),), "unlisted": (size,), "changed": (nodes,), "held": (2 * nodes,),
-        "queues": (0,),
-    }  # fmt: skip
-    del shapes["levels"]
+    classes, allowed = world.classes, world.allowed
     if bound == 0.0:  # a node takes one job
-        classes = fixed["classes"] = fixed["classes"].copy()
+        classes = classes.copy()
         wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)
-        fixed["allowed"] = (cores >= wanted[:, None]).astype(np.int64)
-        classes["threads"], cores = 1.0, np.ones(nodes)
-    found = type(world)(fixed, shapes)
-    for name in world.shapes.keys() - layout.NO_BACKFILLING.keys() - {"queues"}:
-        getattr(found, name)[...] = getattr(world, name)
-    found.nodes["limit"], found.clock["share"] = cores, bound or math.inf
+        allowed = (cores >= wanted[:, None]).astype(np.int64)
+        classes["threads"], cores = 1.0, np.ones(len(cores))
     asked = workload.walltime if runtimes == WALLTIME else workload.run_time
-    found.jobs["queue"], found.jobs["asked"] = 0, asked
     held = np.asarray(world.classes["threads"] * world.classes["nodes"], np.int64)
-    found.jobs["key"] = order = ranks(replace(workload, walltime=asked, size=held), policy.order, seed)
-    found.queued[order] = np.arange(size)
-    tree = found.tree
-    tree[leaves : leaves + nodes] = cores
-    for i in range(leaves - 1, 0, -1):
-        tree[i] = max(tree[2 * i], tree[2 * i + 1])
-    found.late_tree[:] = tree
-    found.least["size"], found.least["wall"], found.later["enough"] = NO_JOB, math.inf, math.inf
-    found.blocks["first"] = layout.END_ROWS * np.arange(blocks)
-    found.count["free_cores"] = cores.sum()
-    return found
+    order = ranks(replace(workload, walltime=asked, size=held), policy.order, seed)
+    return with_backfilling(world, cores, asked, order, bound or math.inf, classes=classes, allowed=allowed)
 
 
 def _phases(workload: Workload, cluster: Cluster) -> Array:

@@ -1,0 +1,134 @@
+"""EASY backfilling and strict order in plans, in compiled code.
+
+Rule: the plan is the one that `queue_mapping` makes with the policy in Python. What only that can do is left to it:
+dependencies, orders that change with time, jobs that are rejected, and jobs whose threads end or change their needs at
+different times, because a policy is called when jobs end only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels import load
+from ..kernels.mapping import layout
+from ..kernels.mapping.layout import World
+from ..model.plan import Reservation
+from ..queue_policies.easy_policy import Backfilling
+from ..queue_policies.interface import NodeJob
+from .admission import fitting
+from .mapping_policies import Request
+from .simulation import Simulation
+from .workflow_tables import set_free, with_backfilling
+
+
+def cores_of(simulation: Simulation) -> Array:
+    """Return the cores that a queue policy gives out on each node; -1: the node takes no jobs [nodes]."""
+    world = simulation.world
+    return np.floor(np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]))
+
+
+def expected_run_times(simulation: Simulation) -> Array:
+    """Return the isolated run time of each job on the slowest usable node, seconds [jobs]."""
+    world, isolated = simulation.world, simulation.isolated
+    kinds = isolated[:, np.unique(world.nodes["type"][world.nodes["limit"] >= 0.0])]
+    found: Array = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]]
+    return found
+
+
+def run_compiled(simulation: Simulation, request: Request, policy: Backfilling) -> dict[int, Reservation] | None:
+    """Run a workflow as the policy decides; the tables then hold the times, places and energy of the run.
+
+    O(nodes + jobs), and the events of the run, see `kernels.mapping.backfilling`.
+
+    Args:
+        simulation: of the workflow, in its first state.
+        request: what is requested of a mapping policy.
+        policy: the policy.
+
+    Returns:
+        The present reservation, by position of its job; None if the run cannot be made here. The simulation is then in
+        its first state.
+    """
+    world, jobs, cores = simulation.world, simulation.workflow.jobs, cores_of(simulation)
+    state = world.jobs["state"]
+    running, waiting = np.flatnonzero(state == layout.RUNNING), np.flatnonzero(state == layout.WAITING)
+    if not (policy.queue.steady and _is_simple(world) and _all_fit(world, waiting, cores)):
+        return None
+    given = [math.nan if job.walltime is None else job.walltime for job in jobs]
+    asked = np.where(np.isnan(given), expected_run_times(simulation), given)
+    order = _order(simulation, request, policy, waiting, asked)
+    rank = np.empty(len(jobs), np.int64)
+    rank[np.concatenate([order, np.flatnonzero(state != layout.WAITING)])] = np.arange(len(jobs))
+    found = with_backfilling(world, cores, asked, rank)
+    _take_running(found, running, cores)
+    kernel, tables = load(), (found.address, simulation.scratch.address)
+    kernel(layout.SETTLE, *tables, 0, -1, 0, math.inf)
+    elapsed = {each.id: each.elapsed_s for each in request.underway}
+    found.jobs["start"][running] = [-elapsed.get(jobs[row].id, 0.0) for row in running.tolist()]
+    found.count["instants"] = 1  # the run goes on from here
+    reserved = _reservation(simulation, found) if policy.fills else {}
+    kernel(layout.RUN, *tables, int(layout.EASY if policy.fills else layout.STRICT), -1, 1, math.inf)
+    if simulation.scratch.answer["status"] != layout.FINISHED:
+        return None
+    found.jobs["start"][running] = 0.0
+    world.jobs[:], world.placed[:], world.clock["now"] = found.jobs, found.placed, found.clock["now"]
+    world.nodes["energy"] = found.nodes["energy"]
+    return reserved
+
+
+def _reservation(simulation: Simulation, before: World) -> dict[int, Reservation]:
+    """Return what the first pass reserves for the first job that does not fit; `before` stays as it is."""
+    found = before.copy()
+    load()(layout.REPLAY, found.address, simulation.scratch.address, int(layout.EASY), 1, 0, math.inf)
+    count, time = found.count, float(found.clock["reserved"])
+    if not count["waiting"]:
+        return {}
+    head, names = int(found.queued[count["head"]]), [*simulation.cluster.index]
+    nodes = tuple(names[node] for node in found.held[: count["held"]].tolist())
+    promised = len(nodes) == simulation.workflow.jobs[head].nodes and 0.0 < time < math.inf
+    return {head: Reservation(nodes, time)} if promised else {}
+
+
+def _is_simple(world: World) -> bool:
+    """Return whether no job waits for another, and each ends and changes its needs at one time only."""
+    waits, groups = bool(world.jobs["blockers"].any()), world.classes["group_count"]
+    phased = bool((world.groups["phase_count"] > 1).any())
+    return not (waits or phased or bool((groups > 1).any()) or world.count["split"] > 1)
+
+
+def _all_fit(world: World, waiting: Array, cores: Array) -> bool:
+    """Return whether all waiting jobs fit on the empty nodes, without more threads than cores. O(shapes x nodes)."""
+    _, firsts = np.unique(world.jobs["queue"][waiting], return_index=True)
+    for shape in world.classes[world.jobs["cls"][waiting[firsts]]]:
+        if (fitting(world, shape) & (cores >= shape["threads"])).sum() < shape["nodes"]:
+            return False
+    return True
+
+
+def _order(simulation: Simulation, request: Request, policy: Backfilling, waiting: Array, asked: Array) -> Array:
+    """Return the waiting jobs in the order of the policy."""
+    jobs, world = simulation.workflow.jobs, simulation.world
+    since = {name: -each.waited for each in request.submitted for name in each.jobs}
+    submitted = np.array([since.get(jobs[row].id, 0.0) for row in waiting.tolist()])
+    first = np.argsort(submitted, kind="stable")
+    waiting, submitted = waiting[first], submitted[first]
+    size = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"][waiting]].astype(np.int64)
+    of = {"number": waiting, "size": size, "walltime": asked[waiting], "submit_time": submitted}
+    rows = zip(*(column.tolist() for column in of.values()), strict=True)
+    queue = [NodeJob(row, jobs[row].id, *values, nodes=jobs[row].nodes) for row, *values in rows]
+    return np.array([job.number for job in policy.queue.arranged(queue, queue, 0.0, lambda: of)], np.int64)
+
+
+def _take_running(world: World, running: Array, cores: Array) -> None:
+    """Take the cores of the running jobs, and list their ends. O(nodes + slots)."""
+    count, free = world.count, cores.copy()
+    placed, first = world.placed, world.jobs["place0"]
+    for row in running.tolist():
+        shape = world.classes[world.jobs["cls"][row]]
+        free[placed[first[row] : first[row] + shape["nodes"]]] -= shape["threads"]
+    set_free(world, free)
+    world.unlisted[: len(running)], count["unlisted"] = running, len(running)
+    world.clock["first_end"] = -math.inf  # not known
