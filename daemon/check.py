@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from ..simulate.model.capacity import Occupancy
 from ..simulate.model.plan import Action, Cancel, Rejection, Start
-from ..simulate.model.snapshot import JobView, NodeState, Snapshot
+from ..simulate.model.snapshot import JobView, Snapshot
 
 
 def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
@@ -21,14 +21,13 @@ def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
         snapshot: read after the decision.
     """
     taken, views = snapshot.jobs.occupancy(snapshot.cluster), snapshot.jobs.by_key
-    states = dict(zip((node.name for node in snapshot.cluster.nodes), snapshot.node_states, strict=True))
     rejections = []
     for action in actions:
         reason = ""
         if isinstance(action, Cancel):
             reason = _cancel_obstacle(action, views)
         elif isinstance(action, Start):
-            reason = _start_obstacle(action, views, states, taken)
+            reason = _start_obstacle(action, views, snapshot, taken)
         if reason:
             rejections.append(Rejection(action, reason))
         elif isinstance(action, Start):
@@ -43,7 +42,7 @@ def _cancel_obstacle(action: Cancel, views: Mapping[str, JobView]) -> str:
     return f"the job has ended already ({view.state})" if view.state.ended else ""
 
 
-def _start_obstacle(action: Start, views: Mapping[str, JobView], states: dict[str, NodeState], taken: Occupancy) -> str:
+def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snapshot, taken: Occupancy) -> str:
     view = views.get(action.key)
     if view is not None and not view.restartable:
         return f"the job is {view.state} already"
@@ -51,12 +50,13 @@ def _start_obstacle(action: Start, views: Mapping[str, JobView], states: dict[st
         return f"it has to wait: {view.waits}"
     if (given := len(set(action.nodes))) != action.job.nodes:
         return f"{', '.join(action.nodes) or 'no nodes'} are {given} nodes, the job asks for {action.job.nodes}"
+    index, states = snapshot.cluster.index, snapshot.node_states
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)
         if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:
             obstacle = obstacle or f"it may not run on {name}"
-        if obstacle is None and not states[name].takes_jobs:
-            obstacle = f"{name} is {states[name]}"
+        if obstacle is None and not (state := states[index[name]]).takes_jobs:
+            obstacle = f"{name} is {state}"
         if obstacle:
             return obstacle
     return ""

@@ -115,6 +115,7 @@ class JobTracker:
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
         self._progress, self._others = Progress(), LoadOfOthers()
+        self._followed: Snapshot | None = None  # the one to which `_progress` was advanced
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
@@ -228,7 +229,8 @@ class JobTracker:
             snapshot: the cluster and its jobs at this moment.
             window: the most waiting jobs to consider; None = all.
         """
-        self._follow(snapshot, [])
+        if self._followed is not snapshot:
+            self._follow(snapshot, [])
         aside = self.isolation
         problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
         self._note_stuck(problem)
@@ -327,6 +329,7 @@ class JobTracker:
 
     def _follow(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
         """Advance the simulation of running jobs to the snapshot; start over if that fails."""
+        self._followed = snapshot
         running, ended = running_jobs(self.queue, snapshot), just_ended(self.queue, events)
         try:
             self._progress.follow(snapshot.cluster, running, ended, snapshot.time)

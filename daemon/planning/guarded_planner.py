@@ -66,6 +66,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         late=problem.late(every=options.all_late),
         latency_s=options.latency_s,
         may_reject=True,
+        bounded=options.policy == "lookahead",  # it ends its search at the bound; nothing else here uses it
     )
 
 

@@ -9,19 +9,19 @@ of a job on more nodes only its part on these nodes is planned with.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from itertools import compress
 
 import numpy as np
-import numpy.typing as npt
 
-from ...simulate.model.capacity import SLACK, Occupancy, memory_need
+from ...simulate.arrays import Array
+from ...simulate.model.capacity import SLACK, memory_need
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import RunningJob
+from ...simulate.planning.workflow_tables import template_of
 from ..state.queue import shape_of
 from .problem import Problem
 
-Array = npt.NDArray[Any]
 #: Nodes up to which a search considers all of them: simulating so many takes a millisecond or less.
 FEW_NODES = 256
 
@@ -30,15 +30,22 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
     """Return the problem and the cluster cut down to the nodes that matter. O(nodes x shapes + jobs)."""
     if len(cluster.nodes) <= FEW_NODES:
         return problem, cluster
-    running = {job.id: job for job in problem.running}
+    running, index = {job.id: job for job in problem.running}, cluster.index
     waiting = [job for job in problem.workflow.jobs if job.id not in running]
-    needed = {name for job in waiting for before in job.after if before in running for name in running[before].nodes}
-    needed |= _suitable(waiting, problem, running, cluster)
-    domains = {node.memory_domain for node in cluster.nodes if node.name in needed} - {None}
-    nodes = tuple(node for node in cluster.nodes if node.name in needed or node.memory_domain in domains)
+    needed = _suitable(waiting, problem, running, cluster)
+    after = {before for job in waiting for before in job.after if before in running}
+    needed[[index[name] for before in after for name in running[before].nodes]] = True
+    template = template_of(cluster)
+    if len(template.domains) < len(needed):
+        domains = np.zeros(len(template.domains), bool)
+        domains[template.nodes["domain"][needed]] = True
+        needed = domains[template.nodes["domain"]]
+    if needed.all():
+        return problem, cluster
+    nodes = tuple(compress(cluster.nodes, needed.tolist()))
     small = dataclasses.replace(cluster, nodes=nodes, groups={})
-    index = small.index
-    here = [(job, tuple(name for name in job.nodes if name in index)) for job in problem.running]
+    known = small.index.__contains__
+    here = ((job, tuple(filter(known, job.nodes))) for job in problem.running)
     kept = {job.id: dataclasses.replace(job, nodes=nodes) for job, nodes in here if nodes}
     jobs = tuple(
         dataclasses.replace(job, nodes=len(kept[job.id].nodes)) if job.id in kept else job
@@ -46,40 +53,38 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
         if job.id in kept or job.id not in running
     )
     workflow = Workflow(problem.workflow.name, jobs)
-    available = tuple(name for name in problem.available if name in index)
+    available = tuple(filter(known, problem.available))
     return dataclasses.replace(problem, workflow=workflow, running=tuple(kept.values()), available=available), small
 
 
-def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster) -> set[str]:
-    """Return the names of the nodes that suit the waiting jobs."""
+def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster) -> Array:
+    """Return which nodes suit the waiting jobs, bool [nodes]."""
     shapes = {shape_of(job): job for job in waiting}
     wanted = sum(job.nodes for job in waiting)
-    taken, last = Occupancy(cluster), [0.0] * len(cluster.nodes)
+    of_nodes, place = template_of(cluster).nodes, cluster.index.__getitem__
+    last, threads, used = np.zeros((3, len(of_nodes)))  # seconds until it is empty, threads and bytes of its jobs
     for job in problem.workflow.jobs:
         if job.id in running:
-            taken.place(job, running[job.id].nodes)
-            left = (1.0 - running[job.id].progress) * job.profile.isolated_time
-            for name in running[job.id].nodes:
-                i = cluster.index[name]
-                if left > last[i]:
-                    last[i] = left
-    usable = np.zeros(len(cluster.nodes), bool)
-    usable[[cluster.index[name] for name in problem.available]] = True
+            rows = [*map(place, running[job.id].nodes)]
+            threads[rows] += job.profile.threads
+            used[rows] += memory_need(job)
+            last[rows] = np.maximum(last[rows], (1.0 - running[job.id].progress) * job.profile.isolated_time)
+    usable = np.zeros(len(of_nodes), bool)
+    usable[[*map(place, problem.available)]] = True
     order = np.argsort(last, kind="stable")
     order = order[usable[order]]
-    limit = np.array(cluster.thread_limits)[order]
-    memory = np.array([node.type.memory for node in cluster.nodes])[order]
-    threads, used = np.array(taken.threads)[order], np.array(taken.memory)[order]
-    names = [cluster.nodes[i].name for i in order.tolist()]
+    limit, memory, threads, used = of_nodes["limit"][order], of_nodes["memory"][order], threads[order], used[order]
     distinct = {job.allowed for job in waiting if job.allowed is not None}
-    lists = {some: np.array([name in some for name in names], bool) for some in distinct}
-    chosen: set[int] = set()
+    lists = {some: np.array([cluster.nodes[i].name in some for i in order.tolist()], bool) for some in distinct}
+    chosen = np.zeros(len(of_nodes), bool)
     for job in shapes.values():
+        if chosen.sum() == len(order):
+            break
         allowed = (limit >= job.profile.threads) & (memory * (1 + SLACK) >= memory_need(job))
         if job.allowed is not None:
             allowed &= lists[job.allowed]
         free = (limit - threads >= job.profile.threads) & (memory * (1 + SLACK) - used >= memory_need(job))
-        chosen.update(order[allowed & free][:wanted].tolist())
-        short = wanted - int((allowed & free).sum())
-        chosen.update(order[allowed & ~free][: max(short, 0)].tolist())
-    return {cluster.nodes[i].name for i in chosen}
+        best = order[allowed & free][:wanted]
+        chosen[best] = True
+        chosen[order[allowed & ~free][: wanted - len(best)]] = True
+    return chosen

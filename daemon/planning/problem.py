@@ -24,7 +24,7 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
-from ..state.queue import Entry, Event, Queue, busy
+from ..state.queue import Entry, Event, Queue, Shape, busy
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
@@ -124,6 +124,29 @@ def next_due(plan: Plan, problem: Problem) -> float:
     return min(due, default=math.inf)
 
 
+class Obstacles:
+    """Why jobs fit no usable node, in one snapshot after another; found once for each shape while no node changes."""
+
+    def __init__(self) -> None:
+        self._nodes: tuple[Cluster, tuple[str, ...]] | None = None
+        self._found: dict[Shape, str | None] = {}
+
+    def of(self, entries: Iterable[Entry], snapshot: Snapshot) -> Mapping[Shape, str | None]:
+        """Return why jobs fit no usable node, None if they fit, by shape. O(nodes) for each new shape."""
+        usable = _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
+        if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
+            self._nodes, self._found = (snapshot.cluster, usable), {}
+        before, found, names = self._found, dict[Shape, str | None](), frozenset[str]()
+        for entry in entries:
+            if entry.shape in before:
+                found[entry.shape] = before[entry.shape]
+            elif entry.shape not in found:
+                names = names or frozenset(usable)
+                found[entry.shape] = never_fits(entry.job, snapshot.cluster, names)
+        self._found = found
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbour:
     """Another user's running job: its view, and the job under its key on those of its nodes that the cluster has."""
@@ -134,11 +157,15 @@ class Neighbour:
 
 
 class Neighbours:
-    """The neighbours in one snapshot after another; a view that has not changed is not converted again."""
+    """The neighbours in one snapshot after another; a view that has not changed is not converted again.
+
+    `obstacles` says the same of what does not fit.
+    """
 
     def __init__(self) -> None:
         self._cluster: Cluster | None = None
         self._known: dict[str, Neighbour] = {}
+        self.obstacles = Obstacles()
 
     def of(self, views: Iterable[JobView], cluster: Cluster) -> Iterator[Neighbour]:
         """Yield those of the views that hold nodes of the cluster. O(views)."""
@@ -199,7 +226,7 @@ def build_problem(
     neighbours: Neighbours | None = None,
     set_aside: Callable[[Iterable[str]], Mapping[str, str]] = lambda keys: {},
 ) -> Problem:
-    """Return the planning problem of this moment. O(jobs + nodes x distinct shapes of jobs).
+    """Return the planning problem of this moment. O(jobs + nodes + nodes x new shapes of jobs).
 
     Args:
         queue: the jobs.
@@ -209,13 +236,14 @@ def build_problem(
         neighbours: of the snapshot before.
         set_aside: returns those of the jobs that are not to be planned, with the reasons, by key.
     """
-    usable = frozenset(_names_in(snapshot, NodeState.UP, NodeState.ASLEEP))
+    neighbours = neighbours or Neighbours()
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, RunningJob] = {}
     priorities: dict[str, float] = {}
-    obstacles: dict[object, str | None] = {}
     active = queue.active()
+    placeable = (entry for entry in active if not busy(entry) and entry.intent is None)
+    obstacles = neighbours.obstacles.of(placeable, snapshot)
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
     for entry in active:
         view = views.pop(entry.key, None)
@@ -230,8 +258,6 @@ def build_problem(
             continue
         if entry.key in stuck or (entry.waits and not queue.unmet(entry)):
             continue
-        if entry.shape not in obstacles:
-            obstacles[entry.shape] = never_fits(entry.job, snapshot.cluster, usable)
         if reason := obstacles[entry.shape]:
             stuck[entry.key] = reason
         else:
@@ -248,7 +274,7 @@ def build_problem(
         elif entry.key in planned:
             jobs.append(queue.as_planned(entry))
     running = list(placed.values())
-    for other in (neighbours or Neighbours()).of(views.values(), snapshot.cluster):
+    for other in neighbours.of(views.values(), snapshot.cluster):
         jobs.append(other.job)
         view, simulated = other.view, progress(other.job.id)
         done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
@@ -283,8 +309,10 @@ def _submitted(queue: Queue, planned: Collection[str], now: float, weights: Mapp
 
 
 def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:
-    nodes = zip(snapshot.cluster.nodes, snapshot.node_states, strict=True)
-    return tuple(node.name for node, state in nodes if state in wanted)
+    states, names = snapshot.node_states, snapshot.cluster.index
+    if sum(map(states.count, wanted)) == len(states):
+        return tuple(names)
+    return tuple(name for name, state in zip(names, states, strict=True) if state in wanted)
 
 
 def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
@@ -302,7 +330,8 @@ def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
 
 
 def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
-    return tuple(name for name in nodes if name in cluster.index)
+    known = cluster.index.__contains__
+    return nodes if all(map(known, nodes)) else tuple(filter(known, nodes))
 
 
 def _elapsed(begun: float | None, now: float) -> float:

@@ -26,6 +26,7 @@ class Progress:
         self._followed: dict[str, JobView] = {}
         self._jobs: dict[str, Job] = {}  # those in the engine
         self._gone = False  # jobs that have ended still run in the engine
+        self._done: dict[str, float] | None = None  # progress of those that run in the engine, if it is known
 
     def follow(
         self, cluster: Cluster, running: Mapping[str, JobView], ended: Mapping[str, JobView], now: float
@@ -52,6 +53,7 @@ class Progress:
             self._followed[view.key] = view
             if self._engine:
                 self._engine.start(view.key, view.nodes)
+                self._done = None
         if self._gone:
             self._rebuild(cluster, ())
         self._advance(now)
@@ -66,16 +68,18 @@ class Progress:
             return None
         if self._gone and self._cluster is not None:
             self._rebuild(self._cluster, ())
-        return self._engine.progress(key) if self._engine and self._engine.runs(key) else 1.0
+        if self._done is None:
+            self._done = self._engine.progress_of_all() if self._engine else {}
+        return self._done.get(key, 1.0)
 
     def _advance(self, time: float) -> None:
-        self._now = time
+        self._now, self._done = time, None
         if self._engine:
             self._engine.advance(time - self._epoch)
 
     def _rebuild(self, cluster: Cluster, coming: Sequence[JobView]) -> None:
         """Create an engine with the followed jobs at their progress, and with those that are about to start."""
-        before, self._gone = self._engine, False
+        before, self._gone, self._done = self._engine, False, None
         still = [view for view in self._followed.values() if before and before.runs(view.key)]
         self._engine = None
         if not still and not coming:

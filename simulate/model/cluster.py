@@ -238,7 +238,9 @@ class Cluster:
     @cached_property
     def thread_limits(self) -> tuple[float, ...]:
         """The `thread_limit` of each node."""
-        return tuple(map(self.thread_limit, self.nodes))
+        of_type = {id(node.type): node for node in self.nodes}
+        limits = {identity: self.thread_limit(node) for identity, node in of_type.items()}
+        return tuple([limits[id(node.type)] for node in self.nodes])
 
     def thread_limit(self, node: Node) -> float:
         """Return the threads that may be placed on `node`: a whole number, or math.inf."""

@@ -15,7 +15,7 @@ from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
-from .open_queue import OpenQueue
+from .open_queue import PLAIN, OpenQueue
 from .queue_mapping import QueueMapping
 from .simulation import Simulation
 from .start_latency import delayed
@@ -48,6 +48,7 @@ def plan(
     late: Collection[str] = (),
     latency_s: float = 0.0,
     may_reject: bool = False,
+    bounded: bool = True,
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -70,6 +71,7 @@ def plan(
         late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
         latency_s: by how much, seconds.
         may_reject: leave out jobs that a queue policy rejects; False: they are an error.
+        bounded: find a lower bound of the makespan.
 
     Raises:
         ConfigError: unknown policy, or an energy objective on nodes of unknown power.
@@ -84,10 +86,10 @@ def plan(
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
     asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
-    bound = lower_bound(simulation)
+    bound = lower_bound(simulation) if bounded else 0.0
     ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain
     judged = submitted and objective.kind in QUEUE_KINDS and not ordered
-    queue = OpenQueue(simulation, submitted, objective) if judged else None
+    queue = OpenQueue(simulation, submitted, objective) if judged and policy != PLAIN else None
     request = Request(
         objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject
     )
@@ -97,6 +99,8 @@ def plan(
             delayed(workflow, late, latency_s), cluster, underway=underway, done=done, available=available
         )
     mapped = POLICIES[policy](searched, request)
+    own = simulation.world.jobs["finish"].copy() if judged else None  # of PLAIN: its run is the queue's own order
+    plain = own if queue is None else queue.plain
     makespan, energy, late_s = mapped.makespan, mapped.energy_j, [0.0] * len(workflow.jobs)
     if searched is not simulation:
         ends = searched.world.jobs["finish"].copy()
@@ -120,7 +124,7 @@ def plan(
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=whole,
         objective=str(objective) if policy == "lookahead" else "",
-        plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
+        plain_finish_times={} if plain is None else dict(zip(workflow.index, plain.tolist(), strict=True)),
         rejected=rejected,
         recheck_s=mapped.recheck_s,
         forecast_by=mapped.forecast_by,
@@ -135,7 +139,7 @@ def _planned(
     late_s: Sequence[float],
     reserved: Mapping[int, Reservation],
 ) -> tuple[PlannedJob, ...]:
-    world, names, planned = simulation.world, simulation.cluster.nodes, []
+    world, names, planned = simulation.world, [*simulation.cluster.index], []
     isolated, kinds, placed = simulation.isolated.tolist(), world.nodes["type"].tolist(), world.placed.tolist()
     rows = world.jobs[["start", "finish", "energy", "cls", "progress", "place0"]].tolist()
     for i, (job, row) in enumerate(zip(simulation.workflow.jobs, rows, strict=True)):
@@ -144,12 +148,12 @@ def _planned(
             continue
         if job.walltime is not None and job.profile.provenance.source == "default":
             finish = min(finish, start + job.walltime)  # nothing is known of it but its limit, on a slow node, too
-        nodes = placed[first : first + job.nodes]
-        alone = max(isolated[cls][kinds[node]] for node in nodes)
+        nodes, times = placed[first : first + job.nodes], isolated[cls]
+        alone = times[0] if len(times) == 1 else max(times[kinds[node]] for node in nodes)
         left = alone * (1.0 - progress)
         forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
-        chosen, why, interval = tuple(names[node].name for node in nodes), runner_ups.get(i), intervals.get(i)
+        chosen, why, interval = tuple(map(names.__getitem__, nodes)), runner_ups.get(i), intervals.get(i)
         planned.append(PlannedJob(job.id, chosen, *forecast, joules, why, interval, late_s[i], reserved.get(i)))
     return tuple(planned)
 

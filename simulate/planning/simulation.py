@@ -96,7 +96,8 @@ class Simulation:
         world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
         if available is not None:
             usable = frozenset(available)
-            world.nodes["limit"][[node.name not in usable for node in cluster.nodes]] = -1.0
+            if not usable >= cluster.index.keys():
+                world.nodes["limit"][[name not in usable for name in cluster.index]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
         jobs = world.jobs
         jobs[:] = NEW_JOB
@@ -124,9 +125,10 @@ class Simulation:
             job = self._position(u.id, "running")
             if state[job] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
-            wanted, nodes = self.workflow.jobs[job].nodes, ", ".join(map(repr, u.nodes)) or "no node"
-            places = [index[name] for name in u.nodes if name in index]
-            if not len(set(places)) == len(u.nodes) == wanted or not 0.0 <= u.progress <= 1.0:
+            wanted, places = self.workflow.jobs[job].nodes, [*map(index.get, u.nodes)]
+            distinct = len(set(places)) == len(places) == wanted and None not in places
+            if not distinct or not 0.0 <= u.progress <= 1.0:
+                nodes = ", ".join(map(repr, u.nodes)) or "no node"
                 raise InvalidJobError(
                     f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
                     f"{u.progress:g}: it needs {wanted} distinct nodes; progress is from 0 to 1"
@@ -339,6 +341,19 @@ class Simulation:
             left += float(works[int(strand["phase"]) + 1 :].sum())
             least = min(least, 1.0 - left / float(works.sum()))
         return least
+
+    def progress_of_all(self) -> dict[str, float]:
+        """Return the `progress` of each running job, by id. O(thread groups)."""
+        world, jobs = self.world, self.workflow.jobs
+        running = np.flatnonzero(world.jobs["state"] == layout.RUNNING)
+        phased = bool((world.groups["phase_count"] > 1).any() or (world.classes["group_count"] > 1).any())
+        if phased or world.count["split"] > 1:
+            return {jobs[row].id: self.progress(jobs[row].id) for row in running.tolist()}
+        strands = world.strands[world.jobs["strand0"][running]]
+        work = world.phases["work"][world.groups["phase_start"][strands["group"]] * len(world.types) + strands["type"]]
+        left = np.maximum(0.0, strands["rem"] - strands["rate"] * (float(world.clock["now"]) - strands["last"]))
+        done = np.where((strands["parts"] == 0) | np.isinf(strands["finish"]), 1.0, np.minimum(1.0, 1.0 - left / work))
+        return {jobs[row].id: share for row, share in zip(running.tolist(), done.tolist(), strict=True)}
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
         """Return the names of the nodes of a placed job, given its position."""

@@ -11,9 +11,9 @@ from prometheus_client import generate_latest
 
 from pilotfish.daemon.planning.problem import Neighbours, build_problem
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.state.queue import Queue
+from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from tests.growth import held_by
 
@@ -52,6 +52,25 @@ def test_earlier_snapshots_do_not_change_the_problem_or_the_metrics(
         first = Metrics()
         first.show_snapshot(snapshot, Counter())
         assert _of_nodes(metrics) == _of_nodes(first)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([*NodeState]), min_size=4, max_size=4), min_size=2, max_size=6),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 5)), min_size=1, max_size=4),
+)
+def test_what_fits_nowhere_is_known_again_when_nodes_change(
+    states: list[list[NodeState]], shapes: list[tuple[int, int]]
+) -> None:
+    neighbours, queue = Neighbours(), Queue()
+    cluster = Cluster("c", tuple(Node(f"n{i}", TYPES[i % 2]) for i in range(4)))
+    waiting = [
+        Job(f"j{i}", Profile((ThreadGroup(threads, 50.0),)), nodes=nodes) for i, (nodes, threads) in enumerate(shapes)
+    ]
+    queue.add(Submission("w", Workflow("w", tuple(waiting)), 0.0))
+    for number, now in enumerate(states):
+        snapshot = Snapshot(float(number), number, cluster, tuple(now), ())
+        assert build_problem(queue, snapshot, neighbours=neighbours) == build_problem(queue, snapshot)
 
 
 def _of_nodes(metrics: Metrics) -> list[str]:

@@ -183,6 +183,17 @@ def test_an_outcome_is_not_changed_by_later_runs() -> None:
     assert slf.finish.tolist() == before == [5.0, 7.0]
 
 
+@given(st.data(), st.booleans(), st.floats(0.0, 300.0))
+@settings(max_examples=60, deadline=None)
+def test_the_progress_of_all_jobs_is_that_of_each(data: Any, phased: bool, until: float) -> None:
+    workflow, cluster = data.draw(fitting(clusters(), workflows(phased=phased, nodes=2, edges=0), spare=1))
+    simulation = Simulation(workflow, cluster, **data.draw(circumstances(workflow, cluster)))
+    simulation.settle()
+    simulation.advance(until)
+    running = [job.id for job in workflow.jobs if simulation.runs(job.id)]
+    assert simulation.progress_of_all() == {name: simulation.progress(name) for name in running}
+
+
 def test_ended_groups_stay_ended_after_adoption() -> None:
     """A job whose first group has ended continues with the second alone, also in the simulation that adopts it."""
     job = Job("j", Profile((ThreadGroup(3, 1.0), ThreadGroup(1, 50.0))))
