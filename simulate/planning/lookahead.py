@@ -52,17 +52,19 @@ def default_budget(jobs: int) -> int:
     return max(24, min(3000, 400_000 // max(jobs, 1)))
 
 
-def queue_budget(jobs: int, waiting: int, nodes: int, work_s: float) -> int:
+def queue_budget(places: int, waiting: int, nodes: int, work_s: float) -> int:
     """Return the default for a queue that goes on: less where little waits, since its plan is needed now.
 
+    An evaluation takes O(places), so a plan takes about as long whatever the jobs.
+
     Args:
-        jobs: in the plan.
-        waiting: of these.
+        places: nodes of each job in the plan, in all.
+        waiting: jobs that wait.
         nodes: of the cluster.
         work_s: isolated run times of those that wait, seconds in all.
     """
     most = min(CHOICE * waiting * max(waiting, nodes), FOR_A_SECOND * work_s)
-    return max(24, int(min(default_budget(jobs), most)))
+    return max(24, int(min(default_budget(places), most)))
 
 
 class Search:

@@ -147,7 +147,7 @@ def _lookahead(simulation: Simulation, request: Request) -> Mapped:
     elif budget is None:
         waiting = np.flatnonzero(simulation.world.jobs["state"] == layout.WAITING).tolist()
         work_s = sum(simulation.workflow.jobs[row].profile.isolated_time for row in waiting)
-        budget = queue_budget(jobs, len(waiting), len(simulation.cluster.nodes), work_s)
+        budget = queue_budget(len(simulation.world.placed), len(waiting), len(simulation.cluster.nodes), work_s)
     stop, bound = request.should_stop, request.lower_bound
     search = Search(simulation, request.objective, request.seed, budget, stop, optimal=bound, queue=request.queue)
     search.run()
