@@ -17,7 +17,7 @@ from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.plan import Cancel, RunningJob, Submit
-from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState, Snapshot
 from ...simulate.planning.simulation import Simulation
 from ...simulate.planning.start_latency import idling
 from ..base import Adapter, AdapterError, Capabilities
@@ -58,6 +58,8 @@ class SimulatedAdapter(Adapter):
         self._shown_late: dict[str, float] = {}  # how long after its end a running job will be shown as ended
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
+        self._shown = JobViews()  # those of the last snapshot
+        self._replaced: dict[str, JobView | None] = {}  # what that showed of the jobs that have changed since
         self._true_jobs: dict[str, Job] = {}  # running jobs, with what they really need
         self._limits: dict[str, float] = {}  # key -> end of its walltime, by our clock
         self._engine: Simulation | None = None
@@ -71,7 +73,19 @@ class SimulatedAdapter(Adapter):
     def snapshot(self) -> Snapshot:
         """Return all nodes and jobs at the virtual time."""
         self._version += 1
-        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), tuple(self._jobs.values()))
+        if self._replaced:
+            gone = [view for view in self._replaced.values() if view is not None]
+            new = [self._jobs[key] for key in self._replaced if key in self._jobs]
+            self._shown = self._shown.followed_by(self._jobs.values(), gone, new)
+            self._replaced = {}
+        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), self._shown)
+
+    def _show(self, key: str, view: JobView | None) -> None:
+        """Replace the view of a job; None: it has none any more."""
+        before = self._jobs.pop(key, None) if view is None else self._jobs.get(key)
+        if view is not None:
+            self._jobs[key] = view
+        self._replaced.setdefault(key, before)
 
     def submit(self, action: Submit) -> None:
         """Start a job, once per key."""
@@ -119,7 +133,7 @@ class SimulatedAdapter(Adapter):
         view = self._jobs.get(key)
         if view is not None and not view.state.ended:
             raise AdapterError(f"{key} has not ended", kind="refused")
-        self._jobs.pop(key, None)
+        self._show(key, None)
 
     def _start(self, action: Submit) -> None:
         key = action.key
@@ -127,13 +141,15 @@ class SimulatedAdapter(Adapter):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
         truth = self._truth(action.job)
         before_s, after_s = self._delays(self._clock, truth.isolated_time) if self._delays else (0.0, 0.0)
-        self._jobs[key], self._shown_late[key] = self._begun(action, before_s), after_s
+        self._shown_late[key] = after_s
+        self._show(key, self._begun(action, before_s))
         truth = idling(truth, before_s, after_s) if before_s or after_s else truth
         self._true_jobs[key] = replace(action.job, id=key, profile=truth, after=())
         try:
             self._rebuild()
         except PilotfishError as error:
-            del self._jobs[key], self._true_jobs[key], self._shown_late[key]
+            self._show(key, None)
+            del self._true_jobs[key], self._shown_late[key]
             raise AdapterError(f"cannot start {key}: {error}", kind="refused") from error
         if action.job.walltime is not None:
             self._limits[key] = self._clock + before_s + action.job.walltime + after_s
@@ -196,7 +212,7 @@ class SimulatedAdapter(Adapter):
             )
         self._limits.pop(view.key, None)
         del self._true_jobs[view.key]
-        self._jobs[view.key] = replace(
+        ended = replace(
             view,
             state=state,
             finish_time=max(view.start_time or 0.0, self._epoch + clock - self._shown_late.pop(view.key, 0.0)),
@@ -204,6 +220,7 @@ class SimulatedAdapter(Adapter):
             signal=None if number is None else int(number),
             usage=usage,
         )
+        self._show(view.key, ended)
 
     def _refresh(self) -> None:
         """Remove cancelled jobs from the engine before time passes or it is read."""
