@@ -303,7 +303,9 @@ class Metrics:
         self.errors = ErrorMetrics(make)
         self._last: Snapshot | None = None
         self._watts: float | None = None
+        self._states = {state: self.jobs.labels(str(state)) for state in JobState}
         self._threads: list[int] = []
+        self._node_load: list[Any] = []
         self._node_watts: list[float | None] = []
 
     def set_mode(self, mode: str) -> None:
@@ -319,8 +321,8 @@ class Metrics:
 
     def show_snapshot(self, snapshot: Snapshot, states: Counter[JobState]) -> None:
         """Show the nodes of a snapshot, and how many of our jobs are in each state."""
-        for state in JobState:
-            self.jobs.labels(str(state)).set(states[state])
+        for state, gauge in self._states.items():
+            gauge.set(states[state])
         if self._last is not None and self._watts is not None:
             self._energy.inc(self._watts * max(0.0, snapshot.time - self._last.time))
         self._watts = self._show_nodes(snapshot)
@@ -335,10 +337,13 @@ class Metrics:
             self._threads, self._node_watts = [-1] * len(nodes), [None] * len(nodes)
             self.node_load.clear()
             self.node_power.clear()
+            self._node_load = [self.node_load.labels(node.name) for node in nodes]
+        elif threads == self._threads:
+            return self._watts
         for i, (now, before) in enumerate(zip(threads, self._threads, strict=True)):
             if now == before:
                 continue
-            self.node_load.labels(nodes[i].name).set(now / nodes[i].type.cores)
+            self._node_load[i].set(now / nodes[i].type.cores)
             self._node_watts[i] = watts = node_watts(nodes[i], now)
             if watts is not None:
                 self.node_power.labels(nodes[i].name).set(watts)
