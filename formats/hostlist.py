@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby, product
 from math import prod
+from string import digits
 
 from .documents.document_errors import bad, found
 
@@ -118,9 +119,22 @@ def fold(names: Iterable[str]) -> str:
 def _folded(names: tuple[str, ...]) -> str:
     if len(names) < 2 or not all(map(is_node_name, names)):
         return ",".join(names)
+    if numbers := _numbers_of(names):
+        return f"{names[0].rstrip(digits)}[{fold_cpus(numbers)}]"
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
     return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+
+
+def _numbers_of(names: tuple[str, ...]) -> set[int]:
+    """Return the numbers of two or more names that differ in a number at their end only, without leading zeros."""
+    stem = names[0].rstrip(digits)
+    ends = [name[len(stem) :] for name in names if name.startswith(stem)]
+    plain = stem and len(ends) == len(names) and not any(map(str.isdigit, stem))
+    if not plain or not all(end.isdigit() and end[0] != "0" and len(end) < 10 for end in ends):
+        return set()
+    numbers = set(map(int, ends))
+    return numbers if len(numbers) > 1 else set()
 
 
 def parse_cpus(value: object) -> tuple[int, ...]:

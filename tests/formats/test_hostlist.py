@@ -87,6 +87,18 @@ def test_folding_and_expanding_keep_the_nodes(numbers):
     assert set(expand(fold(names))) == set(names)
 
 
+_NAMED = st.builds("{}{}".format, st.sampled_from(["n", "n", "r1n", "a-", "x0"]), st.sampled_from(["", "0", "7", "12"]))
+_NAMES = st.lists(_NAMED | st.integers(1, 12).map("n{}".format) | st.integers(8, 11).map("n{:02}".format), min_size=2)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_NAMES)
+def test_names_are_folded_as_clustershell_folds_them(names):
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    assert fold(names) == str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_cpu_lists_are_read_back(cpus):
