@@ -265,7 +265,7 @@ def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, fo
     window = limit.window(replayed.workload) if limit else None
     if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
         return None
-    begin, end = window
+    begin, end = window[0], window[1] if math.isfinite(window[1]) else span(replayed)[1]
     full = replayed.machine * powers.budget_computing
     idle = replayed.machine * powers.budget_idle * (end - begin)
     if isinstance(limit, EnergyBudget):

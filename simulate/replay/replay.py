@@ -97,6 +97,7 @@ def replay(
     net = requirements.network_for(workload, machine, policy, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     asked = is_asked(policy, decision_time, predicted=predictions is not None, networked=net is not None)
+    asked |= isinstance(policy, Saving) and requirements.has_endless_limit(policy, workload)
     if asked and takes_time(policy, decision_time):
         requirements.check_walltimes(workload, policy)
         window = requirements.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None

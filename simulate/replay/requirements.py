@@ -79,6 +79,12 @@ def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_no
     return found
 
 
+def has_endless_limit(policy: Saving, workload: Workload) -> bool:
+    """Return whether the limit of a policy has no end, which no kernel knows. Raises ConfigError if it needs one."""
+    window = policy.limit.window(workload) if policy.limit else None
+    return window is not None and math.isinf(window[1])
+
+
 def refuse_saving(
     policy: Saving, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
 ) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from ...model.workload import Workload
 from ..policy_options import Amount, amount, choice, number
 
 _BEGIN = "begin of the limit, seconds of the trace (default: its first submission)"
-_END = "end of the limit, seconds of the trace (default: its last submission)"
+_END = "end of the limit, seconds of the trace (default: its last submission; a cap on dependent jobs has none)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Opportunistic:
 class Limit:
     """A limit that holds from `begin` to `end`."""
 
+    #: Whether it may have no end.
+    endless: ClassVar[bool] = False
     begin: float = number(-math.inf, -math.inf, math.inf, _BEGIN)
     end: float = number(math.inf, -math.inf, math.inf, _END)
 
@@ -40,15 +42,18 @@ class Limit:
     def window(self, workload: Workload) -> tuple[float, float] | None:
         """Return begin and end of the limit for a workload, within its first and last submission; None if empty.
 
-        Raises ConfigError if `end` is missing and jobs have dependencies, so that the last submission is not known.
+        If jobs have dependencies, the last submission is not known. Then a missing `end` is infinite, or a ConfigError
+        if the limit needs an end.
         """
         if not len(workload):
             return None
         begin = max(self.begin, float(workload.submit_time[0]))
         if workload.dependencies is None:
             end = min(self.end, float(workload.submit_time[-1]))
-        elif math.isinf(end := self.end):
-            why = "missing: jobs have dependencies, so the last submission time is not known in advance"
+        elif math.isinf(end := self.end) and not self.endless:
+            why = (
+                "missing: a budget needs an end, and jobs have dependencies, so the last submission is not known before"
+            )
             raise ConfigError("policy", "end", why, "end=SECONDS")
         return (begin, end) if end > begin else None
 
@@ -58,6 +63,7 @@ class PowerCap(Limit):
     """Power cap: do not start a job that would raise the estimated power of the machine above the cap."""
 
     source: ClassVar = "Poquet 2017, 6.5.2"
+    endless: ClassVar = True
     cap: Amount = amount("watts, or a share of the power of all resources computing (60%)")  # noqa: RUF009
 
 

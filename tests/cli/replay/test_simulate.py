@@ -374,7 +374,12 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
         ("after: prepare", "after: prepares", ["--procs", "8"], "did you mean 'prepare'?"),
         ("prepare: {", "prepare: {after: merge, ", ["--procs", "8"], "in a cycle: prepare ->"),
         ("{threads: 2, service_demand: 10.0}", "nothing", ["--procs", "8"], "no profile is named 'nothing'"),
-        ("", "", ["--procs", "8", "-p", "easy+powercap:cap=50%"], "the last submission time is not known in advance"),
+        (
+            "",
+            "",
+            ["--procs", "8", "-p", "easy+energybud:budget=50%"],
+            "a budget needs an end, and jobs have dependencies",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_workflow_is_said(

@@ -59,7 +59,7 @@ class Mine:
 POLICIES = (
     "easy", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous", "easy:share=1.1",
     "conservative:share=1.1",
-    "easy+opportunistic", "easy+powercap:cap=60%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
+    "easy+opportunistic", "easy+powercap:cap=95%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
     "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead", "./mine.py:Mine",
 )  # fmt: skip
 
@@ -219,7 +219,7 @@ def cell(policy: str, world: World, folder: Path) -> str:
 # --- plans and the service ---
 #: Without begin and end, a power cap must leave room for each job.
 LIVE_POLICIES = (
-    *(policy.replace("cap=60%", "cap=95%") for policy in POLICIES),
+    *POLICIES,
     "easy+powercap:cap=95%,begin=0", "easy+reducepc:budget=70%",
 )  # fmt: skip
 #: Jobs of a workflow: seconds, cores on a node, nodes; more than fit on the three nodes of four cores at a time.

@@ -16,6 +16,7 @@ from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.machine import TAURUS_POWERS, MixedPowers, Powers
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
 from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
@@ -33,6 +34,7 @@ from tests.simulate.replay.test_powered import (
     KINDS,
     MACHINES,
     POWERS,
+    SHARES,
     SHUTDOWNS,
     THIRD,
     TIGHT,
@@ -97,6 +99,25 @@ def test_the_python_form_equals_the_compiled_one_with_dependencies(
     limit = replace(policy.limit, end=min(policy.limit.end, 32.0)) if policy.limit else None
     policy = replace(policy, limit=limit)
     agree(in_python(jobs, machine, policy, powers), replay(jobs, machine, policy, powers=powers), powers)
+
+
+@given(TASKS, MACHINES, BASES, SHUTDOWNS, SHARES, POWERS, st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_cap_on_dependent_jobs_has_no_end(
+    rows: list[Any], machine: int, base: Easy | Strict, off: Any, share: Any, powers: Powers, data: st.DataObject
+) -> None:
+    """It is one that ends long after all jobs, except for jobs that it never lets start: these are rejected."""
+    jobs = data.draw(graphs(fitting(rows, machine)))
+    above = share.absolute(machine * powers.budget_computing) - machine * powers.budget_idle
+    extra = powers.budget_computing - powers.budget_idle
+    allowed = machine if above >= extra * machine else max(0, math.floor(above / extra))
+    endless = replay(jobs, machine, Saving(base, off, PowerCap(cap=share)), powers=powers)
+    running = [(endless.start_time <= now) & (now < endless.finish_time) for now in endless.start_time]
+    assert all(jobs.size[row].sum() <= allowed for row in running)
+    assert (endless.rejected & ~endless.stranded == (jobs.size > allowed) & ~endless.stranded).all()
+    if (jobs.size <= allowed).all():
+        long = Saving(base, off, PowerCap(end=1e6, cap=share))
+        agree(endless, replay(jobs, machine, long, powers=powers), powers)
 
 
 @given(chained(), POLICIES, POWERS)
