@@ -96,7 +96,8 @@ class _Run(NodePolicyCalls):
         memory = world.nodes["memory"][self.usable]
         needed = [needs[cls] for cls in of]
         groups = groups_of(cluster, given.clip(0).astype(np.int64).tolist())
-        super().__init__(policy, name, cores, memory, names, needed, core_powers(cluster), groups)
+        speeds = world.types["speed"][world.nodes["type"]][self.usable]
+        super().__init__(policy, name, cores, memory, speeds, names, needed, core_powers(cluster), groups)
         self.rejected: dict[int, str] = {}
         self.meter: NodeMeter | None = None
         self.promised: dict[int, Reserved] = {}  # at the beginning of the plan

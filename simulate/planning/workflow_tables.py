@@ -120,6 +120,7 @@ def template_of(cluster: Cluster) -> Template:
     types = np.zeros(len(cluster.types), layout.TYPE)
     for row, kind in zip(types, cluster.types, strict=True):
         _type_row(kind, row)
+    types["speed"] = comparable_speeds(cluster.types)
     nodes = np.zeros(len(cluster.nodes), layout.NODE)
     type_index = {kind: i for i, kind in enumerate(cluster.types)}
     by_identity = {id(node.type): node.type for node in cluster.nodes}
@@ -262,13 +263,17 @@ def with_backfilling(
         "candidate_bits": (-(-nodes // 64),), "unlisted": (size,), "changed": (nodes,), "held": (2 * nodes,),
         "queues": (0,),
     }  # fmt: skip
-    del shapes["levels"]
-    found = type(world)(world.fixed | fixed | {"levels": np.array(levels)}, shapes)
+    speeds = world.types["speed"][world.nodes["type"]]
+    ranked = np.argsort(-speeds, kind="stable")
+    grades = np.unique(-speeds[ranked], return_inverse=True)[1].astype(np.int64)
+    fixed |= {"levels": np.array(levels), "ranked": ranked, "grades": grades}
+    found = type(world)(world.fixed | fixed, {name: shape for name, shape in shapes.items() if name not in fixed})
     for name in world.shapes.keys() - layout.NO_BACKFILLING.keys() - _UNUSED:
         getattr(found, name)[...] = getattr(world, name)
     found.nodes["limit"], found.clock["share"] = cores, share
     found.jobs["queue"], found.jobs["asked"], found.jobs["key"] = 0, asked, rank
     found.queued[rank] = np.arange(size)
+    found.later["rank"][ranked] = np.arange(nodes)
     set_free(found, cores)
     found.least["size"], found.least["wall"], found.later["enough"] = NO_JOB, math.inf, math.inf
     found.blocks["first"] = layout.END_ROWS * np.arange(blocks)
@@ -279,7 +284,7 @@ def set_free(world: World, cores: Array) -> None:
     """Write the free cores of each node, 0 for none or less, into the trees of backfilling. O(nodes)."""
     tree, leaves = world.tree, len(world.tree) // 2
     level = tree[leaves:]
-    level[: len(cores)] = cores.clip(0)
+    level[: len(cores)] = cores[world.ranked].clip(0)
     while leaves > 1:
         leaves //= 2
         np.maximum(level[::2], level[1::2], out=tree[leaves : 2 * leaves])

@@ -106,7 +106,7 @@ class _Profile:
     ) -> None:
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
         self._groups = _groups(now, on_nodes=on_nodes) if allocation.endswith("local") else []
-        self._single, self._need = not on_nodes, free.need
+        self._single, self._need, self._pick = not on_nodes, free.need, free.pick
         soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
         ends = [max(latest_end(it, now.time), soon) for it in now.running]
         self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
@@ -203,8 +203,7 @@ class _Profile:
             found = np.flatnonzero(fits[first : last + 1])[:wanted]
             if len(found) == wanted:
                 return tuple((found + first).tolist())
-        lowest = () if self._strict else tuple(np.flatnonzero(fits)[:wanted].tolist())
-        return lowest if len(lowest) == wanted else None
+        return None if self._strict else self._pick(np.flatnonzero(fits), wanted)
 
 
 def _groups(now: Snapshot, *, on_nodes: bool) -> list[Interval]:

@@ -7,7 +7,7 @@ updated in place and valid during a call only: a policy may keep numbers and job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -81,7 +81,7 @@ class Start:
     Args:
         job: the job.
         resources: first and last of each interval to allocate; None: the lowest free numbers. In a plan these are cores
-            of the lowest nodes that have what the job needs; while too few have it, the job waits.
+            of the fastest nodes that have what the job needs; while too few have it, the job waits.
         nodes: instead of resources, positions in the `nodes` of the machine; in a replay only (0,), the machine.
         work: what the job does there, in place of its own work, in a replay under a policy with `places_work = True`.
             The resources may then be more or fewer than it requests.
@@ -255,28 +255,30 @@ class FreeNodes:
     """What is free on each node, now or at a later time: a copy that a policy fills and empties.
 
     A job takes the same on each of its nodes. The machine of a replay is one node with all resources, so a policy over
-    this class decides for replays and for plans.
+    this class decides for replays and for plans. Faster nodes are preferred, see `pick`.
 
     Args:
         cores: free cores, int [nodes]; below 0 where a running job has more threads than cores.
         memory: free bytes [nodes].
         need: returns what a job needs.
         held: returns the nodes of a running job.
+        speeds: of each node [nodes]; None: all are equally fast.
     """
 
     cores: Array
     memory: Array
     need: Callable[[Job], Need]
     held: Callable[[Running], tuple[int, ...]]
+    speeds: Array | None = None
 
     def copy(self) -> FreeNodes:
         """Return an independent copy. O(nodes)."""
-        return FreeNodes(self.cores.copy(), self.memory.copy(), self.need, self.held)
+        return replace(self, cores=self.cores.copy(), memory=self.memory.copy())
 
     def where(
         self, job: Job, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
     ) -> tuple[int, ...] | None:
-        """Return the lowest nodes on which a job fits; None if they are too few. O(nodes).
+        """Return the nodes on which a job fits that it should take; None if they are too few. O(nodes log nodes).
 
         Args:
             job: the job.
@@ -293,8 +295,36 @@ class FreeNodes:
         order = np.flatnonzero(fits)
         if rank is not None:
             order = order[np.argsort(rank[order], kind="stable")]
-        found = order[: job.nodes].tolist()
-        return tuple(found) if len(found) == job.nodes else None
+        if rank is None or self.speeds is None or len(order) < job.nodes:
+            return self.pick(order, job.nodes)
+        last = rank[order[job.nodes - 1]]
+        sure, order = order[rank[order] < last], order[rank[order] == last]
+        return (*sure.tolist(), *(self.pick(order, job.nodes - len(sure)) or ()))
+
+    def pick(self, nodes: Array, wanted: int, may: Callable[[int], bool] | None = None) -> tuple[int, ...] | None:
+        """Return so many of these nodes: the fastest, the first ones of equally fast nodes; None if they are too few.
+
+        A job is as fast as its slowest node. So nodes that are as fast as that one replace faster ones, which stay free
+        for others.
+
+        Args:
+            nodes: positions of nodes.
+            wanted: how many, 1 or more.
+            may: whether a node may be taken; None: each may.
+        """
+        speeds, found = self.speeds, list[int]()
+        if speeds is None and may is None:
+            found = nodes[:wanted].tolist()
+            return tuple(found) if len(found) == wanted else None
+        order = nodes if speeds is None else nodes[np.argsort(-speeds[nodes], kind="stable")]
+        for node in order.tolist():
+            if len(found) >= wanted:
+                slowest = found[-1]
+                if speeds is None or speeds[found[-wanted]] == speeds[slowest] or speeds[node] < speeds[slowest]:
+                    break
+            if may is None or may(node):
+                found.append(node)
+        return tuple(sorted(found[-wanted:])) if len(found) >= wanted else None
 
     def take(self, job: Job, nodes: tuple[int, ...]) -> None:
         """Take what a job needs on these nodes."""

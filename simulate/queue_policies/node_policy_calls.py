@@ -32,6 +32,7 @@ class NodePolicyCalls(PolicyCalls):
         name: its name, for messages.
         cores: cores of each node, int [nodes].
         memory: bytes of each node [nodes].
+        speeds: of each node [nodes].
         names: name of each node.
         needs: what each job needs, by its number.
         powers: power of a core; None if it is not known.
@@ -39,7 +40,7 @@ class NodePolicyCalls(PolicyCalls):
     """
 
     def __init__(
-        self, policy: QueuePolicy, name: str, cores: Array, memory: Array, names: tuple[str, ...],
+        self, policy: QueuePolicy, name: str, cores: Array, memory: Array, speeds: Array, names: tuple[str, ...],
         needs: Sequence[Need], powers: Powers | MixedPowers | None = None, groups: Sequence[Interval] = (),
     ) -> None:  # fmt: skip
         bounds = [0, *accumulate(cores.tolist())]
@@ -48,7 +49,10 @@ class NodePolicyCalls(PolicyCalls):
         super().__init__(policy, name, machine, lambda: self.room.copy())
         self.needs, self.empty, self.memory = needs, cores, memory * (1.0 + 1e-12)
         self.held: dict[int, tuple[int, ...]] = {}  # nodes of each running job
-        self.room = FreeNodes(cores.copy(), self.memory.copy(), self.need, lambda it: self.held[it.job.number])
+        self.room = FreeNodes(
+            cores.copy(), self.memory.copy(), self.need, lambda it: self.held[it.job.number],
+            speeds if len(set(speeds.tolist())) > 1 else None,
+        )  # fmt: skip
         self.kept_free: set[int] = set()
 
     def need(self, job: Job) -> Need:

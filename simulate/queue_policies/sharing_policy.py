@@ -1,6 +1,6 @@
 """Backfilling on nodes that jobs share, with a bound on how much they slow each other down, in Python.
 
-Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the lowest nodes on which, by a forecast, neither
+Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the fastest nodes on which, by a forecast, neither
 it nor any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of
 later phases; where it would be alone, it may always start. The head of the queue has a reservation of nodes without
 other jobs. Until a job ends, or outlasts its expected end, the reservation stands and what was refused stays refused.
@@ -61,7 +61,7 @@ class SharedBackfilling:
                 yield from _start(now, queue, queue[0], nodes)
                 return
             self._reserve(now, queue[0], empty)
-        later = FreeNodes(*self._later, free.need, free.held)
+        later = FreeNodes(*self._later, free.need, free.held, free.speeds)
         for job in queue[1:]:
             if job.number in self._refused:
                 continue
@@ -76,7 +76,7 @@ class SharedBackfilling:
     def _where(
         self, now: Snapshot, job: Job, free: FreeNodes, empty: Array, later: FreeNodes | None = None
     ) -> tuple[int, ...]:
-        """Return the lowest nodes on which a job may start; () if they are too few."""
+        """Return the nodes on which a job may start and that it should take; () if they are too few."""
         need = free.need(job)
         fits = need.fits(free.cores, free.memory)
         if self._bound == 0.0:
@@ -85,7 +85,7 @@ class SharedBackfilling:
             fits &= need.fits(later.cores, later.memory)
             if self._bound == 0.0:
                 fits &= later.cores == empty
-        return _lowest_within(now, job, fits, self._bound)
+        return _first_within(now, job, free, fits, self._bound)
 
     def _reserve(self, now: Snapshot, head: Job, empty: Array) -> None:
         """Reserve nodes without other jobs for the head of the queue."""
@@ -93,8 +93,7 @@ class SharedBackfilling:
 
         def where() -> tuple[int, ...] | None:
             whole = later.need(head).fits(later.cores, later.memory) & (later.cores == empty)
-            found = np.flatnonzero(whole)[: head.nodes].tolist()
-            return tuple(found) if len(found) == head.nodes else None
+            return later.pick(np.flatnonzero(whole), head.nodes)
 
         self._reserved = reservation(now, later, [], where)
         if (place := where()) is not None:
@@ -145,8 +144,9 @@ class SharedReserving(Reserving):
             nodes = list(room.held(it))
             alone[nodes] -= 1  # below 0 until the last of several jobs ends
             memory[nodes] += room.need(it.job).memory
+        need = room.need
         return FreeNodes(
-            alone, np.zeros(len(empty)), lambda job: Need(1, 0.0, room.need(job).fits(empty, memory)), room.held
+            alone, np.zeros(len(empty)), lambda job: Need(1, 0.0, need(job).fits(empty, memory)), room.held, room.speeds
         )
 
     def _where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class SharedReserving(Reserving):
         for number, (begin, reserved) in self._kept.items():
             if number != job.number and begin < reserved_until(now.time, job):
                 fits[list(reserved)] = False
-        return _lowest_within(now, job, fits, self._bound)
+        return _first_within(now, job, free, fits, self._bound)
 
 
 def _is_overdue(now: Snapshot) -> bool:
@@ -175,18 +175,10 @@ def _cores_of(now: Snapshot) -> Array:
     return np.array([last - first + 1 for first, last in now.machine.nodes])
 
 
-def _lowest_within(now: Snapshot, job: Job, fits: Array, bound: float) -> tuple[int, ...]:
-    """Return the lowest of the nodes that fit on which a job may start; () if they are too few."""
-    found: tuple[int, ...] = ()
-    for node in np.flatnonzero(fits).tolist():
-        if not _is_within(now, job, (node,), bound):
-            continue
-        found += (node,)
-        if len(found) == job.nodes:
-            break
-    else:
-        return ()
-    return found if len(found) == 1 or _is_within(now, job, found, bound) else ()
+def _first_within(now: Snapshot, job: Job, free: FreeNodes, fits: Array, bound: float) -> tuple[int, ...]:
+    """Return those of the nodes that fit on which a job may start and that it should take; () if they are too few."""
+    found = free.pick(np.flatnonzero(fits), job.nodes, lambda node: _is_within(now, job, (node,), bound))
+    return found if found and (job.nodes == 1 or _is_within(now, job, found, bound)) else ()
 
 
 def _is_within(now: Snapshot, job: Job, nodes: tuple[int, ...], bound: float) -> bool:

@@ -307,6 +307,8 @@ class Oracle:
             return None
         self.scores = {n: self.score(job, (n,), policy) for n in fits}
         order: list[int] = []
+        if policy in ("slf", "loadavg"):  # of equal scores the fastest
+            fits.sort(key=lambda n: -self.nodes[n].type.relative_speed)
         while len(order) < len(fits):
             rest = [n for n in fits if n not in order]
             best = rest[0]

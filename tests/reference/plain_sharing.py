@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pilotfish.simulate.queue_policies.interface import Decision, Job, Reject, Snapshot, Start, Wake
+from tests.reference.plain_node_choice import chosen
 
 Occupied = list[tuple[float, float, int]]  # first and last time, and the node
 
@@ -14,8 +15,8 @@ Occupied = list[tuple[float, float, int]]  # first and last time, and the node
 class PlainSharing:
     """Each waiting job has a reservation of nodes of its own; it starts earlier where it hurts none beyond the bound."""
 
-    def __init__(self, order: str, bound: float) -> None:
-        self.order, self.bound = order, bound
+    def __init__(self, order: str, bound: float, speeds: Sequence[float]) -> None:
+        self.order, self.bound, self.speeds = order, bound, speeds
         self.reserved: dict[int, tuple[float, tuple[int, ...]]] = {}
         self.first: dict[int, float] = {}  # the first reservation of each job
         self.refused = set[int]()
@@ -81,9 +82,9 @@ class PlainSharing:
                 memory[node] += free.need(it.job).memory
         fits = {node for node in range(len(cores)) if cores[node] >= need.cores and memory[node] >= need.memory}
         for begin in sorted({now.time, *(last for _, last, _ in self.occupied(now))}):
-            found = sorted(fits & self.free(now, begin, _end(begin, job)))[: job.nodes]
-            if len(found) == job.nodes:
-                return begin, tuple(found)
+            found = chosen(fits & self.free(now, begin, _end(begin, job)), self.speeds, job.nodes)
+            if found is not None:
+                return begin, found
         return None
 
     def where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
@@ -94,15 +95,16 @@ class PlainSharing:
         if self.bound == 0.0 or job.number in self.refused:
             return ()
         self.refused.add(job.number)
-        found, free = list[int](), now.free_nodes()
+        may, free = list[int](), now.free_nodes()
         need = free.need(job)
         for node in range(len(free.cores)):
             others = [at for number, (at, on) in self.reserved.items() if number != job.number and node in on]
             late = any(at < _end(now.time, job) for at in others)
             fits = free.cores[node] >= need.cores and free.memory[node] >= need.memory
-            if len(found) < job.nodes and fits and not late and self.is_within(now, job, (node,)):
-                found.append(node)
-        return tuple(found) if len(found) == job.nodes and self.is_within(now, job, tuple(found)) else ()
+            if fits and not late and self.is_within(now, job, (node,)):
+                may.append(node)
+        found = chosen(may, self.speeds, job.nodes)
+        return found if found is not None and self.is_within(now, job, found) else ()
 
     def is_within(self, now: Snapshot, job: Job, nodes: tuple[int, ...]) -> bool:
         """Return whether no job is slowed down beyond the bound."""

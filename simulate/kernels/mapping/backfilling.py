@@ -1,9 +1,9 @@
 """EASY backfilling and strict order on nodes that jobs share.
 
-Rule: as `queue_policies.easy_policy` has it. A job starts on the lowest nodes that have what it needs. The first
-waiting job that does not fit (the head) has a reservation of nodes; what is started behind it ends before the
-reservation, or leaves its nodes what the head needs. Until a job ends, or outlasts its expected end, the reservation
-stands and what was refused stays refused, so only new jobs are examined.
+Rule: as `queue_policies.easy_policy` has it. A job starts on the fastest nodes that have what it needs, see
+`queue_policies.interface.FreeNodes.pick`. The first waiting job that does not fit (the head) has a reservation of
+nodes; what is started behind it ends before the reservation, or leaves its nodes what the head needs. Until a job ends,
+or outlasts its expected end, the reservation stands and what was refused stays refused, so only new jobs are examined.
 With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than
 1 / bound of its rate alone; as that holds at every start, it holds at all times. Where it would be alone, it may always
 start, however much its own threads slow each other down. The reservation of the head is then one of nodes without other
@@ -25,7 +25,7 @@ from .choose import fits
 from .component import gather, show_means
 from .expected_ends import remove_end
 from .forecast import crowding, is_alone
-from .free_cores import next_free, update_free
+from .free_cores import grade_of, next_free, update_free
 from .layout import EASY, NO_INDEX, ONE, Scratch, World
 from .rates import solve
 from .reservation import is_overdue, note_change, reserve, take_behind, update
@@ -90,6 +90,17 @@ def _note_ends(world: World) -> bool:
 
 # --- where a job can start ---
 @inner
+def _sort_last(nodes: Array, count: int, wanted: int) -> None:
+    """Move the last `wanted` of `count` nodes to the front, ascending. O(wanted) if they are so already."""
+    for i in range(wanted):
+        n, at = nodes[count - wanted + i], i
+        while at > 0 and nodes[at - 1] > n:
+            nodes[at] = nodes[at - 1]
+            at -= 1
+        nodes[at] = n
+
+
+@inner
 def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float) -> bool:
     """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there."""
     if world.clock.share == math.inf:
@@ -104,7 +115,7 @@ def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
 
 @inner
 def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> bool:
-    """Find the lowest nodes on which a job can start now, and store them in `scratch.chosen`. Return whether it can.
+    """Find the nodes on which a job can start now, and store them in `scratch.chosen`. Return whether it can.
 
     Args:
         world: tables of the simulation.
@@ -118,11 +129,14 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
     if cls.threads * cls.nodes > world.count.free_cores or cls.threads > world.tree[1]:
         return False
     tree, only = world.late_tree if late else world.tree, scratch.chosen[len(world.nodes) :]
-    found, n = 0, NO_INDEX
+    found, slowest, rank = 0, NO_INDEX, NO_INDEX
     while True:
-        n = next_free(tree, n + 1, cls.threads)
-        if n < 0:
+        rank = next_free(tree, rank + 1, cls.threads)
+        if found >= cls.nodes and (rank < 0 or world.grades[rank] > slowest):
+            break
+        if rank < 0:
             return False
+        n = world.ranked[rank]
         if late and world.later[n].held == 1 and world.later[n].memory < cls.memory:
             continue
         if not fits(world, n, cls):
@@ -132,9 +146,11 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
             continue
         scratch.chosen[found] = n
         found += 1
-        if found == cls.nodes:
+        slowest = world.grades[rank]
+        if found >= cls.nodes and grade_of(world, scratch.chosen[found - cls.nodes]) == slowest:
             break
-    return found == 1 or _within(world, scratch, scratch.chosen, found, j.cls, now)
+    _sort_last(scratch.chosen, found, cls.nodes)
+    return cls.nodes == 1 or _within(world, scratch, scratch.chosen, cls.nodes, j.cls, now)
 
 
 @inner

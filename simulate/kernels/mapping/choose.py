@@ -1,8 +1,9 @@
 """Mapping policies: choose the node or nodes on which a ready job starts now.
 
-Rule: nodes are scanned in file order, and the incumbent is replaced only by a score < incumbent * (1 - 1e-9). Skipped
-nodes could not have replaced it. Nodes are skipped by their own end only under models in which an additional job can
-never make another end earlier (SIMPLE); forecasts are always cut off by their own clock.
+Rule: nodes are scanned in file order, and the incumbent is replaced only by a score < incumbent * (1 - 1e-9), under SLF
+and LOADAVG also by a faster node with the same score. Skipped nodes could not have replaced it. Nodes are skipped by
+their own end only under models in which an additional job can never make another end earlier (SIMPLE); forecasts are
+always cut off by their own clock.
 Sources: SLF, LET, MOM: DESiDE (Chahal et al., ICPE 2019, 4.2); loadavg: the UNIX load average, their baseline.
 """
 
@@ -86,6 +87,13 @@ def _score(
 
 
 @inner
+def _is_faster(world: World, n: int, other: int, policy: int) -> bool:
+    """Return whether node `n` is faster than another; only under policies whose scores know nothing of speeds."""
+    nodes, types = world.nodes, world.types
+    return (policy == SLF or policy == LOADAVG) and types[nodes[n].type].speed > types[nodes[other].type].speed
+
+
+@inner
 def _first_guess(world: World, scratch: Scratch, row: int, cls_id: int, now: float) -> float:
     """Return a good incumbent before the scan: the score of the node with the earliest known end."""
     best, least, bounds = NO_INDEX, math.inf, world.bounds
@@ -134,10 +142,11 @@ def choose(world: World, scratch: Scratch, job: int, policy: int, now: float) ->
         if not fits(world, n, cls):
             continue
         value = _score(world, scratch, row, n, j.cls, policy, now, cutoff)
-        if best < 0 or value < incumbent * LESS:
+        faster = best >= 0 and value == incumbent and _is_faster(world, n, best, policy)
+        if best < 0 or value < incumbent * LESS or faster:
             if best >= 0 and incumbent < j.alt_cost:
                 j.alt, j.alt_cost = best, incumbent
-            if value <= cutoff or best < 0:
+            if value <= cutoff or best < 0 or faster:
                 best, incumbent = n, value
                 cutoff = math.inf if explain else min(incumbent * LESS, seed)
         elif value < j.alt_cost:
@@ -151,11 +160,14 @@ def choose(world: World, scratch: Scratch, job: int, policy: int, now: float) ->
 
 
 @inner
-def _least(values: Array) -> int:
-    """Return the index of the smallest value, the lowest on ties; -1 if all are infinite. O(nodes)."""
+def _least(world: World, values: Array, policy: int) -> int:
+    """Return the node with the smallest value, the first to be preferred on ties; -1 if all are infinite. O(nodes)."""
     best = -1
     for n in range(len(values)):
-        if values[n] < math.inf and (best < 0 or values[n] < values[best] * LESS):
+        if values[n] == math.inf:
+            continue
+        faster = best >= 0 and values[n] == values[best] and _is_faster(world, n, best, policy)
+        if best < 0 or values[n] < values[best] * LESS or faster:
             best = n
     return best
 
@@ -175,13 +187,13 @@ def _choose_several(world: World, scratch: Scratch, job: int, policy: int, now: 
         return False
     worst = 0.0
     for i in range(want):
-        chosen[i] = _least(values)
+        chosen[i] = _least(world, values, policy)
         worst = values[chosen[i]]
         values[chosen[i]] = math.inf
     simulated = policy == LET or policy == MOM
     best = forecast(world, scratch, chosen, want, j.cls, policy, now, math.inf)[0] if simulated else 0.0
     for _ in range(8):
-        other = _least(values)
+        other = _least(world, values, policy)
         if other < 0:
             break
         if j.alt < 0:

@@ -35,7 +35,7 @@ def extended(row: np.dtype, floats: Iterable[str] = (), ints: Iterable[str] = ()
 
 
 TYPE = row_dtype(
-    "cores bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
+    "cores speed bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
     "sockets contention all_threads per_job inflating",
 )
 NODE = row_dtype(
@@ -67,7 +67,8 @@ CANDIDATE = row_dtype("time", "node")
 #: Cores and bytes that are free on a node at the reservation, less what is held for the head; `enough`: the time from
 #: which on it has what the head needs, inf: it is no candidate; `changed`: 1 if jobs started or ended there since the
 #: reservation was brought up to date; `seen`, `hold`: the last search, and the last choice of nodes, that met it.
-LATER = row_dtype("cores memory enough", "held changed seen hold")
+#: `rank`: its place in `ranked`.
+LATER = row_dtype("cores memory enough", "held changed seen hold rank")
 #: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `finished`: jobs
 #: that have ended; `ended`: those of whose end the last pass knew; `head`: rank of the first waiting job; `newest`: the
 #: lowest rank of the jobs that no pass has examined; `reserved_for`: rank of the head with a reservation, plus 1;
@@ -139,7 +140,9 @@ class World(Block):
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
         # Backfilling; empty under other policies, see `backfilling`. `queued` then has the job of each rank.
-        "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the nodes, and 0 for none
+        "ranked": (INT, 1),  # nodes, the fastest first, then by number
+        "grades": (INT, 1),  # of each of these: equal for equally fast nodes, higher for slower ones
+        "tree": (INT, 1),  # free cores: maxima of pairs; the upper half are the ranked nodes, and 0 for none
         "late_tree": (INT, 1),  # the same for jobs that end after the reservation
         "least": (LEAST, 1),  # waiting jobs by rank, see `queue.waiting`
         "levels": (INT, 1),
@@ -148,13 +151,15 @@ class World(Block):
         "unlisted": (INT, 1),  # [jobs]: those that have started since `ends` was brought up to date
         "later": (LATER, 1),  # of each node
         "candidates": (CANDIDATE, 1),  # by time; the second half is working space
-        "candidate_bits": (np.dtype("u8"), 1),  # the same, one bit per node
+        "candidate_bits": (np.dtype("u8"), 1),  # the same, one bit per ranked node
         "changed": (INT, 1),  # nodes
         "held": (INT, 1),  # the nodes held for the head; the second half is working space
     }
 
 
-_BACKFILLING = "tree late_tree least levels ends blocks unlisted later candidates candidate_bits changed held"
+_BACKFILLING = (
+    "ranked grades tree late_tree least levels ends blocks unlisted later candidates candidate_bits changed held"
+)
 #: Shapes of the tables of backfilling under other policies.
 NO_BACKFILLING = dict.fromkeys(_BACKFILLING.split(), (0,))
 

@@ -1,6 +1,7 @@
 """The reservation of the head, the first waiting job that does not fit: when it can start at the latest, and where.
 
-Rule: a node is a candidate if it has what the head needs at the reservation; the head gets the lowest candidates. A
+Rule: a node is a candidate if it has what the head needs at the reservation; the head gets the fastest ones, see
+`queue_policies.interface.FreeNodes.pick`. A
 node without a change keeps the time from which on it has that, so after ends only the nodes that changed since are
 examined, and the reservation never moves to a later time: what was started behind the head leaves its nodes to it.
 That holds unless a job has outlasted its expected end, as its end is then expected later at each instant.
@@ -21,8 +22,8 @@ from ..compile import trailing_zeros
 from ..jit import inner
 from .choose import fits
 from .expected_ends import add_end
-from .free_cores import next_free, update_late
-from .layout import OVERDUE_S, RUNNING, ZERO, World
+from .free_cores import grade_of, next_free, update_late
+from .layout import NO_INDEX, OVERDUE_S, RUNNING, ZERO, World
 
 _ONE, _NONE = np.uint64(1), np.uint64(0)
 
@@ -102,11 +103,12 @@ def _put(world: World, at: int, time: float, n: int) -> None:
 @inner
 def _qualify(world: World, n: int, time: float) -> None:
     """Note from when on a node has what the head needs; infinity: it is no candidate."""
-    world.later[n].enough, bit = time, _ONE << np.uint64(n % 64)
+    rank = world.later[n].rank
+    world.later[n].enough, bit = time, _ONE << np.uint64(rank % 64)
     if time < math.inf:
-        world.candidate_bits[n // 64] |= bit
+        world.candidate_bits[rank // 64] |= bit
     else:
-        world.candidate_bits[n // 64] &= ~bit
+        world.candidate_bits[rank // 64] &= ~bit
 
 
 @inner
@@ -243,13 +245,14 @@ def _sweep(world: World, cls: Row, now: float) -> None:
     """Find the reservation and its candidates: free what jobs hold, by their expected ends, until it is enough."""
     blocks, ends, count = world.blocks, world.ends, world.count
     count.sweeps += 1
-    n = next_free(world.tree, ZERO, cls.threads)
-    while n >= 0:
+    rank = next_free(world.tree, ZERO, cls.threads)
+    while rank >= 0:
+        n = world.ranked[rank]
         world.later[n].seen = count.sweeps
         _now_free(world, n)
         if _enough(world, n, cls):
             _list(world, n, -math.inf)
-        n = next_free(world.tree, n + 1, cls.threads)
+        rank = next_free(world.tree, rank + 1, cls.threads)
     b, i = 0, 0
     while b < count.blocks and ends[blocks[b].first + i].until <= now:
         if world.jobs[ends[blocks[b].first + i].job].start >= now:
@@ -329,7 +332,7 @@ def update(world: World, job: int, now: float) -> bool:
 
 @inner
 def _hold(world: World, cls: Row, every: bool, swept: bool) -> None:
-    """Hold the lowest candidates for the head, and let go of the others.
+    """Hold the fastest candidates for the head, and let go of the others.
 
     Args:
         world: tables of the simulation.
@@ -339,24 +342,32 @@ def _hold(world: World, cls: Row, every: bool, swept: bool) -> None:
     """
     later, held, count, spare = world.later, world.held, world.count, len(world.nodes)
     count.holds += 1
-    found, word = 0, 0
+    found, word, slowest = 0, 0, NO_INDEX
     bits = world.candidate_bits[0]
-    while found < min(cls.nodes, count.candidates):
+    while found < count.candidates:
+        if found >= cls.nodes and grade_of(world, held[spare + found - cls.nodes]) == slowest:
+            break
         while bits == _NONE:
             word += 1
             bits = world.candidate_bits[word]
-        n = word * 64 + int64(trailing_zeros(bits))
+        rank = word * 64 + int64(trailing_zeros(bits))
+        if found >= cls.nodes and world.grades[rank] > slowest:
+            break
         bits &= bits - _ONE
-        held[spare + found] = n
-        later[n].hold = count.holds
+        held[spare + found] = world.ranked[rank]
+        slowest = world.grades[rank]
         found += 1
+    wanted = min(cls.nodes, found)
+    first = spare + found - wanted
+    for i in range(wanted):
+        later[held[first + i]].hold = count.holds
     for i in range(count.held):
         if later[held[i]].hold != count.holds:
             later[held[i]].held = 0
             update_late(world, held[i])
-    count.held = found
-    for i in range(found):
-        n = held[i] = held[spare + i]
+    count.held = wanted
+    for i in range(wanted):
+        n = held[i] = held[first + i]
         if every or later[n].held == 0 or later[n].changed == 1:
             _keep(world, n, cls, swept)
 

@@ -105,8 +105,8 @@ class _Jobs(NodePolicyCalls):
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
         needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
-        groups = groups_of(cluster, cores.tolist())
-        super().__init__(policy, name, cores, world.nodes["memory"].copy(), names, needs, powers, groups)
+        groups, speeds = groups_of(cluster, cores.tolist()), world.types["speed"][world.nodes["type"]]
+        super().__init__(policy, name, cores, world.nodes["memory"].copy(), speeds, names, needs, powers, groups)
         count = len(workload)
         self.told: list[float] = (workload.run_time if runtimes == ACTUAL else workload.walltime).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count

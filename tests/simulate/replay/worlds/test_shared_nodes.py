@@ -45,11 +45,16 @@ def kind(model: Contention, everyone: ContendingThreads, cores: int, ghz: float)
 
 MODELS = st.sampled_from((Contention.NONE, Contention.EQUAL_SHARE, Contention.MAX_MIN))
 KINDS = st.builds(kind, MODELS, st.sampled_from(ContendingThreads), st.integers(1, 4), st.sampled_from((1.0, 2.5)))
+#: Nodes of one type that differ in speed.
+VARIANTS = st.builds(
+    lambda kind, paces: [kind.at_pace(pace) for pace in paces],
+    KINDS, st.lists(st.sampled_from((0.8, 1.0, 1.25)), min_size=2, max_size=6),
+)  # fmt: skip
 CLUSTERS = st.builds(
     lambda kinds, threads: Cluster(
         "c", tuple(Node(f"n{i}", each) for i, each in enumerate(kinds)), oversubscription=threads
     ),
-    st.lists(KINDS, min_size=1, max_size=3),
+    st.one_of(st.lists(KINDS, min_size=1, max_size=3), VARIANTS),
     st.sampled_from((1.0, 2.0)),
 )
 QUEUE = st.one_of(
@@ -365,10 +370,14 @@ def alike(jobs: Workload, cluster: Cluster, policy: Easy | Strict, told: str) ->
 
 
 @pytest.mark.parametrize("spec", ["easy", "easy:order=sjf", "easy:order=largest", "easy:share=1.5", "strict"])
-def test_compiled_backfilling_is_that_in_python_where_hundreds_run_and_wait(spec: str) -> None:
+@pytest.mark.parametrize("paces", [(1.0,), (1.0, 0.9, 1.1, 1.0)])
+def test_compiled_backfilling_is_that_in_python_where_hundreds_run_and_wait(
+    spec: str, paces: tuple[float, ...]
+) -> None:
     """Wide and narrow jobs, so that reservations move, are given up, and hold many nodes."""
     rng, count, node = np.random.default_rng(3), 300, kind(Contention.MAX_MIN, ContendingThreads.ALL, 4, 1.0)
-    cluster = Cluster("c", tuple(Node(f"n{i}", node) for i in range(80)))
+    types = [node.at_pace(pace) for pace in paces]
+    cluster = Cluster("c", tuple(Node(f"n{i}", types[i % len(types)]) for i in range(80)))
     sizes = rng.choice([1, 2, 3, 40, 200], count, p=[0.6, 0.2, 0.1, 0.07, 0.03])
     runs = np.round(rng.lognormal(3, 1, count), 1) + 1
     gaps = np.round(rng.exponential(0.3 * (sizes * runs).mean() / 320, count), 1)
@@ -453,7 +462,8 @@ def test_streams_wait_for_each_other_where_the_bound_is_small() -> None:
 def test_conservative_with_a_bound_is_the_reference(
     rows: list[Any], cluster: Cluster, bound: float, order: str
 ) -> None:
-    jobs, plain = workload(rows), PlainSharing(order, bound)
+    jobs = workload(rows)
+    plain = PlainSharing(order, bound, [node.type.relative_speed for node in cluster.nodes])
     done = replay_under(Conservative(order, share=Sharing(bound)), jobs, machine_of(cluster), cluster)
     expected = replay_queue_on_nodes(jobs, cluster, plain)
     for column in ("start_time", "finish_time", "overran", "rejected"):
