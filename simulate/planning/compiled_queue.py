@@ -27,7 +27,8 @@ from .workflow_tables import set_free, with_backfilling
 def cores_of(simulation: Simulation) -> Array:
     """Return the cores that a queue policy gives out on each node; -1: the node takes no jobs [nodes]."""
     world = simulation.world
-    return np.floor(np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]))
+    cores: Array = np.floor(np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]))
+    return cores
 
 
 def expected_run_times(simulation: Simulation) -> Array:
@@ -117,8 +118,9 @@ def _order(simulation: Simulation, request: Request, policy: Backfilling, waitin
     waiting, submitted = waiting[first], submitted[first]
     size = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"][waiting]].astype(np.int64)
     of = {"number": waiting, "size": size, "walltime": asked[waiting], "submit_time": submitted}
-    rows = zip(*(column.tolist() for column in of.values()), strict=True)
-    queue = [NodeJob(row, jobs[row].id, *values, nodes=jobs[row].nodes) for row, *values in rows]
+    queue = list[NodeJob]()
+    for row, wanted, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
+        queue.append(NodeJob(row, jobs[row].id, wanted, walltime, since_s, nodes=jobs[row].nodes))
     return np.array([job.number for job in policy.queue.arranged(queue, queue, 0.0, lambda: of)], np.int64)
 
 
