@@ -88,7 +88,7 @@ def _reservation(simulation: Simulation, before: World) -> dict[int, Reservation
     if not count["waiting"]:
         return {}
     head, names = int(found.queued[count["head"]]), [*simulation.cluster.index]
-    nodes = tuple(names[node] for node in found.held[: count["held"]].tolist())
+    nodes = tuple(names[node] for node in sorted(found.held[: count["held"]].tolist()))
     promised = len(nodes) == simulation.workflow.jobs[head].nodes and 0.0 < time < math.inf
     return {head: Reservation(nodes, time)} if promised else {}
 

@@ -37,7 +37,8 @@ class OneAtATime:
             return
         free = now.free_nodes()
         job = self._next(now, free)
-        nodes = free.where(job, rank=self._rank(now, job, free))
+        place = np.argsort(np.argsort(self._rank(now, job, free), kind="stable"))  # ties go to the first node
+        nodes = free.where(job, rank=place)
         if nodes is not None:
             yield Start(job, nodes=nodes)
             if len(now.waiting) > 1:
