@@ -51,6 +51,7 @@ KERNELS = {
     "swf.parser": Kernel("the reader of SWF files", 2, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),
+    "queue.stepwise": Kernel("the replay under policies in Python", 5, 1),
     "queue.classed": Kernel("EASY with classes of nodes", 3),
     "queue.conservative": Kernel("the conservative replay", 8, lowered=True),
     "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),

@@ -367,6 +367,34 @@ class MachineStates:
     consumed: float = 0.0
 
 
+class Backfill(Protocol):
+    """What can start now without delaying a reservation. A policy fills it, and still has to return the decisions."""
+
+    @property
+    def reserved(self) -> float:
+        """When the job with the reservation can start at the latest, seconds; inf: never, or no job has one."""
+        ...
+
+    def start(self, job: Job) -> Start | None:
+        """Take what a waiting job needs, and return the decision that starts it now.
+
+        None, and nothing is taken, if it does not fit, or would delay the reservation: it has to end before that, by
+        its walltime, or to need only what is free even then. The reservation ends as the job that has it is taken.
+        """
+        ...
+
+    def reserve(self, job: Job) -> None:
+        """Reserve for a waiting job what it needs, at the first time at which that is free by the latest ends.
+
+        These are the ends of running jobs, and of those that were taken before. Another reservation replaces it.
+        """
+        ...
+
+    def start_all(self) -> list[Start]:
+        """Take all other waiting jobs that can start, in the order of submission, and return the decisions."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Snapshot:
     """What a policy sees at a call.
@@ -377,7 +405,7 @@ class Snapshot:
         free_resources: first and last of each free interval, ascending.
         waiting: waiting jobs in the order of submission, without those that request more than the machine has.
         running: running jobs in the order of `until`.
-        submitted, ended: jobs submitted and jobs ended since the last call.
+        submitted, ended: jobs submitted and jobs ended since the last call; the latter in the order of their ends.
         machine: the machine: number of resources, first and last resource of each cluster (`groups`), and in a plan of
             each node (`nodes`, with their `names`).
         states: the states of the machines; None unless the policy has `powered = True`, and in plans.
@@ -391,12 +419,13 @@ class Snapshot:
     waiting: Collection[Job]
     running: View[Running]
     submitted: list[Job]
-    ended: list[Running]
+    ended: Sequence[Running]
     machine: Machine
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
     _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
     _loads: Callable[[], NodeLoads] = field(repr=False)
+    _backfill: Callable[[], Backfill] = field(repr=False)
     states: MachineStates | None = None
     killed: dict[int, float] = field(default_factory=dict)
 
@@ -411,6 +440,10 @@ class Snapshot:
     def loads(self) -> NodeLoads:
         """Return how busy each node is, where jobs on a node slow each other down. O(nodes + running jobs)."""
         return self._loads()
+
+    def backfill(self) -> Backfill:
+        """Return what can start now without delaying a reservation, for a policy to fill."""
+        return self._backfill()
 
     def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
         """Return what would happen if a waiting job started now on these nodes.
@@ -433,7 +466,8 @@ class QueuePolicy(Protocol):
     With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them.
     With `open_ended = True` a replay on numbered resources also calls it at time 0, shows it jobs that request more
     than the machine has, and calls it whenever it wakes, even if no job is left. With `places_work = True`, too, its
-    starts may have `work` where the network or the speeds of the resources are known.
+    starts may have `work` where the network or the speeds of the resources are known. With `only_starts = True` it only
+    starts jobs, and need not be called while no waiting job fits what is free.
     """
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:

@@ -20,7 +20,8 @@ import numpy as np
 from ..arrays import Array
 from ..model.intervals import Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
-from .interface import FreeNodes, Job, Need, QueuePolicy, Running, Start
+from .backfill import NodeBackfill
+from .interface import Backfill, FreeNodes, Job, Need, QueuePolicy, Running, Start
 from .policy_calls import PolicyCalls
 
 
@@ -58,6 +59,10 @@ class NodePolicyCalls(PolicyCalls):
     def need(self, job: Job) -> Need:
         """Return what a job needs on each of its nodes."""
         return self.needs[job.number]
+
+    def backfill(self) -> Backfill:
+        """Return what can start now."""
+        return NodeBackfill(self.snapshot)
 
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""

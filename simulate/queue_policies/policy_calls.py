@@ -22,8 +22,10 @@ from ..arrays import Array
 from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
+from .backfill import CountedBackfill
 from .frozen import View, quick_maker
 from .interface import (
+    Backfill,
     Forecast,
     FreeNodes,
     Job,
@@ -68,13 +70,14 @@ class PolicyCalls(ABC):
         self.gone = 0
         self.untils: list[float] = []
         self.running: list[Running] = []
+        self.just_ended: list[Running] = []  # since the last call
         self.wakes: list[float] = []
         self.works: dict[int, Part] = {}  # of jobs that start with a work of their own
         self.reserved: dict[int, Reserved] = {}  # by the last call
         self.woken = self.again = False
         self.snapshot = Snapshot(
-            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], [], machine,
-            self._columns, free_nodes, self.forecast, self.node_loads,
+            0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], self.just_ended, machine,
+            self._columns, free_nodes, self.forecast, self.node_loads, self.backfill,
         )  # fmt: skip
 
     def _columns(self) -> dict[str, Array]:
@@ -114,6 +117,10 @@ class PolicyCalls(ABC):
         """Return how busy each node is; this one is for worlds without contention. Raises PolicyError."""
         raise self.error("", "it asks how busy nodes are", "where jobs share nodes and slow each other down")
 
+    def backfill(self) -> Backfill:
+        """Return what can start now; this one is for machines that are one node."""
+        return CountedBackfill(self.snapshot)
+
     def switch(self, decision: Switch) -> None:
         """Switch machines; this one is for worlds without states of machines. Raises PolicyError."""
         allowed = "in a replay, under a class with `powered = True`"
@@ -129,7 +136,8 @@ class PolicyCalls(ABC):
 
     def add_job(self, new: Submit, now: float) -> None:
         """Submit a further job; this one is for worlds that cannot. Raises PolicyError."""
-        raise self.error("", f"it submits job {new.id}", "in a replay on numbered resources")
+        allowed = "in a replay on numbered resources, in a class with `open_ended = True`"
+        raise self.error("", f"it submits job {new.id}", allowed)
 
     @abstractmethod
     def reject(self, job: Job) -> None:
@@ -148,12 +156,16 @@ class PolicyCalls(ABC):
     def end(self, ended: Running) -> None:
         """Take a running job away and free its resources."""
         self.free.release(ended.resources)
+        self.hide_running(ended)
+        self.just_ended.append(ended)
+
+    def hide_running(self, ended: Running) -> None:
+        """Show a running job no more."""
         untils, running = self.untils, self.running
         place = bisect_left(untils, ended.until)
         while running[place] is not ended:
             place += 1
         del untils[place], running[place]
-        self.snapshot.ended.append(ended)
 
     def add_running(self, running: Running) -> None:
         """Show a running job."""
@@ -172,38 +184,46 @@ class PolicyCalls(ABC):
             raise PolicyError(self.name, error.key, error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
+        self.forget_news()
+        return found
+
+    def forget_news(self) -> None:
+        """Begin to note what happens until the next call."""
+        snapshot = self.snapshot
         if snapshot.submitted:
             snapshot.submitted = []
-        if snapshot.ended:
-            snapshot.ended, snapshot.killed = [], {}
-        return found
+        if self.just_ended:
+            self.just_ended = snapshot.ended = []
+            snapshot.killed = {}
 
     def apply(self, decisions: Iterable[Any], now: float) -> None:
         """Apply the decisions of the last call; `again`: they ask for another one at once. Raises PolicyError."""
         self.again, acted, changed, waiting = False, False, False, self.waiting
         before, reservations = len(waiting), list[Reserve]()
         for decision in decisions:
+            if isinstance(decision, Start):
+                job = decision.job
+                if not isinstance(job, Job) or waiting.get(job.number) is not job:
+                    job = self._waiting_job(job)  # says what is wrong
+                self.start_job(job, decision, now)
+                acted = True
+                continue
             if isinstance(decision, Wake):
                 self._schedule_wake(decision.time, now, acted=acted)
                 self.again &= changed or len(waiting) < before
                 continue
             acted = True
-            if isinstance(decision, Start):
-                job = decision.job
-                if not isinstance(job, Job) or waiting.get(job.number) is not job:
-                    job = self._waiting_job(job)  # says what is wrong
-                self._start(job, decision, now)
-            elif isinstance(decision, Reserve):
+            if isinstance(decision, Reserve):
                 reservations.append(decision)
             elif isinstance(decision, Reject):
                 job = self._waiting_job(decision.job)
                 self.reject(job)
-                self._remove_from_queue(job)
+                self.remove_from_queue(job)
             elif isinstance(decision, Switch):
                 self.switch(decision)
             elif isinstance(decision, Kill):
                 changed = True
-                if decision.running not in self.running:
+                if decision.running not in self.snapshot.running:
                     raise self.error(decision.running.job, "it is killed", "a job of `running`")
                 self.kill(decision.running, now)
             elif isinstance(decision, Submit):
@@ -214,13 +234,14 @@ class PolicyCalls(ABC):
                 raise self.error("", f"invalid decision {decision!r:.60}", allowed)
         self.reserved = self._reserve(reservations, now) if reservations else {}
 
-    def _start(self, job: Job, decision: Start, now: float) -> None:
+    def start_job(self, job: Job, decision: Start, now: float) -> None:
+        """Start a waiting job. Raises PolicyError."""
         if decision.work is not None:
             self.take_work(job, decision.work)
         given = self.allocate(job, decision)
         if given is None:
             return
-        self._remove_from_queue(job)
+        self.remove_from_queue(job)
         begins = self.ready if self.ready > now else now
         running = _running(job, begins, begins + job.walltime, given)
         self.begin(running)
@@ -245,7 +266,7 @@ class PolicyCalls(ABC):
             raise self.error(found.job, problem, "where jobs that run or are reserved leave room then")
         return found
 
-    def _remove_from_queue(self, job: Job) -> None:
+    def remove_from_queue(self, job: Job) -> None:
         """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""
         del self.waiting[job.number]
         self.gone += 1

@@ -36,7 +36,7 @@ from .power_log import PowerLog
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
 from .tables import Setting, grow, tables_for
-from .worlds import networked_jobs
+from .worlds import networked_jobs, stepwise_jobs
 from .worlds.contended import check_power_known, processors_of
 from .worlds.powered_jobs import is_powered
 from .worlds.python_loop import replay_with_python_policy
@@ -180,7 +180,7 @@ def takes_time(policy: object, decision_time: float | None) -> bool:
 
 
 def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) -> str | None:
-    """Return the name of the compiled kernel for a policy; None for Python policies, which need one on a network only.
+    """Return the name of the compiled kernel for a policy; None if it needs none.
 
     Args:
         policy: the queue policy.
@@ -188,7 +188,9 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
         rich: jobs have dependencies, run times are predicted, or decisions take time.
     """
     if not isinstance(policy, Policy):
-        return networked_jobs.KERNEL if networked else None
+        if networked:
+            return networked_jobs.KERNEL
+        return stepwise_jobs.KERNEL if stepwise_jobs.is_stepwise(policy) else None
     if isinstance(policy, Saving):
         return "queue.power_networked" if networked else "queue.power.easy_power"
     kind = "conservative" if isinstance(policy, Conservative) else "easy"

@@ -21,7 +21,7 @@ from ..kernels.queue.network import tables as networked
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Powered
-from ..kernels.queue.tables import Replay, Reserving, RichReplay
+from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
 from ..model.machine import MixedPowers, Powers, runs_of
 from ..model.network import Network, NetworkRoute, Place
 from ..model.programs import ProgramBuilder, renumber_storages
@@ -85,6 +85,18 @@ def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
     if predicted:
         world.expected["limit"], world.jobs["wall"] = setting.workload.walltime, np.nan
     world.clock["takes"], world.clock["busy"] = takes, math.inf
+    return world
+
+
+def stepwise_tables(workload: Workload, machine: int) -> Stepwise:
+    """Return the initial tables of a replay under a policy in Python on a machine of `machine` resources."""
+    size, most = len(workload), min(len(workload), machine) + 1
+    shapes = {"jobs": size, "expected": 0, "ended": 0, "decided": 1, "chosen": 2 * most, "log": 2 * size}
+    shapes |= {"asked": 10, "times": 3}
+    world: Stepwise = _with_queue(
+        Stepwise, Setting(workload, machine), Strict(), most, 2 * (size + machine), {},
+        {name: (rows,) for name, rows in shapes.items()},
+    )  # fmt: skip
     return world
 
 

@@ -10,7 +10,23 @@ from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Star
 
 
 class Easy:
-    """EASY backfilling, worked out from scratch at each call."""
+    """EASY backfilling: what does not delay the first waiting job may start before it."""
+
+    only_starts = True
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        fill = now.backfill()
+        for job in now.waiting:
+            start = fill.start(job)
+            if start is None:
+                fill.reserve(job)
+                break
+            yield start
+        yield from fill.start_all()
+
+
+class FromScratch:
+    """EASY backfilling without `backfill`, worked out at each call."""
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         free, reserved, spare, started = now.free, None, 0, []

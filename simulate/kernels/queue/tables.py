@@ -109,6 +109,34 @@ class RichReplay(Block):
     layout: ClassVar = Replay.layout
 
 
+#: Rows of `ranked` in use; entries of the log; jobs that have ended.
+STEPWISE_COUNT = extended(COUNT, ints=("ranks", "logged", "ended"))
+#: Cells of `asked`. What the caller writes: the request, its job and the number of chosen jobs or intervals; resources
+#: that are not needed at the reservation; whether instants at which no job fits are left out, see `count.instants`.
+QUESTION, JOB_ASKED, MANY, SPARE, SKIPS = range(5)
+#: What the caller reads: free resources, ranks, entries of the log, jobs that have ended, and whether `pieces` must
+#: grow before more jobs start.
+FREE, RANKS, LOGGED, ENDS, FULL = range(5, 10)
+#: Cells of `times`: the time; the latest to advance to; the reservation, nan if it is to be found.
+NOW, UNTIL, RESERVATION = range(3)
+#: Requests. ADVANCE starts the chosen jobs first, and answers whether there is a next instant.
+ADVANCE, START, START_ON, REJECT, KILL, RESERVE, BACKFILL = range(7)
+CHOSEN = -1  # state of a job that would start
+
+
+class Stepwise(Block):
+    """State of a replay under a policy in Python."""
+
+    layout: ClassVar = {
+        **Replay.layout,
+        "count": (STEPWISE_COUNT, 0),
+        "chosen": (INT, 1),  # jobs that start now, or would in answer to a question
+        "log": (INT, 1),  # each start as the job, each end as -1 - job
+        "asked": (INT, 1),
+        "times": (FLOAT, 1),
+    }
+
+
 #: `rank`: position in the order of the queue; `kind`: which classes of resources it may have, a row of `may`.
 CLASSED = row_dtype("submit run wall start", "size rank kind")
 

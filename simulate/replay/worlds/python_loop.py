@@ -34,6 +34,7 @@ from .powered_jobs import (
 )
 from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs
 from .rigid_jobs import RigidJobs
+from .stepwise_jobs import StepwiseJobs, is_stepwise
 
 #: Worlds without and with machines that are switched, by whether run times are predicted, and depend on a network.
 _WORLDS: dict[tuple[bool, bool], tuple[Callable[..., RigidJobs], Callable[..., RigidJobs]]] = {
@@ -105,9 +106,12 @@ def replay_with_python_policy(
     given: dict[str, Any] = {} if predictions is None else {"predictions": predictions}
     if network is not None:
         given |= {"network": network, "log_power": log_power}
-    loop: RigidJobs = _WORLDS[predictions is not None, network is not None][is_powered(policy)](
-        workload, machine, policy, **given
-    )
+    kind: Callable[..., RigidJobs | StepwiseJobs] = StepwiseJobs
+    if given or not is_stepwise(policy):
+        kind = _WORLDS[predictions is not None, network is not None][is_powered(policy)]
+    loop = kind(workload, machine, policy, **given)
+    if isinstance(loop, StepwiseJobs) and decision_time == 0.0 and getattr(policy, "only_starts", False):
+        loop.call_rarely()
     if isinstance(loop, Powered):
         loop.power_with(equal_powers(machine.powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     done = drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
@@ -124,7 +128,12 @@ def drive(
     instants, apply_at, decisions = 0, math.inf, list[Any]()
     size = slice_end = slices.FIRST
     slice_began = clock()
-    while (now := min(loop.next_time(apply_at), apply_at)) < math.inf:
+    while True:
+        now = loop.next_time(apply_at)
+        if now > apply_at:
+            now = apply_at
+        if now == math.inf:
+            break
         if instants == slice_end:
             size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
             slice_end += size

@@ -88,7 +88,7 @@ class RigidJobs(ProcessorPolicyCalls):
     def add_job(self, new: Submit, now: float) -> None:
         """Submit a further job. Raises PolicyError."""
         if not self.open_ended:
-            raise self.error("", f"it submits job {new.id}", "in a class with `open_ended = True`")
+            super().add_job(new, now)  # raises
         ids, sizes, walls, users = self.columns
         for column, value in ((ids, new.id), (sizes, new.size), (walls, new.walltime), (users, None)):
             column.append(value)

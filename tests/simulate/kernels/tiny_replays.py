@@ -18,7 +18,7 @@ CELLS = (
     ("easy", "processors"), ("easy:order=wfp3", "dependencies"), ("easy", "predicted run times"),
     ("conservative:allocation=contiguous", "dependencies"), ("easy+energybud:budget=70%", "processors"),
     ("easy+inertial", "dependencies"), ("easy", "network, decisions take time"),
-    ("conservative", "network, dependencies"), ("easy+opportunistic", "network"), ("./mine.py:Mine", "network"),
+    ("conservative", "network, dependencies"), ("easy+opportunistic", "network"), ("./mine.py:Mine", "network"), ("./mine.py:Mine", "dependencies"),
     ("pairs", "shared nodes"), ("pairs", "shared nodes, decisions take time"), ("mom", "shared nodes, dependencies"),
     ("easy:share=1.1", "shared nodes"), ("let", "shared nodes, network"),
 )  # fmt: skip

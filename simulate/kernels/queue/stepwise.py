@@ -1,0 +1,277 @@
+"""A replay under a policy in Python: what happens between two of its calls, and which jobs it can backfill.
+
+Rule: one call processes all starts of the last decision and the events of the next instant, and logs each start and
+end. Jobs are ranked as they are submitted. What-if questions leave the state as it was.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..block import Block
+from ..compile import register
+from ..heap import push
+from ..jit import inner
+from .dependencies import next_submitted, release_followers
+from .resources import give_back, take, take_out
+from .running import add_latest_end, add_running, earliest, pop_running, remove_latest_end
+from .tables import (
+    ADVANCE,
+    BACKFILL,
+    CHOSEN,
+    ENDED,
+    ENDS,
+    FREE,
+    FULL,
+    JOB_ASKED,
+    KILL,
+    LOGGED,
+    MANY,
+    NO_JOB,
+    NOW,
+    QUESTION,
+    RANKS,
+    REJECT,
+    REJECTED,
+    RESERVATION,
+    RUNS,
+    SKIPS,
+    SPARE,
+    START,
+    START_ON,
+    UNTIL,
+    WAITS,
+    Stepwise,
+)
+from .waiting import insert, never_refused, remove, search
+
+StepwiseType = register(Stepwise, __name__)
+
+
+@inner
+def _log_end(world: Block, job: int) -> None:
+    count = world.count
+    give_back(world, job)
+    count.free += world.jobs[job].size
+    world.jobs[job].state = ENDED
+    world.log[count.logged] = -1 - job
+    count.logged += 1
+    count.ended += 1
+
+
+@inner
+def _start(world: Block, job: int, now: float) -> None:
+    """Start a job that has its resources."""
+    row, count = world.jobs[job], world.count
+    row.start, row.finish, row.state = now, now + row.run, RUNS
+    count.free -= row.size
+    add_running(world, job, row.finish, now + row.wall)
+    remove(world, row.rank)
+    count.waiting -= 1
+    world.log[count.logged] = job
+    count.logged += 1
+
+
+@inner
+def _start_chosen(world: Block, many: int, now: float) -> None:
+    for i in range(many):
+        take(world, world.jobs[world.chosen[i]].size, world.chosen[i])
+        _start(world, world.chosen[i], now)
+
+
+@inner
+def _start_on(world: Block, job: int, pieces: int, now: float) -> None:
+    """Start a job on the resources that the caller has written behind those of all other jobs."""
+    row, count = world.jobs[job], world.count
+    row.piece0, row.pieces = count.pieces, pieces
+    for i in range(count.pieces, count.pieces + pieces):
+        take_out(world.free, world.pieces[i].first, world.pieces[i].last)
+    count.pieces += pieces
+    _start(world, job, now)
+
+
+@inner
+def _some_fits(world: Block) -> bool:
+    """Return whether a waiting job fits what is free, by the top level of the tree."""
+    least, levels, smallest = world.least, world.levels, NO_JOB
+    for cell in range(levels[len(levels) - 2], levels[len(levels) - 1]):
+        smallest = min(smallest, least[cell].size)
+    return smallest <= world.count.free
+
+
+@inner
+def _process(world: Block, now: float) -> None:
+    """Process all ends, then all submissions of an instant."""
+    jobs, count = world.jobs, world.count
+    while count.running > 0 and world.heap_time[0] == now:
+        job = pop_running(world)
+        _log_end(world, job)
+        release_followers(world, job)
+    while True:
+        job = next_submitted(world, count.total, now)
+        if job < 0:
+            return
+        row = jobs[job]
+        if row.size > count.machine:
+            row.state = REJECTED
+            continue
+        row.rank = count.ranks
+        world.ranked[row.rank] = job
+        count.ranks += 1
+        insert(world, row.rank, row.size, row.wall)
+        count.waiting += 1
+
+
+@inner
+def _advance(world: Block, until: float) -> int:
+    """Process the next instant at which the policy is called, if it is not after `until`.
+
+    Return whether there is any, now or later.
+    """
+    jobs, count = world.jobs, world.count
+    while True:
+        upcoming = world.heap_time[0] if count.running > 0 else math.inf
+        if count.next < count.total:
+            upcoming = min(upcoming, jobs[count.next].submit)
+        if upcoming == math.inf:
+            return 0
+        world.times[NOW] = min(upcoming, until)
+        if upcoming > until:
+            return 1
+        _process(world, upcoming)
+        if world.asked[SKIPS] == 0 or _some_fits(world):
+            return 1
+        count.instants += 1
+
+
+@inner
+def _reject(world: Block, job: int) -> None:
+    world.jobs[job].state = REJECTED
+    remove(world, world.jobs[job].rank)
+    world.count.waiting -= 1
+
+
+@inner
+def _kill(world: Block, killed: int, now: float) -> None:
+    """End a running job; the heap is built again without it."""
+    count, kept = world.count, 0
+    remove_latest_end(world, killed)
+    for i in range(count.running):
+        time, job = world.heap_time[i], world.heap_job[i]
+        if job != killed:
+            push(world.heap_time, world.heap_job, None, kept, time, job)
+            kept += 1
+    count.running = kept
+    world.jobs[killed].finish = now
+    _log_end(world, killed)
+
+
+@inner
+def _choose(world: Block, many: int, old: int, new: int) -> int:
+    """Change the state of the first `many` chosen jobs that are in the old one. Return their number of resources."""
+    size = 0
+    for i in range(many):
+        job = world.chosen[i]
+        if 0 <= job < world.count.total and world.jobs[job].state == old:
+            world.jobs[job].state = new
+            size += world.jobs[job].size
+    return size
+
+
+@inner
+def _reserve(world: Block, head: int, many: int, free: int, now: float) -> None:
+    """Set when the head can start at the latest if the chosen jobs start now, and what it leaves free then."""
+    jobs, count = world.jobs, world.count
+    count.spare, world.clock.reservation = free - jobs[head].size, now
+    if count.spare >= 0:
+        return
+    before = count.free
+    for i in range(many):
+        if jobs[world.chosen[i]].state == CHOSEN:
+            jobs[world.chosen[i]].start = now
+            add_latest_end(world, world.chosen[i], now + jobs[world.chosen[i]].wall)
+            count.running += 1
+    count.free = free
+    world.clock.reservation, later = earliest(world, jobs[head].size)
+    count.spare, count.free = later - jobs[head].size, before
+    for i in range(many):
+        if jobs[world.chosen[i]].state == CHOSEN:
+            remove_latest_end(world, world.chosen[i])
+            count.running -= 1
+
+
+@inner
+def _backfill(world: Block, head: int, many: int, free: int, now: float) -> int:
+    """Choose all other jobs, in their order, that fit now and do not delay the reservation; return how many there are.
+
+    Args:
+        world: the state.
+        head: the job with the reservation; -1: no job has one.
+        many: how many are chosen already.
+        free: resources that these leave.
+        now: seconds.
+    """
+    jobs, count, rank = world.jobs, world.count, 0
+    while free > 0:
+        rank = search(world, rank, free, count.spare, now, world.clock.reservation, never_refused)
+        if rank < 0:
+            break
+        job = world.ranked[rank]
+        rank += 1
+        if job == head or jobs[job].state == CHOSEN:
+            continue
+        free -= jobs[job].size
+        if now + jobs[job].wall > world.clock.reservation:
+            count.spare -= jobs[job].size
+        world.chosen[many] = job
+        many += 1
+    return many
+
+
+@inner
+def _what_if(world: Block, question: int, head: int, many: int, now: float) -> int:
+    if head >= world.count.total or (head >= 0 and world.jobs[head].state != WAITS):
+        return many  # it does not wait
+    free, found = world.count.free - _choose(world, many, WAITS, CHOSEN), many
+    if math.isnan(world.clock.reservation):
+        _reserve(world, head, many, free, now)
+    if question == BACKFILL:
+        found = _backfill(world, head, many, free, now)
+    _choose(world, many, CHOSEN, WAITS)
+    return found
+
+
+@inner
+def _carry_out(world: Block, question: int, job: int, many: int, now: float) -> int:
+    """Carry out a request; return what its answer is, see `tables`."""
+    times = world.times
+    if question == ADVANCE:
+        _start_chosen(world, many, now)
+        return _advance(world, times[UNTIL])
+    if question == START:
+        _start_chosen(world, many, now)
+    elif question == START_ON:
+        _start_on(world, job, many, now)
+    elif question == REJECT:
+        _reject(world, job)
+    elif question == KILL:
+        _kill(world, job, now)
+    else:
+        world.count.spare, world.clock.reservation = world.asked[SPARE], times[RESERVATION]
+        many = _what_if(world, question, job, many, now)
+        world.asked[SPARE], times[RESERVATION] = world.count.spare, world.clock.reservation
+    return many
+
+
+@inner
+def call(world: Block) -> int:
+    """Carry out the request in `asked`, and write there what the caller reads. Return the answer."""
+    asked, count = world.asked, world.count
+    answer = _carry_out(world, asked[QUESTION], asked[JOB_ASKED], asked[MANY], world.times[NOW])
+    asked[QUESTION], asked[MANY] = ADVANCE, 0
+    asked[FREE], asked[RANKS], asked[LOGGED], asked[ENDS] = count.free, count.ranks, count.logged, count.ended
+    asked[FULL] = count.pieces > len(world.pieces) - count.machine
+    return answer
+
+
+SIGNATURES = {"queue.stepwise": (StepwiseType(),)}

@@ -1,0 +1,351 @@
+"""Jobs with known run times on numbered resources under a queue policy in Python, whose events a kernel processes.
+
+Rule: it shows and does what `RigidJobs` does, and a call costs less. Python keeps the waiting jobs, and the kernel all
+else; running and ended jobs and free intervals are made from its log when the policy looks at them. It is for policies
+that submit no jobs of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...kernels import load
+from ...kernels.queue.tables import (
+    BACKFILL,
+    ENDS,
+    FREE,
+    FULL,
+    JOB_ASKED,
+    KILL,
+    LOGGED,
+    MANY,
+    NOW,
+    QUESTION,
+    RANKS,
+    REJECT,
+    REJECTED,
+    RESERVATION,
+    RESERVE,
+    RUNS,
+    SKIPS,
+    SPARE,
+    START,
+    START_ON,
+    UNTIL,
+)
+from ...model.intervals import Interval
+from ...model.machine import Machine
+from ...model.workload import Workload
+from ...queue_policies.backfill import CountedBackfill
+from ...queue_policies.frozen import T, View, quick_maker
+from ...queue_policies.interface import Backfill, Job, QueuePolicy, Running, Snapshot, Start
+from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ..job_dependencies import stranded
+from ..replay_result import Replayed, without_switches
+from ..tables import grow, stepwise_tables
+
+KERNEL = "queue.stepwise"
+_job, _running = quick_maker(Job), quick_maker(Running)
+
+
+def is_stepwise(policy: object) -> bool:
+    """Return whether a Python policy goes with these jobs; others see states of machines, or submit jobs."""
+    return not (getattr(policy, "powered", False) or getattr(policy, "open_ended", False))
+
+
+class StepwiseJobs(ProcessorPolicyCalls):
+    """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
+
+    added = ()
+
+    def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
+        super().__init__(policy, f"{type(policy).__module__}:{type(policy).__qualname__}", machine)
+        count, self.workload, self.kernel = len(workload), workload, load(KERNEL)
+        ids = workload.more.get("name", workload.id).tolist()
+        users = workload.more["user"].tolist() if "user" in workload.more else [None] * count
+        times = workload.submit_time.tolist()
+        self.jobs = [*map(_job, range(count), ids, workload.size.tolist(), workload.walltime.tolist(), times, users)]
+        self.depends = workload.dependencies is not None
+        self.ranks = self.pending = self.ends = 0
+        self.shown = self.freed = self.called = 0  # entries of the log that are shown, and were at the last call
+        self.here: dict[int, Running] = {}  # running jobs that `running` shows
+        self.killed: list[int] = []
+        self.snapshot.free_resources = Read(self.free.intervals, self.read_free)
+        self.snapshot.running = Read(self.running, self.read_running)
+        self.snapshot.ended = Ended(self.just_ended, self.read_running, lambda: self.asked[ENDS] - self.ends)
+        self.use(stepwise_tables(workload, machine.processors))
+
+    def call_rarely(self) -> None:
+        """Call the policy only while a waiting job needs at most what is free."""
+        self.asked[SKIPS] = 1
+
+    def use(self, world: Any) -> None:
+        """Use these tables of the kernel."""
+        self.world, self.address, jobs = world, world.address, world.jobs
+        self.asked, self.log = memoryview(world.asked), memoryview(world.log)
+        self.times: Any = memoryview(world.times)
+        self.chosen = memoryview(world.chosen)[: len(world.chosen) // 2]
+        self.pieces = memoryview(world.pieces.view(np.int32))
+        self.ranked = memoryview(world.ranked)
+        self.columns = tuple(memoryview(jobs[name]) for name in ("start", "finish", "piece0", "pieces"))
+
+    def ask(self, question: int, job: int = -1, many: int = 0) -> int:
+        """Let the kernel carry something out, and return its answer."""
+        asked = self.asked
+        asked[QUESTION], asked[JOB_ASKED], asked[MANY] = question, job, many
+        answer = self.kernel(self.address)
+        if asked[FULL]:
+            self.use(grow(self.world))
+        return answer
+
+    def carry_out(self) -> None:
+        """Start the jobs of the last decision now, not as the next instant is processed."""
+        if self.pending:
+            self.ask(START, many=self.pending)
+            self.pending = 0
+
+    # --- events ---
+    def next_time(self, before: float) -> float:
+        """Return the time of the next event; see `Loop`. It is processed in the kernel if it is not after `before`."""
+        wakes, asked, times = self.wakes, self.asked, self.times
+        times[UNTIL] = wakes[0] if wakes and wakes[0] < before else before
+        if self.pending:
+            asked[MANY], self.pending = self.pending, 0
+        if self.kernel(self.address):
+            time: float = times[NOW]
+        else:
+            time = wakes[0] if wakes and self.waiting else math.inf
+            times[NOW] = min(time, before)
+        self.free.count = asked[FREE]
+        if asked[FULL]:
+            self.use(grow(self.world))
+        return time
+
+    def advance_to(self, now: float) -> None:
+        """Show all submissions of this instant."""
+        ranks = self.asked[RANKS]
+        if ranks > self.ranks:
+            waiting, submitted, jobs = self.waiting, self.snapshot.submitted, self.jobs
+            for number in self.ranked[self.ranks : ranks]:
+                job = self.released(number) if self.depends else jobs[number]
+                waiting[number] = job
+                submitted.append(job)
+            self.ranks = ranks
+        if self.wakes:
+            self.wake_at(now)
+        self.now = self.snapshot.time = now
+
+    def released(self, number: int) -> Job:
+        """Return a job as it is shown: it is submitted when its dependencies are met."""
+        job, time = self.jobs[number], float(self.world.jobs["submit"][number])
+        if job.submit_time != time:
+            job = self.jobs[number] = _job(number, job.id, job.size, job.walltime, time, job.user)
+        return job
+
+    def jobs_remain(self) -> bool:
+        """Return whether a job waits, runs, or is still to come."""
+        count = self.world.count
+        return bool(self.waiting or self.pending or count["running"] or count["next"] < count["total"])
+
+    # --- what the policy sees ---
+    def read_running(self) -> None:
+        """Bring `running` and `ended` up to date."""
+        self.carry_out()
+        count = self.asked[LOGGED]
+        if self.shown == count:
+            return
+        for place, entry in enumerate(self.log[self.shown : count], self.shown):
+            if entry >= 0:
+                self.here[entry] = running = self.running_of(entry)
+                self.add_running(running)
+            else:
+                ended = self.here.pop(-1 - entry)
+                self.hide_running(ended)
+                if place >= self.called:
+                    self.just_ended.append(ended)
+        self.shown = count
+        if len(self.just_ended) > 1:
+            finish = self.columns[1]
+            self.just_ended.sort(key=lambda it: (finish[it.job.number], it.job.number))
+
+    def read_free(self) -> None:
+        """Bring the free intervals up to date."""
+        self.carry_out()
+        free, count = self.free.count, self.asked[LOGGED]
+        for entry in self.log[self.freed : count]:
+            if entry >= 0:
+                self.free.allocate_these(self.resources_of(entry))
+            else:
+                self.free.release(self.resources_of(-1 - entry))
+        self.freed, self.free.count = count, free
+
+    def resources_of(self, number: int) -> tuple[Interval, ...]:
+        """Return the resources of a job that has started."""
+        first, rows = 2 * self.columns[2][number], self.pieces
+        return tuple([(rows[i], rows[i + 1]) for i in range(first, first + 2 * self.columns[3][number], 2)])
+
+    def running_of(self, number: int) -> Running:
+        """Return a job that has started."""
+        job, start = self.jobs[number], self.columns[0][number]
+        return _running(job, start, start + job.walltime, self.resources_of(number))
+
+    def forget_news(self) -> None:
+        """Begin to note what happens until the next call."""
+        if self.snapshot.submitted:
+            self.snapshot.submitted = []
+        ends = self.asked[ENDS]
+        if ends > self.ends:
+            self.ends, self.called = ends, self.asked[LOGGED]
+            self.just_ended.clear()
+
+    def _columns(self) -> dict[str, Array]:
+        number, jobs = np.fromiter(self.waiting, np.int64, len(self.waiting)), self.world.jobs
+        columns = {"size": jobs["size"], "walltime": jobs["wall"], "submit_time": jobs["submit"]}
+        return {"number": number, **{name: column[number] for name, column in columns.items()}}
+
+    def backfill(self) -> Backfill:
+        """Return what can start now."""
+        return _Backfill(self.snapshot, self)
+
+    # --- decisions ---
+    def start_job(self, job: Job, decision: Start, now: float) -> None:
+        """Start a waiting job: the kernel does that as it goes on, but at once on resources that are named."""
+        anywhere = decision.resources is None and decision.work is None and decision.nodes in (None, (0,))
+        if anywhere and job.size <= self.free.count:
+            self.chosen[self.pending] = job.number
+            self.pending += 1
+            self.free.count -= job.size
+            self.remove_from_queue(job)
+            return
+        self.read_running()
+        self.read_free()
+        super().start_job(job, decision, now)
+
+    def begin(self, running: Running) -> None:
+        """Let a job run on the resources that its start names."""
+        number, rows = running.job.number, self.world.pieces[int(self.world.count["pieces"]) :]
+        for row, interval in enumerate(running.resources):
+            rows[row] = interval
+        self.ask(START_ON, number, len(running.resources))
+        self.here[number] = running
+        self.shown += 1
+        self.freed += 1
+
+    def kill(self, running: Running, now: float) -> None:
+        """End a running job; no job that depends on it is submitted."""
+        self.ask(KILL, running.job.number)
+        self.free.count = self.asked[FREE]
+        self.killed.append(running.job.number)
+
+    def reject(self, job: Job) -> None:
+        """Note that a job never runs."""
+        self.ask(REJECT, job.number)
+
+    def why_not_waiting(self, number: int) -> str:
+        """Return why a job does not wait."""
+        self.carry_out()
+        count, unmet = self.world.count, self.world.unmet
+        if not 0 <= number < count["total"]:
+            return "no such job was shown"
+        if number >= count["next"] or (self.depends and unmet[number]):
+            return "it is not submitted yet"
+        state = self.world.jobs["state"][number]
+        return {REJECTED: "it was rejected", RUNS: "it is already running"}.get(state, "it has ended")
+
+    def result(self, instants: int, seconds: float) -> Replayed:
+        """Return the result. Raises PolicyError if jobs still wait."""
+        if self.waiting:
+            raise self.waits_forever("nothing runs, and no more jobs are submitted")
+        jobs, workload = self.world.jobs, self.workload
+        left = stranded(self.world.unmet, len(workload))
+        rejected, killed = (jobs["state"] == REJECTED) | left, np.zeros(len(workload), bool)
+        killed[self.killed] = True
+        start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
+        return Replayed(
+            workload, self.processors, jobs["submit"].copy(), start, finish, rejected, left,
+            workload.overruns & ~rejected & ~killed, self.world.pieces[: self.world.count["pieces"]].copy(),
+            jobs["piece0"].copy(), jobs["pieces"].copy(), simulation_time=seconds,
+            instants=instants + int(self.world.count["instants"]), killed=killed,
+            **without_switches(start),
+        )  # fmt: skip
+
+
+class Read(View[T]):
+    """A view of a list that is brought up to date when it is looked at."""
+
+    __slots__ = ("_update",)
+
+    def __init__(self, items: list[T], update: Callable[[], None]) -> None:
+        super().__init__(items)
+        self._update = update
+
+    def __len__(self) -> int:
+        self._update()
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        self._update()
+        return iter(self._items)
+
+    def __getitem__(self, place: Any) -> Any:
+        self._update()
+        return self._items[place]
+
+
+class Ended(Read[Running]):
+    """The jobs that have ended since the last call; their number is known without looking at them."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, items: list[Running], update: Callable[[], None], count: Callable[[], int]) -> None:
+        super().__init__(items, update)
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count()
+
+
+class _Backfill(CountedBackfill):
+    """What can start now, found by the kernel."""
+
+    __slots__ = ("_world",)
+
+    def __init__(self, now: Snapshot, world: StepwiseJobs) -> None:
+        self._now, self._world, self._free, self._chosen = now, world, now.free, []
+        self._head, self._reserved, self._spare = None, math.inf, 0
+
+    def start_all(self) -> list[Start]:
+        """Take all waiting jobs that can start; see `Backfill`."""
+        many = len(self._chosen)
+        found = self._ask(BACKFILL) if self._free else many
+        if found == many:
+            return []
+        jobs = self._world.jobs
+        more = [jobs[number] for number in self._world.chosen[many:found]]
+        self._chosen += more
+        self._free -= sum([job.size for job in more])
+        return [*map(Start, more)]
+
+    def _find_reservation(self) -> None:
+        self._ask(RESERVE)
+
+    def _ask(self, question: int) -> int:
+        world, head = self._world, self._head
+        if world.pending:
+            world.carry_out()
+        asked, times, place = world.asked, world.times, 0
+        for job in self._chosen:
+            world.chosen[place] = job.number
+            place += 1
+        asked[QUESTION], asked[JOB_ASKED], asked[MANY], asked[SPARE] = question, -1, place, self._spare
+        if head is not None:
+            asked[JOB_ASKED] = head.number
+        times[RESERVATION] = self._reserved
+        found = world.kernel(world.address)
+        self._reserved, self._spare = times[RESERVATION], asked[SPARE]
+        return found
