@@ -27,29 +27,31 @@ if TYPE_CHECKING:
     from .simulate.planning.mapping_policies import choosing
     from .simulate.planning.planner import plan
     from .simulate.planning.simulation import Outcome, Simulation
+    from .simulate.queue_policies.free_nodes import NodeLoads
     from .simulate.queue_policies.interface import (
+        Backfill,
         Decision,
         Forecast,
         Kill,
         MachineStates,
-        NodeLoads,
         QueuePolicy,
         Reject,
         Reserve,
-        Running,
         Start,
         Submit,
         Switch,
         Switching,
         Wake,
     )
-    from .simulate.queue_policies.interface import Job as QueuedJob
     from .simulate.queue_policies.interface import Snapshot as QueueView
     from .simulate.queue_policies.policy_specs import parse as parse_policy
+    from .simulate.queue_policies.queued_job import Job as QueuedJob
+    from .simulate.queue_policies.queued_job import Running
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.replay import Replayed, replay
 
 __all__ = [
+    "Backfill",
     "Cluster",
     "ConfigError",
     "Decision",
@@ -106,10 +108,11 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
-        "Decision", "Forecast", "Kill", "MachineStates", "NodeLoads", "Reject", "Reserve", "Running", "Start",
-        "Submit", "Switch", "Switching", "Wake",
-        ("Job", "QueuedJob"), "QueuePolicy", ("Snapshot", "QueueView"),
+        "Backfill", "Decision", "Forecast", "Kill", "MachineStates", "Reject", "Reserve", "Start", "Submit", "Switch",
+        "Switching", "Wake", "QueuePolicy", ("Snapshot", "QueueView"),
     ),
+    ".simulate.queue_policies.queued_job": (("Job", "QueuedJob"), "Running"),
+    ".simulate.queue_policies.free_nodes": ("NodeLoads",),
     ".simulate.model.machine": ("Machine", "machine_of"),
     ".simulate.replay.metrics": ("Summary", "summarise"),
     ".simulate.replay.replay": ("Replayed", "replay"),

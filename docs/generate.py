@@ -43,8 +43,8 @@ API_GROUPS = {
     "Map a workflow": ("plan", "Plan", "PlannedJob", "Objective", "Simulation", "Outcome", "choosing"),
     "Replay a trace": ("replay", "Replayed", "summarise", "Summary", "parse_policy", "machine_of", "Machine"),
     "Write a queue policy": (
-        "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reject", "Wake", "Switch", "Kill",
-        "Submit", "Forecast", "Decision", "MachineStates", "Switching",
+        "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reserve", "Reject", "Wake", "Switch", "Kill",
+        "Submit", "Backfill", "Forecast", "Decision", "NodeLoads", "MachineStates", "Switching",
     ),
     "Profiles": ("ProfileStore", "profile_store_path"),
     "Errors": ("PilotfishError", "ConfigError", "InvalidJobError", "PolicyError"),

@@ -17,13 +17,12 @@ TREE = ast.parse((ROOT / "api.py").read_text(encoding="utf-8"))
 ROOMS = {"simulate", "formats", "profiles", "adapters", "daemon"}
 #: The promise of this version. A name may be added here; to remove one is a breaking change that the changelog names.
 PROMISED = {
-    "Cluster", "ConfigError", "Decision", "Forecast", "InvalidJobError", "Job", "Kill", "Machine", "MachineStates",
-    "Node", "NodeLoads", "Reserve",
-    "NodeType", "Objective", "Outcome", "PilotfishError", "Plan", "PlannedJob", "PolicyError", "Power", "Profile",
-    "ProfileStore", "QueuePolicy", "QueueView", "QueuedJob", "Reject", "Replayed", "Running", "Simulation", "Start",
-    "Submit", "Summary", "Switch", "Switching", "ThreadGroup", "Wake", "Workflow", "Workload", "choosing", "lublin", "machine_of",
-    "parse_policy", "plan", "profile_store_path", "read_cluster", "read_workflow", "read_workload", "replay",
-    "summarise",
+    "Backfill", "Cluster", "ConfigError", "Decision", "Forecast", "InvalidJobError", "Job", "Kill", "Machine",
+    "MachineStates", "Node", "NodeLoads", "NodeType", "Objective", "Outcome", "PilotfishError", "Plan",
+    "PlannedJob", "PolicyError", "Power", "Profile", "ProfileStore", "QueuePolicy", "QueueView", "QueuedJob",
+    "Reject", "Replayed", "Reserve", "Running", "Simulation", "Start", "Submit", "Summary", "Switch", "Switching",
+    "ThreadGroup", "Wake", "Workflow", "Workload", "choosing", "lublin", "machine_of", "parse_policy", "plan",
+    "profile_store_path", "read_cluster", "read_workflow", "read_workload", "replay", "summarise",
 }  # fmt: skip
 
 

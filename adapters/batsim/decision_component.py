@@ -51,18 +51,8 @@ from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, common, count_of, without
 from ...simulate.model.programs import Part
-from ...simulate.queue_policies.interface import (
-    Decision,
-    Job,
-    Kill,
-    Reject,
-    Running,
-    Snapshot,
-    Start,
-    Submit,
-    Switch,
-    Wake,
-)
+from ...simulate.queue_policies.interface import Decision, Kill, Reject, Snapshot, Start, Submit, Switch, Wake
+from ...simulate.queue_policies.queued_job import Job, Running
 from .component_world import World
 from .known_profiles import KnownProfiles
 from .periodic_calls import SAME_S, PeriodicCalls

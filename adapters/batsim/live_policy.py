@@ -28,18 +28,10 @@ from ...simulate.model.snapshot import JobState
 from ...simulate.planning.mapping_policies import Mapped, Request
 from ...simulate.planning.queue_mapping import QueueMapping
 from ...simulate.planning.simulation import Simulation
-from ...simulate.queue_policies.interface import (
-    Decision,
-    FreeNodes,
-    Job,
-    QueuePolicy,
-    Reject,
-    Running,
-    Snapshot,
-    Start,
-    Wake,
-)
+from ...simulate.queue_policies.free_nodes import FreeNodes
+from ...simulate.queue_policies.interface import Decision, QueuePolicy, Reject, Snapshot, Start, Wake
 from ...simulate.queue_policies.policy_specs import Easy, text_of
+from ...simulate.queue_policies.queued_job import Job, Running
 from ...simulate.queue_policies.uncompiled import uncompiled
 from .endpoints import check_listener
 from .live_session import PROFILES, End, LiveSession, end_of

@@ -45,7 +45,7 @@ from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import FreeResources, Interval, count_of
 from ...simulate.model.snapshot import JobState
-from ...simulate.queue_policies.interface import Job, Running
+from ...simulate.queue_policies.queued_job import Job, Running
 from .periodic_calls import SAME_S, PeriodicCalls
 
 #: Messages in a row after which a component is taken to be stuck.

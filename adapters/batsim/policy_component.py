@@ -36,8 +36,9 @@ from ...formats.documents.quantities import checked_number, whole
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import LONGEST
-from ...simulate.queue_policies.interface import Job, QueuePolicy, Running
+from ...simulate.queue_policies.interface import QueuePolicy
 from ...simulate.queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ...simulate.queue_policies.queued_job import Job, Running
 
 _resources, _machine = whole(1, 2**31 - 64), whole(1, 2**31 - 64)
 

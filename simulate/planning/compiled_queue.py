@@ -17,7 +17,7 @@ from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
 from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
-from ..queue_policies.interface import NodeJob
+from ..queue_policies.queued_job import NodeJob
 from .admission import fitting
 from .mapping_policies import Request
 from .simulation import Simulation

@@ -8,7 +8,8 @@ from ..arrays import Array
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster, comparable_speeds
-from ..queue_policies.interface import Job, NodeLoads
+from ..queue_policies.free_nodes import NodeLoads
+from ..queue_policies.queued_job import Job
 
 
 class NodeMeter:

@@ -21,8 +21,10 @@ from ..kernels.mapping import layout
 from ..model.machine import core_powers, groups_of
 from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
-from ..queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
+from ..queue_policies.free_nodes import Need, NodeLoads
+from ..queue_policies.interface import Forecast, QueuePolicy
 from ..queue_policies.node_policy_calls import NodePolicyCalls
+from ..queue_policies.queued_job import Job, NodeJob, Running
 from ..queue_policies.reservations import Reserved
 from .compiled_queue import cores_of, expected_run_times, run_compiled
 from .mapping_policies import Mapped, Request

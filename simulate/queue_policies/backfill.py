@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 
 from .easy_policy import latest_end, reservation
-from .interface import FreeNodes, Job, Snapshot, Start
+from .free_nodes import FreeNodes
+from .interface import Snapshot, Start
+from .queued_job import Job
 
 
 class CountedBackfill:

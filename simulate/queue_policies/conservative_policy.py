@@ -16,8 +16,10 @@ import numpy as np
 from ..arrays import Array
 from ..model.intervals import Interval
 from .easy_policy import latest_end
-from .interface import Decision, FreeNodes, Job, Need, Reject, Reserve, Running, Snapshot, Start, Wake
+from .free_nodes import FreeNodes, Need
+from .interface import Decision, Reject, Reserve, Snapshot, Start, Wake
 from .order import Order
+from .queued_job import Job, Running
 from .reservations import reserved_until
 
 

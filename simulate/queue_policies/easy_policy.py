@@ -11,8 +11,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .interface import Decision, FreeNodes, Job, Reserve, Running, Snapshot, Start
+from .free_nodes import FreeNodes
+from .interface import Decision, Reserve, Snapshot, Start
 from .order import Order
+from .queued_job import Job, Running
 
 OVERDUE_S = 1.0
 _Started = tuple[float, Job, tuple[int, ...]]  # latest end, job, nodes

@@ -7,71 +7,18 @@ updated in place and valid during a call only: a policy may keep numbers and job
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-import numpy as np
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..arrays import Array
 from ..model.intervals import Interval
 from ..model.machine import Machine
+from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View
+from .queued_job import Job, Running
 
 if TYPE_CHECKING:
     from ..model.programs import Part
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """A job as submitted.
-
-    Args:
-        number: position in the order of submission, from 0.
-        id: id in the workload.
-        size: requested resources.
-        walltime: seconds after which the job is killed; inf means never.
-        submit_time: seconds; for a job with dependencies, when they were met. Before that it is not shown.
-        user: the user; None if the workload has none.
-
-    `nodes`: over how many nodes the resources are spread evenly; the machine of a replay is one node. `predicted`:
-    whether `walltime` is a predicted run time, after which nothing is killed: in a plan without a given one, and in a
-    replay with predictions.
-    """
-
-    number: int
-    id: int | str
-    size: int
-    walltime: float
-    submit_time: float
-    user: Any = None
-    nodes: ClassVar[int] = 1
-    predicted: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeJob(Job):
-    """A job of a plan, which runs on whole nodes or parts of them, or of a replay with predictions; see `Job`."""
-
-    nodes: int = 1  # type: ignore[misc]
-    predicted: bool = False  # type: ignore[misc]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Running:
-    """A running job.
-
-    Args:
-        job: the job.
-        start_time: seconds.
-        until: start time plus walltime, seconds: its latest end. If it is `predicted`, its expected end; in a replay, a
-            job that outlasts that is shown with a later one, and the policy is called then.
-        resources: first and last of each interval of its resources, ascending.
-    """
-
-    job: Job
-    start_time: float
-    until: float
-    resources: tuple[Interval, ...]
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -211,139 +158,6 @@ class Forecast:
     alone: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeLoads:
-    """How busy each node is now.
-
-    Args:
-        speed: speed of a core that shares nothing, relative to the slowest [nodes].
-        pace: mean speed of the cores of running jobs at present; `speed` where no job runs [nodes].
-        unused: bandwidth of the memory beyond what jobs want, bytes/s; below 0: they want more [nodes].
-        watts: of the processors of each node at present, beyond the idle node; nan: not known [nodes].
-        demand: returns the bytes/s that a core of a job moves alone on the slowest node.
-    """
-
-    speed: Array
-    pace: Array
-    unused: Array
-    watts: Array
-    demand: Callable[[Job], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What a job needs on each of its nodes.
-
-    Args:
-        cores: number of cores.
-        memory: bytes.
-        allowed: whether it may run on each node, bool [nodes]; None = on all.
-    """
-
-    cores: int
-    memory: float = 0.0
-    allowed: Array | None = None
-
-    def fits(self, cores: Array, memory: Array) -> Array:
-        """Return where the job fits, bool [..., nodes], with this many cores and bytes free, both [..., nodes]."""
-        fits: Array = (cores >= self.cores) & (memory >= self.memory)
-        return fits if self.allowed is None else fits & self.allowed
-
-
-@dataclass(slots=True)
-class FreeNodes:
-    """What is free on each node, now or at a later time: a copy that a policy fills and empties.
-
-    A job takes the same on each of its nodes. The machine of a replay is one node with all resources, so a policy over
-    this class decides for replays and for plans. Faster nodes are preferred, see `pick`.
-
-    Args:
-        cores: free cores, int [nodes]; below 0 where a running job has more threads than cores.
-        memory: free bytes [nodes].
-        need: returns what a job needs.
-        held: returns the nodes of a running job.
-        speeds: of each node [nodes]; None: all are equally fast.
-    """
-
-    cores: Array
-    memory: Array
-    need: Callable[[Job], Need]
-    held: Callable[[Running], tuple[int, ...]]
-    speeds: Array | None = None
-
-    def copy(self) -> FreeNodes:
-        """Return an independent copy. O(nodes)."""
-        return replace(self, cores=self.cores.copy(), memory=self.memory.copy())
-
-    def where(
-        self, job: Job, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
-    ) -> tuple[int, ...] | None:
-        """Return the nodes on which a job fits that it should take; None if they are too few. O(nodes log nodes).
-
-        Args:
-            job: the job.
-            also: it must fit here, too, such as at a later time.
-            without: nodes to leave out.
-            rank: nodes of lower rank are taken first [nodes].
-        """
-        need = self.need(job)
-        fits = need.fits(self.cores, self.memory)
-        if also is not None:
-            fits &= need.fits(also.cores, also.memory)
-        if without:
-            fits[list(without)] = False
-        order = np.flatnonzero(fits)
-        if rank is not None:
-            order = order[np.argsort(rank[order], kind="stable")]
-        if rank is None or self.speeds is None or len(order) < job.nodes:
-            return self.pick(order, job.nodes)
-        last = rank[order[job.nodes - 1]]
-        sure, order = order[rank[order] < last], order[rank[order] == last]
-        return (*sure.tolist(), *(self.pick(order, job.nodes - len(sure)) or ()))
-
-    def pick(self, nodes: Array, wanted: int, may: Callable[[int], bool] | None = None) -> tuple[int, ...] | None:
-        """Return so many of these nodes: the fastest, the first ones of equally fast nodes; None if they are too few.
-
-        A job is as fast as its slowest node. So nodes that are as fast as that one replace faster ones, which stay free
-        for others.
-
-        Args:
-            nodes: positions of nodes.
-            wanted: how many, 1 or more.
-            may: whether a node may be taken; None: each may.
-        """
-        speeds, found = self.speeds, list[int]()
-        if speeds is None and may is None:
-            found = nodes[:wanted].tolist()
-            return tuple(found) if len(found) == wanted else None
-        order = nodes if speeds is None else nodes[np.argsort(-speeds[nodes], kind="stable")]
-        for node in order.tolist():
-            if len(found) >= wanted:
-                slowest = found[-1]
-                if speeds is None or speeds[found[-wanted]] == speeds[slowest] or speeds[node] < speeds[slowest]:
-                    break
-            if may is None or may(node):
-                found.append(node)
-        return tuple(sorted(found[-wanted:])) if len(found) >= wanted else None
-
-    def take(self, job: Job, nodes: tuple[int, ...]) -> None:
-        """Take what a job needs on these nodes."""
-        self._add(job, nodes, -1)
-
-    def give(self, job: Job, nodes: tuple[int, ...]) -> None:
-        """Give back what a job took on these nodes."""
-        self._add(job, nodes, 1)
-
-    def release(self, running: Running) -> None:
-        """Give back what a running job has."""
-        self.give(running.job, self.held(running))
-
-    def _add(self, job: Job, nodes: tuple[int, ...], sign: int) -> None:
-        need, rows = self.need(job), list(nodes)
-        self.cores[rows] += sign * need.cores
-        self.memory[rows] += sign * need.memory
-
-
 @dataclass(slots=True, eq=False)
 class MachineStates:
     """The states of the machines; a policy with `powered = True` sees them.
@@ -368,7 +182,10 @@ class MachineStates:
 
 
 class Backfill(Protocol):
-    """What can start now without delaying a reservation. A policy fills it, and still has to return the decisions."""
+    """What can start now without delaying a reservation. A policy fills it, and still has to return the decisions.
+
+    A job can be taken once.
+    """
 
     @property
     def reserved(self) -> float:

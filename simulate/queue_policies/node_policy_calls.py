@@ -21,8 +21,10 @@ from ..arrays import Array
 from ..model.intervals import Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
 from .backfill import NodeBackfill
-from .interface import Backfill, FreeNodes, Job, Need, QueuePolicy, Running, Start
+from .free_nodes import FreeNodes, Need
+from .interface import Backfill, QueuePolicy, Start
 from .policy_calls import PolicyCalls
+from .queued_job import Job, Running
 
 
 class NodePolicyCalls(PolicyCalls):

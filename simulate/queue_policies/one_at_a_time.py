@@ -16,8 +16,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import ConfigError
-from .interface import Decision, FreeNodes, Job, Snapshot, Start, Wake
+from .free_nodes import FreeNodes
+from .interface import Decision, Snapshot, Start, Wake
 from .policy_specs import Contending, Nodes
+from .queued_job import Job
 
 
 class OneAtATime:

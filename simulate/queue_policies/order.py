@@ -13,8 +13,9 @@ from hashlib import blake2b
 import numpy as np
 
 from ..arrays import Array
-from .interface import Job, Snapshot
+from .interface import Snapshot
 from .policy_specs import CHANGING, f1_keys
+from .queued_job import Job
 
 
 class Order:

@@ -23,24 +23,10 @@ from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
 from .backfill import CountedBackfill
+from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View, quick_maker
-from .interface import (
-    Backfill,
-    Forecast,
-    FreeNodes,
-    Job,
-    Kill,
-    NodeLoads,
-    QueuePolicy,
-    Reject,
-    Reserve,
-    Running,
-    Snapshot,
-    Start,
-    Submit,
-    Switch,
-    Wake,
-)
+from .interface import Backfill, Forecast, Kill, QueuePolicy, Reject, Reserve, Snapshot, Start, Submit, Switch, Wake
+from .queued_job import Job, Running
 from .reservations import Reserved, check_reservations
 
 if TYPE_CHECKING:

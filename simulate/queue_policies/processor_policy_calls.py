@@ -8,8 +8,10 @@ import numpy as np
 
 from ..model.intervals import Interval
 from ..model.machine import Machine
-from .interface import FreeNodes, Job, Need, QueuePolicy, Start
+from .free_nodes import FreeNodes, Need
+from .interface import QueuePolicy, Start
 from .policy_calls import PolicyCalls
+from .queued_job import Job
 
 
 class ProcessorPolicyCalls(PolicyCalls):

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from operator import index
 
-from .interface import Job, Reserve, Snapshot
+from .interface import Reserve, Snapshot
+from .queued_job import Job
 
 #: When a job is to start, seconds, and on which nodes.
 Reserved = tuple[float, tuple[int, ...]]

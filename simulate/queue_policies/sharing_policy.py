@@ -20,8 +20,10 @@ import numpy as np
 from ..arrays import Array
 from .conservative_policy import Reserving
 from .easy_policy import reservation
-from .interface import Decision, FreeNodes, Job, Need, Snapshot, Start, Wake
+from .free_nodes import FreeNodes, Need
+from .interface import Decision, Snapshot, Start, Wake
 from .order import Order
+from .queued_job import Job
 from .reservations import reserved_until
 
 HAIR = 1.0 + 1e-9

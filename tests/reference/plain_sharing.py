@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pilotfish.simulate.queue_policies.interface import Decision, Job, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Decision, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.queued_job import Job
 from tests.reference.plain_node_choice import chosen
 
 Occupied = list[tuple[float, float, int]]  # first and last time, and the node

@@ -19,9 +19,10 @@ from ...arrays import Array
 from ...model.intervals import count_of
 from ...model.machine import equal_powers
 from ..easy_policy import latest_end
-from ..interface import Decision, Job, Reject, Snapshot, Switch, Switching, Wake
+from ..interface import Decision, Reject, Snapshot, Switch, Switching, Wake
 from ..order import Order
 from ..policy_specs import Saving
+from ..queued_job import Job
 from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
 from .power_limits import Budget, Cap, NoLimit, Use, Window
 from .power_policies import EnergyBudget, Inertial

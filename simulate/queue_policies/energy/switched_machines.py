@@ -14,7 +14,9 @@ import numpy as np
 
 from ...arrays import Array
 from ...model.intervals import Interval, count_of
-from ..interface import FreeNodes, Job, MachineStates, Snapshot, Start
+from ..free_nodes import FreeNodes
+from ..interface import MachineStates, Snapshot, Start
+from ..queued_job import Job
 
 Places = tuple[int, ...]
 

@@ -22,7 +22,8 @@ from ...model.machine import Machine
 from ...model.network import Network
 from ...model.programs import Part, ProgramBuilder, renumber_ends, renumber_storages
 from ...model.workload import Workload
-from ...queue_policies.interface import Job, QueuePolicy, Running
+from ...queue_policies.interface import QueuePolicy
+from ...queue_policies.queued_job import Job, Running
 from ..power_log import PowerLog
 from ..replay_result import Replayed
 from ..tables import network_tables

@@ -24,9 +24,10 @@ from ...model.intervals import FreeResources, Interval, common, count_of, lowest
 from ...model.machine import Powers
 from ...model.workload import Workload
 from ...queue_policies.frozen import View
-from ...queue_policies.interface import Job, MachineStates, Running, Start, Submit, Switch, Switching
+from ...queue_policies.interface import MachineStates, Start, Submit, Switch, Switching
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_calls import PolicyCalls
+from ...queue_policies.queued_job import Job, Running
 from ..replay_result import CHANGE, SWITCH, Replayed
 from .networked_jobs import NetworkedJobs
 from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs

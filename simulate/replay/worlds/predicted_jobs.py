@@ -12,8 +12,9 @@ from ...arrays import Array
 from ...kernels.queue.tables import INCREMENTS_S
 from ...model.machine import Machine
 from ...model.workload import Workload
-from ...queue_policies.interface import NodeJob, QueuePolicy, Running
+from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.policy_calls import PolicyCalls
+from ...queue_policies.queued_job import NodeJob, Running
 from ..known_run_times import Predictions
 from .networked_jobs import NetworkedJobs
 from .rigid_jobs import RigidJobs

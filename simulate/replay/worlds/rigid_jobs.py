@@ -14,8 +14,9 @@ from ...model.intervals import Interval, count_of
 from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.frozen import quick_maker
-from ...queue_policies.interface import Job, QueuePolicy, Running, Submit
+from ...queue_policies.interface import QueuePolicy, Submit
 from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ...queue_policies.queued_job import Job, Running
 from ..job_dependencies import DependencyTracker, stranded
 from ..replay_result import Replayed, without_switches
 

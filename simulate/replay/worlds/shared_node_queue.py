@@ -23,9 +23,11 @@ from ...model.network import Network
 from ...model.workload import Workload
 from ...planning.node_loads import NodeMeter
 from ...planning.workflow_tables import scratch_for
-from ...queue_policies.interface import Forecast, Job, Need, NodeJob, NodeLoads, QueuePolicy, Running
+from ...queue_policies.free_nodes import Need, NodeLoads
+from ...queue_policies.interface import Forecast, QueuePolicy
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
+from ...queue_policies.queued_job import Job, NodeJob, Running
 from ...queue_policies.uncompiled import uncompiled
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..power_log import PowerLog

@@ -43,8 +43,9 @@ from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.backfill import CountedBackfill
 from ...queue_policies.frozen import T, View, quick_maker
-from ...queue_policies.interface import Backfill, Job, QueuePolicy, Running, Snapshot, Start
+from ...queue_policies.interface import Backfill, QueuePolicy, Snapshot, Start
 from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ...queue_policies.queued_job import Job, Running
 from ..job_dependencies import stranded
 from ..replay_result import Replayed, without_switches
 from ..tables import grow, stepwise_tables

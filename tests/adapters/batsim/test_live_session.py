@@ -16,7 +16,7 @@ from pilotfish.adapters.batsim.live_session import PROFILES, LiveSession, end_of
 from pilotfish.formats.batsim.protocol_versions import VERSION_5
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.snapshot import JobState
-from pilotfish.simulate.queue_policies.interface import NodeJob, Running
+from pilotfish.simulate.queue_policies.queued_job import NodeJob, Running
 
 HOSTS = 8
 Reply = Callable[[dict[str, Any]], list[dict[str, Any]]]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.backfill import CountedBackfill, NodeBackfill
-from pilotfish.simulate.queue_policies.interface import Job, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import Snapshot, Start
+from pilotfish.simulate.queue_policies.queued_job import Job
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.queue_policies.test_uncompiled import TIGHT
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
@@ -67,6 +68,8 @@ def test_all_ways_agree(rows: list[Any], machine: int, seed: int) -> None:
             nonlocal reserved
             found, counted = [now.backfill(), CountedBackfill(now), NodeBackfill(now)], Counted(now)
             for job in [[*now.waiting][i] for i in draw.permutation(len(now.waiting))]:
+                if job in counted.taken:
+                    continue
                 if draw.random() < 0.3:
                     started = [one.start(job) for one in found]
                     assert {start is not None for start in started} == {counted.start(job)}

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.queue_policies.interface import FreeNodes, Need, NodeJob
+from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, Need
+from pilotfish.simulate.queue_policies.queued_job import NodeJob
 from tests.reference.plain_node_choice import chosen
 
 

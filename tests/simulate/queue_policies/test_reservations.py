@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.plan import RunningJob
-from pilotfish.simulate.queue_policies.interface import FreeNodes, Need, NodeJob, Reserve, Running, Snapshot, Start
+from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, Need
+from pilotfish.simulate.queue_policies.interface import Reserve, Snapshot, Start
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
+from pilotfish.simulate.queue_policies.queued_job import NodeJob, Running
 from pilotfish.simulate.queue_policies.reservations import check_reservations, reserved_until
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay

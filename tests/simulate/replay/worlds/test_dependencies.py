@@ -207,14 +207,14 @@ def test_many_jobs_released_at_once() -> None:
         assert np.array_equal(replay(jobs, 40, Easy(order)).start_time, plain(jobs, 40, order)[0])
 
 
-def test_unknown_last_submission_is_rejected() -> None:
+def test_a_budget_needs_a_known_last_submission() -> None:
     jobs = with_pairs(workload([(0.0, 1.0, 1.0, 1)] * 3), [(0, 1)])
     assert not replay(jobs, 4, Saving(Easy("f1"))).rejected.any()
-    half = Amount(0.5, share=True)
-    for limit in (PowerCap(cap=half), EnergyBudget(budget=half)):
-        with pytest.raises(ConfigError, match="end: missing: jobs have dependencies"):
-            replay(jobs, 4, Saving(Easy(), limit=limit))
-        assert not replay(jobs, 4, Saving(Easy(), limit=replace(limit, end=9.0)), powers=TAURUS_POWERS).rejected.any()
+    cap, budget = PowerCap(cap=Amount(0.9, share=True)), EnergyBudget(budget=Amount(0.5, share=True))
+    with pytest.raises(ConfigError, match="end: missing: a budget needs an end, and jobs have dependencies"):
+        replay(jobs, 4, Saving(Easy(), limit=budget))
+    for limit in (cap, replace(cap, end=9.0), replace(budget, end=9.0)):
+        assert not replay(jobs, 4, Saving(Easy(), limit=limit), powers=TAURUS_POWERS).rejected.any()
 
 
 def test_a_job_that_is_not_submitted_yet_cannot_be_started() -> None:

@@ -17,7 +17,8 @@ from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies import policy_specs as policies
-from pilotfish.simulate.queue_policies.interface import Job, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.queued_job import Job
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.metrics import summarise
