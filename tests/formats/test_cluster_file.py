@@ -241,7 +241,7 @@ def test_nodes_of_one_type_may_differ_in_speed(tmp_path: Path) -> None:
     for policy in ("mom", "slf"):
         one = plan(Workflow("w", (job,)), cluster, policy=policy).jobs[0]
         ends[policy] = one.nodes, one.finish_time
-    assert ends == {"mom": (("f1",), pytest.approx(8.0)), "slf": (("s1",), pytest.approx(12.5))}
+    assert ends == dict.fromkeys(("mom", "slf"), (("f1",), pytest.approx(8.0)))
     plain = replace(job, profile=Profile((ThreadGroup(1, 10.0),)))
     assert plan(Workflow("w", (plain,)), cluster, policy="mom").jobs[0].finish_time == pytest.approx(8.0)
 

@@ -82,15 +82,12 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        "pairs",
-        "nodes:rule=biggest",
+        "easy+inertial",
+        "easy+proportional",
         "strict+energybud:budget=50%",
         "strict+powercap:cap=50%,begin=5",
-        "conservative:allocation=local",
     ],
 )
 def test_what_only_a_replay_has_is_refused_with_the_reason(spec: str) -> None:
-    with pytest.raises(
-        ConfigError, match=r"only a replay has that \(allowed: easy, strict or conservative with an order"
-    ):
+    with pytest.raises(ConfigError, match=r"only a replay has that \(allowed: easy, strict, conservative, pairs"):
         queue_mapping(spec)

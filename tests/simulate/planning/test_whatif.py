@@ -73,11 +73,11 @@ def test_a_decision_is_the_best_of_the_forecasts_regardless_of_earlier_questions
 
 
 def brute_force(simulation: Simulation, job_id: str, policy: str) -> tuple[str, ...] | None:
-    """Return the first nodes in file order that no other beats by more than 1e-9."""
+    """Return the first node in file order that no other beats by more than 1e-9; of equal loads the fastest one."""
     job, world = simulation.workflow.jobs[simulation.workflow.index[job_id]], simulation.world
-    best, incumbent = None, math.inf
+    best, incumbent, fastest = None, math.inf, 0.0
     for node, row in zip(simulation.cluster.nodes, world.nodes, strict=True):
-        memory = max(job.memory, job.profile.memory)
+        memory, speed = max(job.memory, job.profile.memory), node.type.relative_speed
         if row["alloc"] + job.profile.threads > row["limit"] or row["used"] + memory > node.type.memory:
             continue
         if policy == "slf":
@@ -86,8 +86,9 @@ def brute_force(simulation: Simulation, job_id: str, policy: str) -> tuple[str, 
             score = row["load"] / node.type.cores
         else:
             score = simulation.forecast(job_id, [node.name], policy)
-        if best is None or score < incumbent * (1 - 1e-9):
-            best, incumbent = (node.name,), score
+        faster = policy in ("slf", "loadavg") and score == incumbent and speed > fastest
+        if best is None or score < incumbent * (1 - 1e-9) or faster:
+            best, incumbent, fastest = (node.name,), score, speed
     return best
 
 
