@@ -30,6 +30,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+if __name__ == "__mp_main__":  # in a process that `multiprocessing` starts in a worker
+    sys.path.append(str(Path(__file__).parent))
 import guardian
 
 PATIENCE_S = 10.0

@@ -246,6 +246,9 @@ class PolicyCalls(ABC):
         if self.snapshot.states is not None:  # machines that are switched may be back by then
             return {each.job.number: (float(each.time), tuple(each.nodes or ())) for each in reservations}
         found = check_reservations(self.snapshot, reservations, self.called_at, now)
+        while isinstance(found, Reserve) and now > self.called_at:  # meanwhile jobs may have outlasted their ends
+            reservations = [each for each in reservations if each is not found]
+            found = check_reservations(self.snapshot, reservations, self.called_at, now)
         if isinstance(found, Reserve):
             nodes = "" if found.nodes is None else f", nodes {found.nodes!r:.60}"
             problem = f"it is reserved for {float(found.time)} s{nodes}"

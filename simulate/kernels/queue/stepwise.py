@@ -1,7 +1,8 @@
 """A replay under a policy in Python: what happens between two of its calls, and which jobs it can backfill.
 
 Rule: one call processes all starts of the last decision and the events of the next instant, and logs each start and
-end. Jobs are ranked as they are submitted. What-if questions leave the state as it was.
+end. The instants are those of `replay_loop`, whose pass is left to the caller. Jobs are ranked as they are submitted.
+What-if questions leave the state as it was.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import math
 from ..block import Block
 from ..compile import register
 from ..heap import push
-from ..jit import inner
-from .dependencies import next_submitted, release_followers
+from ..jit import inlined, inner
+from .dependencies import release_followers
+from .replay_loop import replay_loop
 from .resources import give_back, take, take_out
 from .running import add_latest_end, add_running, earliest, pop_running, remove_latest_end
 from .tables import (
@@ -23,6 +25,7 @@ from .tables import (
     ENDS,
     FREE,
     FULL,
+    GOES_ON,
     JOB_ASKED,
     KILL,
     LOGGED,
@@ -99,49 +102,61 @@ def _some_fits(world: Block) -> bool:
     return smallest <= world.count.free
 
 
-@inner
-def _process(world: Block, now: float) -> None:
-    """Process all ends, then all submissions of an instant."""
-    jobs, count = world.jobs, world.count
-    while count.running > 0 and world.heap_time[0] == now:
-        job = pop_running(world)
-        _log_end(world, job)
-        release_followers(world, job)
-    while True:
-        job = next_submitted(world, count.total, now)
-        if job < 0:
-            return
-        row = jobs[job]
-        if row.size > count.machine:
-            row.state = REJECTED
-            continue
-        row.rank = count.ranks
-        world.ranked[row.rank] = job
-        count.ranks += 1
-        insert(world, row.rank, row.size, row.wall)
-        count.waiting += 1
+# --- the steps of the loop ---
+@inlined
+def _goes_on(world: Block) -> int:
+    return GOES_ON
+
+
+@inlined
+def _until(world: Block) -> float:
+    """Return the latest time to advance to."""
+    return world.times[UNTIL]
+
+
+@inlined
+def _end(world: Block, now: float) -> None:
+    job = pop_running(world)
+    _log_end(world, job)
+    release_followers(world, job)
+
+
+@inlined
+def _submit(world: Block, job: int, now: float, alone: bool) -> bool:
+    row, count = world.jobs[job], world.count
+    if row.size > count.machine:
+        row.state = REJECTED
+        return False
+    row.rank = count.ranks
+    world.ranked[row.rank] = job
+    count.ranks += 1
+    insert(world, row.rank, row.size, row.wall)
+    count.waiting += 1
+    return True
+
+
+@inlined
+def _decide(world: Block, now: float, changed: bool, submitted: bool) -> None:
+    """Leave the pass to the caller."""
+    world.times[NOW] = now
+
+
+_run, _ = replay_loop(_goes_on, _end, _submit, _decide, planned=_until)
 
 
 @inner
 def _advance(world: Block, until: float) -> int:
-    """Process the next instant at which the policy is called, if it is not after `until`.
+    """Process the next instant at which the policy is called, or let time pass until then, if that is before.
 
-    Return whether there is any, now or later.
+    Return whether there is any event, now or later. `count.instants` counts the instants that are left out.
     """
-    jobs, count = world.jobs, world.count
-    while True:
-        upcoming = world.heap_time[0] if count.running > 0 else math.inf
-        if count.next < count.total:
-            upcoming = min(upcoming, jobs[count.next].submit)
-        if upcoming == math.inf:
-            return 0
-        world.times[NOW] = min(upcoming, until)
-        if upcoming > until:
+    count = world.count
+    while count.running > 0 or count.next < count.total:
+        _run(world, 1)
+        if world.times[NOW] == until or world.asked[SKIPS] == 0 or _some_fits(world):
+            count.instants -= 1
             return 1
-        _process(world, upcoming)
-        if world.asked[SKIPS] == 0 or _some_fits(world):
-            return 1
-        count.instants += 1
+    return 0
 
 
 @inner

@@ -110,9 +110,9 @@ def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsy
     [
         (["-p", "easy:share=0.5"], 64, "easy:share: '0.5' (allowed: any, none, or a factor of 1 or more)"),
         (
-            ["-p", "conservative:allocation=local", "--contention"],
+            ["-p", "conservative:allocation=local,share=1.1", "--contention"],
             64,
-            "not together with conservative:allocation=local",
+            "allocation and share do not go together",
         ),
     ],
 )
