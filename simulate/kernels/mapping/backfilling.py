@@ -1,7 +1,7 @@
 """EASY backfilling and strict order on nodes that jobs share.
 
 Rule: as `queue_policies.easy_policy` has it. A job starts on the fastest nodes that have what it needs, see
-`queue_policies.interface.FreeNodes.pick`. The first waiting job that does not fit (the head) has a reservation of
+`queue_policies.free_nodes.FreeNodes.pick`. The first waiting job that does not fit (the head) has a reservation of
 nodes; what is started behind it ends before the reservation, or leaves its nodes what the head needs. Until a job ends,
 or outlasts its expected end, the reservation stands and what was refused stays refused, so only new jobs are examined.
 With a bound on sharing, a job starts only where neither it nor any job on its nodes then progresses more slowly than

@@ -1,9 +1,9 @@
 """The reservation of the head, the first waiting job that does not fit: when it can start at the latest, and where.
 
 Rule: a node is a candidate if it has what the head needs at the reservation; the head gets the fastest ones, see
-`queue_policies.interface.FreeNodes.pick`. A
-node without a change keeps the time from which on it has that, so after ends only the nodes that changed since are
-examined, and the reservation never moves to a later time: what was started behind the head leaves its nodes to it.
+`queue_policies.free_nodes.FreeNodes.pick`. A node without a change keeps the time from which on it has that, so after
+ends only the nodes that changed since are examined, and the reservation never moves to a later time: what was started
+behind the head leaves its nodes to it.
 That holds unless a job has outlasted its expected end, as its end is then expected later at each instant.
 With a bound on sharing, the head needs nodes without other jobs.
 Complexity: for a new head O(expected ends up to the reservation + nodes of the head); after ends O(jobs on the changed
