@@ -41,7 +41,7 @@ def load_replay(
     from ..simulate.replay.worlds import contended, shared_nodes
 
     def kernel(policy: object) -> str | None:
-        if isinstance(policy, Contending):
+        if isinstance(policy, Contending) and not networked:
             return contended.KERNEL
         if contention or needs_nodes(policy):
             return shared_nodes.NETWORKED if networked else shared_nodes.KERNEL

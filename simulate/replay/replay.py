@@ -94,7 +94,7 @@ def replay(
             decision_time=decision_time, log_power=log_power, progress=progress, clock=clock,
         )  # fmt: skip
         return replace(done, workload=workload)
-    net = requirements.network_for(workload, machine, policy, network)
+    net = requirements.network_for(workload, machine, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     asked = is_asked(policy, decision_time, predicted=predictions is not None, networked=net is not None)
     asked |= isinstance(policy, Saving) and requirements.has_endless_limit(policy, workload)
@@ -239,8 +239,8 @@ def refuse_jobs(policy: object, jobs: Workload, machine: Machine, cluster: Clust
         ConfigError: it cannot.
     """
     requirements.check_walltimes(jobs, policy)
-    if cluster is None or isinstance(policy, Contending):
-        requirements.network_for(jobs, machine.processors, policy, machine.network)
+    if cluster is None:
+        requirements.network_for(jobs, machine.processors, machine.network)
     else:
         requirements.network_of_nodes(jobs, cluster, machine.network)
     if isinstance(policy, Saving):

@@ -16,7 +16,7 @@ from ..model.machine import MixedPowers, Powers, equal_powers
 from ..model.network import Link, Network, unlimited
 from ..model.workload import Workload
 from ..queue_policies.energy.power_policies import EnergyBudget
-from ..queue_policies.policy_specs import Conservative, Contending, Saving
+from ..queue_policies.policy_specs import Conservative, Saving
 
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
@@ -105,25 +105,19 @@ def refuse_saving(
     return policy.limit.window(workload) if policy.limit else None
 
 
-def network_for(
-    workload: Workload, machine: int, policy: object, network: Callable[[], Network] | None
-) -> Network | None:
+def network_for(workload: Workload, machine: int, network: Callable[[], Network] | None) -> Network | None:
     """Return the network for these jobs; None if their run times do not depend on it.
 
     Args:
         workload: the jobs.
         machine: number of resources.
-        policy: the policy.
         network: makes the network; None if not known.
 
     Raises:
-        ConfigError: the jobs need a network that is not known, cannot be simulated, or is not supported by the policy.
+        ConfigError: the jobs need a network that is not known or cannot be simulated.
     """
     if workload.programs is None:
         return None
-    if isinstance(policy, Contending):
-        what = "the tasks of its jobs are independent, and these jobs communicate"
-        raise ConfigError("policy", "", what, "easy, strict, conservative, a mapping policy, ./mine.py:Class")
     if network is None:
         raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
     return checked_network(workload, machine, network)

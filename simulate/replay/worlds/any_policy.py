@@ -51,7 +51,7 @@ def replay_under(
         ConfigError, PolicyError: see the functions that this one chooses among.
     """
     show: dict[str, Any] = {"progress": progress, "clock": clock}
-    if isinstance(policy, Contending):
+    if isinstance(policy, Contending) and jobs.programs is None:
         assert cluster is not None
         return replay_contended(
             jobs, cluster, policy, seed=seed, run_times=run_times, decision_time=decision_time, **show

@@ -37,7 +37,6 @@ from ..energy import STATES, Track, span
 from ..job_dependencies import dependency_tables, stranded
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..replay_result import Replayed, merge_pieces, without_switches
-from ..requirements import network_for
 from .python_loop import drive
 
 #: The compiled kernel.
@@ -252,7 +251,6 @@ def replay_contended(
         ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
     """
     machine = processors_of(cluster)
-    network_for(workload, len(machine.core_table), policy, None)
     world = _contention_tables(workload, machine, policy, seed, run_times)
     if decision_time != 0.0 or not isinstance(run_times, str):
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)

@@ -26,7 +26,7 @@ from ...planning.workflow_tables import scratch_for
 from ...queue_policies.free_nodes import Need, NodeLoads
 from ...queue_policies.interface import Forecast, QueuePolicy
 from ...queue_policies.node_policy_calls import NodePolicyCalls
-from ...queue_policies.policy_specs import Conservative, Easy, Saving, Strict, text_of
+from ...queue_policies.policy_specs import Conservative, Contending, Easy, Saving, Strict, text_of
 from ...queue_policies.queued_job import Job, NodeJob, Running
 from ...queue_policies.uncompiled import uncompiled
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
@@ -42,7 +42,7 @@ from .shared_nodes import believe, kernel_for, schedule_of, tables_of
 def replay_queue_on_nodes(
     workload: Workload,
     cluster: Cluster,
-    policy: Easy | Strict | Conservative | Saving | QueuePolicy,
+    policy: Easy | Strict | Conservative | Saving | Contending | QueuePolicy,
     *,
     run_times: str | RunTimePredictor = WALLTIME,
     seed: int = 0,
@@ -75,7 +75,7 @@ def replay_queue_on_nodes(
     if isinstance(policy, Saving):
         window = refuse_saving(policy, workload, powers, of_nodes=True)
         name, asked = text_of(policy), uncompiled(policy, seed, window=window)
-    elif isinstance(policy, Easy | Strict | Conservative):
+    elif isinstance(policy, Easy | Strict | Conservative | Contending):
         name, asked = text_of(policy), uncompiled(policy, seed)
     began, powered = clock(), is_powered(asked)
     if isinstance(run_times, str):

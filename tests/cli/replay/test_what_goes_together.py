@@ -171,7 +171,8 @@ def replayed(
 def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
     """Assert the laws: each job once, no resource twice, in order, and as fast as a naive reference has it."""
     jobs = done.workload
-    large = jobs.size > KIND.cores if policy == "nodes" else np.zeros(len(jobs), bool)  # these fit on no node
+    alone = policy in ("pairs", "nodes") and not world.network  # their tasks are independent
+    large = jobs.size > KIND.cores if alone and policy == "nodes" else np.zeros(len(jobs), bool)  # fit on no node
     assert (np.isnan(done.finish_time) == large).all() and (done.rejected == large).all(), "each job runs"
     assert not (done.start_time < jobs.submit_time).any()
     if jobs.dependencies is not None:
@@ -181,7 +182,7 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
     for start, finish, one in busy:
         assert last.get(one, 0.0) <= start + 1e-9, f"resource {one} runs two jobs"
         last[one] = finish
-    if policy in ("pairs", "nodes"):  # their tasks contend by a model of their own
+    if alone:  # and contend by a model of their own
         own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
         np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
     elif world.network and world.cluster:
