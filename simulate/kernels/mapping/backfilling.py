@@ -25,7 +25,7 @@ from .choose import fits
 from .component import gather, show_means
 from .expected_ends import remove_end
 from .forecast import crowding, is_alone
-from .free_cores import grade_of, next_free, update_free
+from .free_cores import next_free, update_free
 from .layout import EASY, NO_INDEX, ONE, Scratch, World
 from .rates import solve
 from .reservation import is_overdue, note_change, reserve, take_behind, update
@@ -129,7 +129,7 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
     if cls.threads * cls.nodes > world.count.free_cores or cls.threads > world.tree[1]:
         return False
     tree, only = world.late_tree if late else world.tree, scratch.chosen[len(world.nodes) :]
-    found, slowest, rank = 0, NO_INDEX, NO_INDEX
+    found, alike, slowest, rank = 0, 0, NO_INDEX, NO_INDEX
     while True:
         rank = next_free(tree, rank + 1, cls.threads)
         if found >= cls.nodes and (rank < 0 or world.grades[rank] > slowest):
@@ -146,9 +146,10 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
             continue
         scratch.chosen[found] = n
         found += 1
-        slowest = world.grades[rank]
-        if found >= cls.nodes and grade_of(world, scratch.chosen[found - cls.nodes]) == slowest:
+        alike = alike + 1 if world.grades[rank] == slowest else 1
+        if alike == cls.nodes:
             break
+        slowest = world.grades[rank]
     _sort_last(scratch.chosen, found, cls.nodes)
     return cls.nodes == 1 or _within(world, scratch, scratch.chosen, cls.nodes, j.cls, now)
 

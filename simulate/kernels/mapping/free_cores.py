@@ -30,12 +30,6 @@ def update_late(world: World, n: int) -> None:
 
 
 @inner
-def grade_of(world: World, n: int) -> int:
-    """Return the grade of a node: lower is faster."""
-    return world.grades[world.later[n].rank]
-
-
-@inner
 def _set(tree: Array, rank: int, value: int) -> None:
     i = len(tree) // 2 + rank
     if tree[i] == value:

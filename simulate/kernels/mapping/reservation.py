@@ -22,7 +22,7 @@ from ..compile import trailing_zeros
 from ..jit import inner
 from .choose import fits
 from .expected_ends import add_end
-from .free_cores import grade_of, next_free, update_late
+from .free_cores import next_free, update_late
 from .layout import NO_INDEX, OVERDUE_S, RUNNING, ZERO, World
 
 _ONE, _NONE = np.uint64(1), np.uint64(0)
@@ -342,11 +342,9 @@ def _hold(world: World, cls: Row, every: bool, swept: bool) -> None:
     """
     later, held, count, spare = world.later, world.held, world.count, len(world.nodes)
     count.holds += 1
-    found, word, slowest = 0, 0, NO_INDEX
+    found, alike, word, slowest = 0, 0, 0, NO_INDEX
     bits = world.candidate_bits[0]
-    while found < count.candidates:
-        if found >= cls.nodes and grade_of(world, held[spare + found - cls.nodes]) == slowest:
-            break
+    while found < count.candidates and alike < cls.nodes:
         while bits == _NONE:
             word += 1
             bits = world.candidate_bits[word]
@@ -355,6 +353,7 @@ def _hold(world: World, cls: Row, every: bool, swept: bool) -> None:
             break
         bits &= bits - _ONE
         held[spare + found] = world.ranked[rank]
+        alike = alike + 1 if world.grades[rank] == slowest else 1
         slowest = world.grades[rank]
         found += 1
     wanted = min(cls.nodes, found)
