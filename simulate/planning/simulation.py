@@ -66,7 +66,8 @@ class Simulation:
         template = template_of(cluster)
         shapes = Shapes(cluster)
         class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
-        classes = np.array(shapes.classes, dtype=layout.CLASS)
+        tables = shapes.tables()
+        classes = tables["classes"]
         slots = classes["nodes"][class_of]
         rows = classes["group_count"][class_of] * template.split
         parts = rows * slots
@@ -75,10 +76,7 @@ class Simulation:
         successors, after, before = edges_of(workflow, gone)
         self.world = World(
             {
-                "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes,
-                "groups": np.array(shapes.groups, dtype=layout.GROUP),
-                "phases": np.array([(*phase, 0.0) for phase in shapes.phases], layout.PHASE),
-                "successors": successors,
+                "types": template.types, "domain_nodes": template.domain_nodes, **tables, "successors": successors,
                 "arrivals": np.empty(0, np.int64),
                 "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
                 "allowed": shapes.allowed(),

@@ -8,8 +8,9 @@ with speed up to the node's bandwidth (models, section 1); on the type it was me
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from struct import Struct
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -110,6 +111,22 @@ class Template:
     simple: bool
     powered: bool
     split: int
+    #: Those of profiles that were used on this cluster, by identity.
+    profiles: dict[int, ProfileRows] = field(default_factory=dict)
+
+
+class ProfileRows(NamedTuple):
+    """Tables of a profile on the node types of a cluster."""
+
+    profile: Profile  # kept, so that nothing else gets its identity
+    threads: float
+    groups: bytearray  # rows whose `phase_start` is left out
+    phases: bytearray
+    phased: bool
+
+
+#: Profiles whose tables are kept for a cluster.
+_KEPT = 10_000
 
 
 def template_of(cluster: Cluster) -> Template:
@@ -190,6 +207,24 @@ def _inflation(cluster: Cluster) -> tuple[dict[str, int], Array]:
     return rows, factors
 
 
+#: These write one row of a table; for single rows, NumPy takes ten times as long.
+_GROUP, _PHASE = Struct("=dqq").pack, Struct("=4d").pack
+
+
+def _profile_rows(profile: Profile, cluster: Cluster) -> ProfileRows:
+    origin, kinds = measured_type(profile, cluster), cluster.types
+    groups, phases, phased = bytearray(), bytearray(), False
+    for group in profile.groups:
+        per_type = [group_phases(group, origin, kind) for kind in kinds]
+        count = len(per_type[0])
+        groups += _GROUP(group.count, 0, count)
+        phased = phased or count > 1
+        for phase in range(count):
+            for rows in per_type:
+                phases += _PHASE(*rows[phase], 0.0)
+    return ProfileRows(profile, float(profile.threads), groups, phases, phased)
+
+
 class Shapes:
     """Distinct job shapes (classes), their groups and phases.
 
@@ -197,11 +232,11 @@ class Shapes:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster, self.names = cluster, template_of(cluster).names
+        self.cluster, self._template = cluster, template_of(cluster)
         self.seen: dict[tuple[int, int, float, bool, frozenset[str] | None], int] = {}
         self.classes: list[tuple[float, float, float, int, int, int, int, int, int]] = []
-        self.groups: list[tuple[float, int, int]] = []
-        self.phases: list[tuple[float, float, float]] = []
+        self._rows: list[ProfileRows] = []
+        self._groups = 0
         self.fit: dict[tuple[float, float, int, int], int] = {}
         self.places: dict[frozenset[str], int] = {}
         self.queue_of: list[int] = []
@@ -215,23 +250,29 @@ class Shapes:
         return found
 
     def _add(self, job: Job) -> int:
-        profile, kinds = job.profile, self.cluster.types
-        origin = measured_type(profile, self.cluster)
-        start, threads = len(self.groups), 0.0
-        for group in profile.groups:
-            per_type = [group_phases(group, origin, kind) for kind in kinds]
-            count = len(per_type[0])
-            self.groups.append((group.count, len(self.phases) // len(kinds), count))
-            self.phased = self.phased or count > 1
-            threads += group.count
-            self.phases += [rows[phase] for phase in range(count) for rows in per_type]
+        profile, template = job.profile, self._template
+        if (rows := template.profiles.get(id(profile))) is None:
+            rows = _profile_rows(profile, self.cluster)
+            if len(template.profiles) >= _KEPT:
+                template.profiles.clear()
+            template.profiles[id(profile)] = rows
+        threads, start, count = rows.threads, self._groups, len(profile.groups)
         memory = max(job.memory, profile.memory)
-        name = self.names.get(profile.name, 0) if self.names else 0
+        name = template.names.get(profile.name, 0) if template.names else 0
         places = -1 if job.allowed is None else self.places.setdefault(job.allowed, len(self.places))
-        spins = job.wait is Wait.SPIN
-        self.classes.append((threads, memory, 1.0, job.nodes, start, len(profile.groups), spins, name, places))
+        self.classes.append((threads, memory, 1.0, job.nodes, start, count, job.wait is Wait.SPIN, name, places))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes, places), len(self.fit)))
+        self._rows.append(rows)
+        self._groups, self.phased = start + count, self.phased or rows.phased
         return len(self.classes) - 1
+
+    def tables(self) -> dict[str, Array]:
+        """Return the tables of the classes, their groups and phases."""
+        groups = np.frombuffer(bytearray().join([rows.groups for rows in self._rows]), layout.GROUP)
+        phases = np.frombuffer(bytearray().join([rows.phases for rows in self._rows]), layout.PHASE)
+        counts = groups["phase_count"]
+        groups["phase_start"] = counts.cumsum() - counts
+        return {"classes": np.array(self.classes, layout.CLASS), "groups": groups, "phases": phases}
 
     def allowed(self) -> Array:
         """Return which nodes each list of nodes names, 0 or 1 [lists, nodes]."""
