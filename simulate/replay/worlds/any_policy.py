@@ -73,7 +73,7 @@ def replay_under(
         return replay_queue_on_nodes(
             jobs, cluster, policy, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
-    assert not isinstance(policy, OnNodes), "it needs nodes"
+    assert not isinstance(policy, Placing), "it needs nodes"
     return replay(
         jobs, machine.processors, policy, seed=seed, groups=machine.groups,
         powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,
