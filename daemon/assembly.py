@@ -17,6 +17,7 @@ from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
 from .planning.guard_rail import Forecaster, Guard
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
+from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.problem import WINDOW, Options, Planner
@@ -84,11 +85,13 @@ def assemble(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
-    aside = tracker.isolation
+    aside, kept = tracker.isolation, KeptPolicy(journal, unsaved, tracker.queue)
+    kept.use(options.policy)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, aside, clock, latency, make_plan=planner, stopping=stopping
+        forecasts, options, trigger, metrics, aside, clock, latency, kept, make_plan=planner, stopping=stopping
     )
     watching = (
+        kept,
         latency,
         HoldAdvice(adapter),
         ComponentEvents(),

@@ -418,6 +418,7 @@ class Service:
             self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
             set_up_logging(self.config.log.level, self.config.log.format)
             self._cycle.planner.options = options_of(self.config)
+            self._cycle.planner.kept.use(self.config.policy)
             with suppress(JournalError):  # it goes on with the guard that it has
                 self._tracker.forecasts.guard = self._guard()
             self._tracker.isolation.reasons.clear()

@@ -30,6 +30,7 @@ from ..report.placement_latency import PlacementLatency
 from ..state.queue import Queue
 from ..timing.trigger import Trigger
 from .isolation import Isolation
+from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
 from .placement_gain import placement_gain
 from .problem import Options, Planner, Problem, next_due
@@ -67,6 +68,8 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         latency_s=options.latency_s,
         may_reject=True,
         bounded=options.policy == "lookahead",  # it ends its search at the bound; nothing else here uses it
+        now=options.now,
+        kept=options.kept,
     )
 
 
@@ -87,6 +90,7 @@ class GuardedPlanner:
         isolation: receives the workflows that make planning fail.
         clock: seconds, monotonic.
         latency: knows what a placement costs.
+        kept: what the configured policy keeps from one plan to the next.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
     """
@@ -98,6 +102,7 @@ class GuardedPlanner:
     isolation: Isolation
     clock: Callable[[], float]
     latency: PlacementLatency
+    kept: KeptPolicy
     make_plan: Planner = simulate_plan
     stopping: Callable[[], bool] = lambda: False
     released: Mapping[str, str] = field(default_factory=dict)  #: why jobs of the last plan are not placed, by key
@@ -153,7 +158,7 @@ class GuardedPlanner:
             limit = self._limit(began)
             options = dataclasses.replace(
                 self.options, policy=policy, objective=objective, should_stop=limit, latency_s=self.latency.gap_s,
-                all_late=self.latency.of_all,
+                all_late=self.latency.of_all, now=now, kept=self.kept.kept,
             )  # fmt: skip
             try:
                 plan = self._plan(problem, snapshot.cluster, options, report)

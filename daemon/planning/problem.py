@@ -24,6 +24,7 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
+from ...simulate.queue_policies.kept import Kept
 from ..state.queue import Entry, Event, Queue, Shape, busy
 
 #: A planned start at or before this many seconds is a start now.
@@ -48,6 +49,7 @@ class Options:
         latency_s: how much later than its nodes are free a job starts that was handed over, seconds; `all_late`: any
             job, also one of ours.
         place_all: place every job that is handed over, also where that gains nothing (see `placement_gain`).
+        now: time of the snapshot, epoch seconds; `kept`: what the policy knows of the time before (see `kept_policy`).
     """
 
     policy: str = "lookahead"
@@ -60,6 +62,8 @@ class Options:
     place_all: bool = False
     latency_s: float = 0.0
     all_late: bool = False
+    now: float = 0.0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ class Unsaved:
         errors: (forecaster, error of a run time, a factor less one), for the guard after a restart.
         pending: jobs to look up in the accounting.
         queued: jobs of the resource manager's queue, by key.
+        kept: what the policy must know after a restart, under "policy".
     """
 
     records: list[tuple[Any, ...]] = field(default_factory=list)
@@ -85,6 +86,7 @@ class Unsaved:
     errors: list[tuple[Forecaster, float]] = field(default_factory=list)
     pending: list[PendingUsage] = field(default_factory=list)
     queued: dict[str, QueueRecord] = field(default_factory=dict)
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -208,6 +210,8 @@ class Journal:
                 _put(run, "accounting", each)
             for record in unsaved.queued.values():
                 _put(run, "queued", record)
+            for name, state in unsaved.kept.items():
+                run("INSERT OR REPLACE INTO kept (name, state) VALUES (?, ?)", (name, json.dumps(state)))
 
     def intend(self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float) -> dict[str, int]:
         """Write the actions that are about to be carried out; return the intent's row by key. Raises JournalError.
@@ -334,6 +338,11 @@ class Journal:
         """Return jobs of the resource manager's queue, the last `most` to end, start or be seen, the oldest first."""
         rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {_LAST_TIME} DESC LIMIT ?", (most,))
         return [QueueRecord(*row) for row in reversed(rows)]
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the policy must know after a restart; empty: nothing."""
+        found = self._read("SELECT state FROM kept WHERE name = 'policy'")
+        return dict(json.loads(found[0][0])) if found else {}
 
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:
         """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.

@@ -54,7 +54,7 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 7
+VERSION = 8
 _ACCOUNTING = """CREATE TABLE IF NOT EXISTS accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL) WITHOUT ROWID"""
@@ -69,6 +69,8 @@ _QUEUED = """CREATE TABLE IF NOT EXISTS queued (
     size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
     said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
     learned INTEGER NOT NULL) WITHOUT ROWID"""
+#: What the policy must know after a restart, see `planning.kept_policy`.
+_KEPT = "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID"
 #: Read without the definitions, which can be large.
 _OWNED = "CREATE INDEX IF NOT EXISTS owned ON workflows (owner, size)"
 _NEWEST = "CREATE INDEX IF NOT EXISTS newest ON workflows (number, id, owner)"
@@ -97,6 +99,7 @@ CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT
 {_TRAITS};
 {_REQUESTS};
 {_QUEUED};
+{_KEPT};
 {_OWNED};
 {_NEWEST};
 """
@@ -119,6 +122,7 @@ _ADDED = {
     ),
     5: ("ALTER TABLE jobs ADD COLUMN plain_end REAL",),
     6: (_TRAITS, _QUEUED),
+    7: (_KEPT,),
 }
 
 

@@ -17,6 +17,7 @@ from ..kernels.mapping import layout
 from ..model.job import Job
 from ..model.objective import Objective, Submitted
 from ..model.plan import Reservation, RunnerUp, RunningJob
+from ..queue_policies.kept import Kept
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget, queue_budget
 from .open_queue import OpenQueue
@@ -40,6 +41,8 @@ class Request:
     underway: Sequence[RunningJob] = ()  # the running jobs
     submitted: Sequence[Submitted] = ()  # what users submitted
     may_reject: bool = False  # whether jobs may be left out of the plan, with the reason
+    now: float = 0.0  # when the plan begins, seconds of the clock that a policy's options refer to
+    kept: Kept | None = None  # what the policy of a service knows of the time before, if it keeps anything
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
+from ..queue_policies.kept import Kept
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
 from .open_queue import PLAIN, OpenQueue
@@ -49,6 +50,8 @@ def plan(
     latency_s: float = 0.0,
     may_reject: bool = False,
     bounded: bool = True,
+    now: float = 0.0,
+    kept: Kept | None = None,
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -72,6 +75,8 @@ def plan(
         latency_s: by how much, seconds.
         may_reject: leave out jobs that a queue policy rejects; False: they are an error.
         bounded: find a lower bound of the makespan.
+        now: when the plan begins, seconds of the clock that a policy's options refer to.
+        kept: what the policy of a service knows of the time before, if it keeps anything.
 
     Raises:
         ConfigError: unknown policy, or an energy objective on nodes of unknown power.
@@ -91,8 +96,9 @@ def plan(
     judged = submitted and objective.kind in QUEUE_KINDS and not ordered
     queue = OpenQueue(simulation, submitted, objective) if judged and policy != PLAIN else None
     request = Request(
-        objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject
-    )
+        objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject,
+        now, kept,
+    )  # fmt: skip
     searched = simulation
     if late and latency_s > 0.0 and policy == "lookahead":
         searched = Simulation(

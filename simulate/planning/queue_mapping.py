@@ -23,6 +23,7 @@ from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.free_nodes import Need, NodeLoads
 from ..queue_policies.interface import Forecast, QueuePolicy
+from ..queue_policies.kept import Kept
 from ..queue_policies.node_policy_calls import NodePolicyCalls
 from ..queue_policies.queued_job import Job, NodeJob, Running
 from ..queue_policies.reservations import Reserved
@@ -40,15 +41,19 @@ class QueueMapping:
         name: SPEC of the queue policy.
         make: makes a new policy from a seed; each plan has its own, because it runs ahead of what really happens.
         every_node: it compares all nodes of the cluster, so a plan must not leave any out.
+        keep: returns what keeps what the policy must know from one plan to the next, and then makes the policies.
     """
 
-    def __init__(self, name: str, make: Callable[[int], QueuePolicy], *, every_node: bool = False) -> None:
-        self.name, self._make, self.every_node = name, make, every_node
+    def __init__(
+        self, name: str, make: Callable[[int], QueuePolicy], *, every_node: bool = False,
+        keep: Callable[[], Kept] | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self._make, self.every_node, self.keep = name, make, every_node, keep
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
         """Run the whole workflow as the policy decides. Raises PolicyError."""
         try:
-            policy = self._make(request.seed)
+            policy = self._policy(simulation, request)
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, "as it was made", f"{type(error).__name__}: {error}") from error
         if type(policy) is Backfilling:
@@ -56,6 +61,11 @@ class QueueMapping:
             if reserved is not None:
                 return _mapped(simulation, self.name, reserved, {})
         return _Run(simulation, request, policy, self.name).run()
+
+    def _policy(self, simulation: Simulation, request: Request) -> QueuePolicy:
+        if self.keep is None:
+            return self._make(request.seed)
+        return (request.kept or self.keep()).policy(request.seed, request.now, simulation.cluster)
 
 
 def _mapped(

@@ -1,0 +1,57 @@
+"""What the policy of the service keeps from one plan to the next, and over restarts.
+
+Rule: there is one such object, for the configured policy. Its state is written whenever the journal is, and at least
+each SAVE_S seconds; after a restart the policy finds out by itself how much time it has missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...simulate.model.snapshot import Snapshot
+from ...simulate.queue_policies.kept import Kept
+from ..report.cycle_report import Observer
+from ..state.journal import Journal, Unsaved
+from ..state.queue import Event, Queue
+
+SAVE_S = 60.0
+
+
+class KeptPolicy(Observer):
+    """Keeps it.
+
+    Args:
+        journal: has the state from before a restart.
+        unsaved: receives the state.
+        queue: whose changes are written to the journal, too.
+    """
+
+    def __init__(self, journal: Journal, unsaved: Unsaved, queue: Queue) -> None:
+        self._journal, self._unsaved, self._queue = journal, unsaved, queue
+        self._policy, self._saved_at = "", float("-inf")
+        self.kept: Kept | None = None  #: of the configured policy; None: it keeps nothing
+
+    def use(self, policy: str) -> None:
+        """Keep from now on what this policy, known to the planner, must know; the same policy goes on as it is."""
+        from ...simulate.planning.mapping_policies import POLICIES
+
+        if policy == self._policy:
+            return
+        before = self.kept.state() if self.kept is not None else self._journal.kept()
+        keep = getattr(POLICIES.get(policy), "keep", None)
+        self.kept, self._policy = keep() if keep is not None else None, policy
+        if self.kept is not None:
+            self.kept.restore(before)
+
+    def on_snapshot(self, snapshot: Snapshot) -> None:
+        """Let the policy see what happens between plans."""
+        if self.kept is not None:
+            self.kept.observe(snapshot)
+
+    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+        """Write its state if anything is written, or it is time."""
+        if self.kept is None:
+            return
+        if self._unsaved or self._queue.dirty or snapshot.time >= self._saved_at + SAVE_S:
+            self._unsaved.kept["policy"] = self.kept.state()
+            self._saved_at = snapshot.time

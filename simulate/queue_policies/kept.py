@@ -1,0 +1,40 @@
+"""What a queue policy of a service must know from one plan to the next.
+
+Rule: each plan has a policy of its own, because a plan runs ahead of what really happens. What was really seen is kept
+by one object, which makes these policies; its state goes to the journal, so that a restart does not lose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ..model.cluster import Cluster
+from ..model.snapshot import Snapshot
+from .interface import QueuePolicy
+
+
+class Kept(Protocol):
+    """Makes the policy of each plan; all times are seconds of the service's clock, the resource manager's."""
+
+    def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
+        """Return the policy of a plan, which sees times since `now`. Raises ConfigError.
+
+        Args:
+            seed: of random choices.
+            now: when the plan begins, seconds.
+            cluster: the nodes.
+        """
+        ...
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in what the service sees; called once for each snapshot, before a plan is made from it."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a restart, as a JSON object."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state that another object had, maybe of another policy; ignore what does not fit."""
+        ...
