@@ -1,7 +1,7 @@
 """Orders of the queue in Python.
 
-Rule: that of `policies.ORDERS`, but `random` differs from that of the kernels: it is drawn from the seed and the id of
-each job, so that it stays the same from one plan to the next.
+Rule: that of `order_ranks.ORDERS`, but `random` differs from that of the kernels: it is drawn from the seed and the id
+of each job, so that it stays the same from one plan to the next.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from .interface import Snapshot
-from .policy_specs import CHANGING, f1_keys
+from .order_ranks import CHANGING, f1_keys
 from .queued_job import Job
 
 
@@ -22,7 +22,7 @@ class Order:
     """An order of the queue; ties are broken by submission.
 
     Args:
-        name: a key of `policies.ORDERS`.
+        name: a key of `order_ranks.ORDERS`.
         seed: of the random order.
     """
 

@@ -4,118 +4,24 @@ Rule: a policy is a frozen dataclass whose fields are its options; listing, pars
 Energy-saving parts are added with `+`, at most one of each kind. A SPEC with a dot or a slash before its first colon,
 or a capital letter after it, names a Python policy: `./file.py:Class:option=value,...` or `package.module:Class`.
 
-Orders: ties are broken by submission, then by position in the file. Orders that depend only on a job's own numbers are
-ranks, computed before the run; orders that depend on the waiting time are sorted in each pass. For jobs with
-dependencies, ties and the order f1 depend on the submit time, so they are resolved at submission.
 Contention policies (pairs, nodes) have a rule for the next job and a rule for its placement. They consider only that
 job and wait for it if it does not fit. Ties go to the first job by submission, the first processor or node in the file.
-Source: thesis of Poquet (2017); wfp3, unicep: Tang et al. (2009); f1: Carastan-Santos and de Camargo (2017); contention
-policies: IRMaSim (Herrera et al., CCGrid 2021), table II, and Fomperosa's thesis (2021), table 5.1.
+Source: thesis of Poquet (2017); contention policies: IRMaSim (Herrera et al., CCGrid 2021), table II, and Fomperosa's
+thesis (2021), table 5.1.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-import numpy as np
-
-from ..arrays import Array
 from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
-from ..model.workload import Workload
 from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+from .order_ranks import CHANGING, ORDERS
 from .policy_options import Sharing, choice, format_options, parse_options, sharing
-
-#: Orders of the queue.
-ORDERS = {
-    "fcfs": "first come, first served",
-    "sjf": "shortest requested time first",
-    "smallest": "fewest resources first",
-    "largest": "most resources first",
-    "wfp3": "largest (wait / walltime)^3 x size first",
-    "unicep": "largest wait / (log2(max(size, 2)) x walltime) first",
-    "f1": "smallest log10(walltime) x size + 870 log10(submit) first; times of at least 1 s",
-    "random": "random order, drawn from the seed",
-}
-#: Orders that change with time, with their codes in the kernels.
-CHANGING = {"wfp3": 1, "unicep": 2}
-#: The order that depends on the submit time, with its code.
-SUBMITTED = {"f1": 3}
-#: The order that depends on nothing but the walltime, with its code; used if run times are predicted.
-BY_WALLTIME = {"sjf": 4}
-
-
-def f1_keys(walltime: Array, size: Array, since: Array) -> Array:
-    """Return the keys of the order f1 [jobs]; the smallest comes first.
-
-    Args:
-        walltime: seconds [jobs].
-        size: resources [jobs].
-        since: submit times, seconds after the first of all jobs [jobs].
-    """
-    return np.log10(np.maximum(walltime, 1.0)) * size + 870.0 * np.log10(np.maximum(since, 1.0))
-
-
-def _f1(jobs: Workload, seed: int) -> Array:
-    since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
-    return f1_keys(jobs.walltime, jobs.size, since)
-
-
-_KEYS: dict[str, Callable[[Workload, int], Array]] = {
-    "sjf": lambda jobs, seed: jobs.walltime,
-    "smallest": lambda jobs, seed: jobs.size,
-    "largest": lambda jobs, seed: -jobs.size,
-    "f1": _f1,
-    "random": lambda jobs, seed: np.random.default_rng(seed).permutation(len(jobs)),
-}
-
-
-def dynamic_order(jobs: Workload, order: str, *, predicted: bool = False) -> int:
-    """Return the kernels' code of an order that must be evaluated during the run; 0 if ranks suffice.
-
-    Args:
-        jobs: the workload.
-        order: a key of ORDERS.
-        predicted: walltimes are replaced by predictions, which are not known before the run.
-    """
-    late = SUBMITTED | BY_WALLTIME if predicted else {} if jobs.dependencies is None else SUBMITTED
-    return (CHANGING | late).get(order, 0)
-
-
-def ranks(jobs: Workload, order: str, seed: int, *, predicted: bool = False) -> Array:
-    """Return the rank of each job; its position in the workload if the order is evaluated during the run.
-
-    Args:
-        jobs: the workload.
-        order: a key of ORDERS.
-        seed: seed of the random order.
-        predicted: see `dynamic_order`.
-    """
-    if order not in _KEYS or dynamic_order(jobs, order, predicted=predicted):
-        return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
-    return ranked_by(jobs, _KEYS[order](jobs, seed))
-
-
-def ranked_by(jobs: Workload, keys: Array) -> Array:
-    """Return the rank of each job by ascending key. O(jobs log jobs).
-
-    If jobs have dependencies, jobs with equal keys share the lowest of their ranks.
-
-    Args:
-        jobs: the workload.
-        keys: [jobs].
-    """
-    places, ranked = np.arange(len(jobs)), np.argsort(keys, kind="stable")
-    if jobs.dependencies is not None:
-        same = np.append(False, keys[ranked][1:] == keys[ranked][:-1])[: len(jobs)]
-        places = np.maximum.accumulate(np.where(same, 0, places))
-    found = np.empty(len(jobs), np.int64)
-    found[ranked] = places
-    return found
-
 
 #: Queue policies that decide for plans, in words.
 PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"

@@ -9,8 +9,9 @@ from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .one_at_a_time import OneAtATime
 from .order import Order
+from .order_ranks import CHANGING
 from .policy_options import Sharing
-from .policy_specs import CHANGING, Conservative, Contending, Easy, Policy, Saving
+from .policy_specs import Conservative, Contending, Easy, Policy, Saving
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 

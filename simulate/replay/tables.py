@@ -27,7 +27,8 @@ from ..model.network import Network, NetworkRoute, Place
 from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.energy import power_policies as parts
-from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict, dynamic_order, ranks
+from ..queue_policies.order_ranks import dynamic_order, ranks
+from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict
 from .job_dependencies import dependency_tables
 from .power_log import log_rows
 from .requirements import check_decision_count, check_walltimes, require_powers

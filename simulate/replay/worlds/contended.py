@@ -31,7 +31,8 @@ from ...kernels.queue.tables import DONE, ENDED, REJECTED, WAITS
 from ...model.cluster import Cluster, NodeType, comparable_speeds
 from ...model.workload import Workload
 from ...planning.workflow_tables import fill_contention
-from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs, ranked_by
+from ...queue_policies.order_ranks import ranked_by
+from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs
 from .. import slices
 from ..energy import STATES, Track, span
 from ..job_dependencies import dependency_tables, stranded

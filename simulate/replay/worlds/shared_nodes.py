@@ -32,7 +32,8 @@ from ...model.network import Network
 from ...model.programs import Programs
 from ...model.workload import Workload
 from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of, with_backfilling
-from ...queue_policies.policy_specs import Easy, OnNodes, Strict, dynamic_order, ranks
+from ...queue_policies.order_ranks import dynamic_order, ranks
+from ...queue_policies.policy_specs import Easy, OnNodes, Strict
 from .. import slices
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
 from ..node_allocation import NodeShapes, Places, refuse_unknown_times

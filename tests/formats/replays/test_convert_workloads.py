@@ -18,7 +18,8 @@ from pilotfish.formats.convert import batsim_to_swf, swf_to_batsim
 from pilotfish.formats.replays.swf import dump_swf, read_swf
 from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Conservative, Easy
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS
+from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
 from pilotfish.simulate.replay.replay import replay
 from tests.support.batsim_files import SPEED, document, job, written
 

@@ -21,7 +21,7 @@ from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.planning.simulation import Simulation
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
 from pilotfish.simulate.queue_policies.order import Order
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS
 
 GIB = 2.0**30
 SECONDS = st.integers(1, 12).map(float) | st.floats(0.5, 12.0)

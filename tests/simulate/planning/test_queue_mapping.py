@@ -23,17 +23,9 @@ from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
-from pilotfish.simulate.queue_policies.policy_specs import (
-    ALLOCATIONS,
-    ORDERS,
-    Conservative,
-    Easy,
-    Nodes,
-    Pairs,
-    Saving,
-    Strict,
-)
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Nodes, Pairs, Saving, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.replay.test_replay import places

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.workload import Dependencies
-from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, ORDERS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.queue_policies.order_ranks import ORDERS
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Policy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select

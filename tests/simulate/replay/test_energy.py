@@ -17,8 +17,9 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Tra
 from pilotfish.simulate.model.machine import TAURUS_POWERS, MixedPowers, Powers, machine_of, powers_of
 from pilotfish.simulate.model.workload import Dependencies
 from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, Opportunistic, Proportional, ReducePC
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING
 from pilotfish.simulate.queue_policies.policy_options import Amount
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, Easy, Saving, parse
+from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, parse
 from pilotfish.simulate.replay.energy import STATES, consumed, jobs_joules, limited, span, track
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start
-from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, ORDERS, Conservative, Easy, Strict
+from pilotfish.simulate.queue_policies.order_ranks import ORDERS
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_expected import plain_expected

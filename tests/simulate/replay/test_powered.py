@@ -22,8 +22,9 @@ from pilotfish.simulate.queue_policies.energy.power_policies import (
     Proportional,
     ReducePC,
 )
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
+from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.replay import Replayed, replay
 from tests.reference.plain_powered import Machine
 from tests.simulate.replay.test_replay import places, workload

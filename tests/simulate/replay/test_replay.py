@@ -16,8 +16,9 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import Inertial, PowerCap
+from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
-from pilotfish.simulate.queue_policies.policy_specs import ORDERS, Conservative, Easy, Saving, Strict
+from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Saving, Strict
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.tables import grow

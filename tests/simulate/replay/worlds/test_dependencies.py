@@ -16,12 +16,10 @@ from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, PowerCap
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS, SUBMITTED
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import (
     ALLOCATIONS,
-    CHANGING,
-    ORDERS,
-    SUBMITTED,
     Conservative,
     Contending,
     Easy,

@@ -18,7 +18,8 @@ from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
-from pilotfish.simulate.queue_policies.policy_specs import CHANGING, ORDERS, Easy, Saving, Strict, parse
+from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS
+from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
