@@ -3,19 +3,22 @@
 Rule: on one node it gives the schedule of its kernel; on several nodes a reservation is one of nodes, and an allocation
 chooses among nodes in the order of the cluster. On a machine without nodes, in an allocation other than `basic`, each
 resource counts as a node of one core, so that a reservation is one of resources.
+A power cap, which is known in advance, limits how many resources all jobs use at each time, reserved ones included.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from ..arrays import Array
 from ..model.intervals import Interval
+from ..model.machine import Machine
 from .easy_policy import latest_end
+from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes, Need
 from .interface import Decision, Reject, Reserve, Snapshot, Start, Wake
 from .order import Order
@@ -27,11 +30,14 @@ class Reserving:
     """Conservative backfilling: every waiting job has a reservation, which moves to an earlier time when it can.
 
     Rule: what waits at the first call gets its reservations in the order of the queue if `arranged`, else in that of
-    submission, as a kernel has it. `allocation`: of `policy_specs.ALLOCATIONS`.
+    submission, as a kernel has it. `allocation`: of `policy_specs.ALLOCATIONS`. `limit`: returns the power cap.
     """
 
-    def __init__(self, queue: Order, *, arranged: bool = False, allocation: str = "basic") -> None:
-        self._queue, self._arranged = queue, arranged
+    def __init__(
+        self, queue: Order, *, arranged: bool = False, allocation: str = "basic",
+        limit: Callable[[Machine], NoLimit] | None = None,
+    ) -> None:  # fmt: skip
+        self._queue, self._arranged, self._limit_on = queue, arranged, limit
         self._allocation, self._on_nodes = allocation, True
         self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
@@ -73,7 +79,8 @@ class Reserving:
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]
         ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
-        profile = _Profile(now, free, (*starts, *ends), self._allocation, on_nodes=self._on_nodes)
+        limit = self._limit_on(now.machine) if self._limit_on is not None else None
+        profile = _Profile(now, free, (*starts, *ends), self._allocation, limit, on_nodes=self._on_nodes)
         for job in known:
             if not profile.take(job, *kept[job.number]):
                 lost.append(job)  # what should have ended by then has not
@@ -100,26 +107,34 @@ class _Profile:
         free: what is free now.
         times: of the changes to come by reservations, seconds.
         allocation: see `Reserving`.
+        limit: of the resources that all jobs use; None: there is no limit.
         on_nodes: a job gets nodes, not single resources.
     """
 
     def __init__(
-        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, *, on_nodes: bool
-    ) -> None:
+        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, limit: NoLimit | None, *,
+        on_nodes: bool,
+    ) -> None:  # fmt: skip
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
         self._groups = _groups(now, on_nodes=on_nodes) if allocation.endswith("local") else []
         self._single, self._need, self._pick = not on_nodes, free.need, free.pick
         soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
         ends = [max(latest_end(it, now.time), soon) for it in now.running]
+        times = [*times, *(limit.changes() if limit is not None else ())]
         self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
+        self._left: Array | None = None  # resources that jobs may still use, by the limit
+        if limit is not None:
+            self._left = limit.allowed(np.array(self._times)) - sum(it.job.size for it in now.running)
         for it, end in zip(now.running, ends, strict=True):
             self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)
 
     def _add(self, first: int, stop: int, job: Job, nodes: tuple[int, ...], sign: int) -> None:
         need, columns = self._need(job), _columns(nodes)
         self._cores[first:stop, columns] += sign * need.cores
+        if self._left is not None:
+            self._left[first:stop] += sign * job.size
         if need.memory:
             self._memory[first:stop, columns] += sign * need.memory
 
@@ -130,6 +145,8 @@ class _Profile:
             self._times.insert(row, time)
             self._cores = np.insert(self._cores, row, self._cores[row - 1], axis=0)
             self._memory = np.insert(self._memory, row, self._memory[row - 1], axis=0)
+            if self._left is not None:
+                self._left = np.insert(self._left, row, self._left[row - 1])
         return row
 
     def take(self, job: Job, start: float, nodes: tuple[int, ...]) -> bool:
@@ -145,6 +162,8 @@ class _Profile:
         if (self._cores[first:stop, columns] < need.cores).any():
             return False
         if need.memory and (self._memory[first:stop, columns] < need.memory).any():
+            return False
+        if self._left is not None and (self._left[first:stop] < job.size).any():
             return False
         self._add(first, stop, job, nodes, -1)
         return True
@@ -170,11 +189,11 @@ class _Profile:
         return job.size if self._single else job.nodes
 
     def _enough(self, job: Job, rows: int | None = None) -> Array:
-        """Return which of the first rows have enough nodes for a job, bool [rows]; None = of all rows."""
+        """Return which of the first rows have what a job needs, bool [rows]; None = of all rows."""
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
         wanted = self._wanted(job)
         enough: Array = fits[:, 0] if fits.shape[1] == wanted == 1 else fits.sum(axis=1) >= wanted
-        return enough
+        return enough if self._left is None else enough & (self._left[:rows] >= job.size)
 
     def _search(self, job: Job, before: float) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job before a time, and its nodes; None: there is no such start."""

@@ -160,7 +160,7 @@ class Conservative:
 class Saving:
     """A policy with energy-saving parts."""
 
-    base: Easy | Strict  # the queue policy
+    base: Easy | Strict | Conservative  # the queue policy
     shutdown: Opportunistic | None = None  # switches idle machines off
     limit: PowerCap | EnergyBudget | None = None  # limits power or energy
     keeper: Proportional | Inertial | None = None  # keeps a number of machines off
@@ -241,6 +241,14 @@ PARTS: dict[str, type[Any]] = {
     "inertial": Inertial,
 }
 _NAMES = {kind: name for name, kind in (POLICIES | ON_NODES | PARTS).items()}
+#: Why a part does not go with a policy that promises each waiting job a start.
+_UNPROMISED = {
+    EnergyBudget: "what a budget allows then depends on what is measured until then",
+    ReducePC: "what a budget allows then depends on what is measured until then",
+    Opportunistic: "machines that are off would break it",
+    Proportional: "how many machines are off then is decided later",
+    Inertial: "how many machines are off then is decided later",
+}
 _ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
 
 
@@ -253,15 +261,15 @@ def parse(text: str) -> Policy | Placing:
         raise ConfigError("policy", "", f"{first!r}: allocation and share do not go together: {why}", "one of them")
     if not others:
         return base
-    if isinstance(base, Conservative):
-        why = "it promises each waiting job a start, which could not be kept"
-        raise ConfigError("policy", "", f"{first!r} does not go with {others[0]!r}: {why}", "easy+..., strict+...")
-    if not isinstance(base, Easy | Strict) or needs_nodes(base):
+    if not isinstance(base, Easy | Strict | Conservative) or needs_nodes(base):
         why = f"{first!r} does not go with {others[0]!r}: it chooses among nodes, and so would {others[0]!r}"
         raise ConfigError("policy", "", why, "easy+..., strict+... without share=")
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)
+        if isinstance(base, Conservative) and (broken := _UNPROMISED.get(type(part))):
+            problem = f"{first!r} does not go with {other!r}: it promises each waiting job a start, and {broken}"
+            raise ConfigError("policy", "", problem, f"{_NAMES[type(base)]}+powercap, easy+..., strict+...")
         place = _ROLES.get(type(part), "keeper")
         if place in found:
             problem = f"{_NAMES[type(found[place])]!r} and {_NAMES[type(part)]!r} do not go together"
@@ -327,13 +335,20 @@ def idle_before_off(text: str) -> float | None:
     return policy.shutdown.t_idle if isinstance(policy, Saving) and policy.shutdown is not None else None
 
 
+def base_of(policy: object) -> object:
+    """Return a policy without its energy-saving parts."""
+    return policy.base if isinstance(policy, Saving) else policy
+
+
 def compares_nodes(policy: Policy | Contending) -> bool:
     """Return whether it depends on all nodes where a policy places jobs, not only on those with the most room."""
-    return isinstance(policy, Contending) or (isinstance(policy, Conservative) and policy.allocation != "basic")
+    base = base_of(policy)
+    return isinstance(base, Contending) or (isinstance(base, Conservative) and base.allocation != "basic")
 
 
 def needs_nodes(policy: object) -> bool:
     """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
+    policy = base_of(policy)
     shares = isinstance(policy, Easy | Conservative) and policy.share != Sharing()
     return isinstance(policy, Placing | Planned) or shares
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .conservative_policy import Reserving
 from .easy_policy import Backfilling
-from .energy.power_limits import Window
+from .energy.power_limits import Window, limit_on
 from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .one_at_a_time import OneAtATime
@@ -26,15 +28,19 @@ def uncompiled(
         arranged: see `Reserving`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
     """
-    if isinstance(policy, Saving):
+    if isinstance(policy, Saving) and not isinstance(policy.base, Conservative):
         return SavingBackfilling(policy, Order(policy.base.order, seed), window)
+    limit = None
+    if isinstance(policy, Saving):
+        limit = partial(limit_on, limit=policy.limit, window=window)
+        policy = policy.base
     if isinstance(policy, Contending):
         return OneAtATime(policy, seed)
     queue = Order(policy.order, seed)
     if isinstance(policy, Conservative) and policy.share != Sharing():
         return SharedReserving(queue, policy.share.bound, arranged=arranged)
     if isinstance(policy, Conservative):
-        return Reserving(queue, arranged=arranged, allocation=policy.allocation)
+        return Reserving(queue, arranged=arranged, allocation=policy.allocation, limit=limit)
     if isinstance(policy, Easy) and policy.share != Sharing():
         return SharedBackfilling(queue, policy.share.bound, steady=policy.order not in CHANGING)
     return Backfilling(queue, fills=policy.backfills)

@@ -27,7 +27,7 @@ from ..model.machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict, base_of
 from ..queue_policies.uncompiled import uncompiled
 from . import requirements, slices
 from .job_dependencies import stranded
@@ -155,7 +155,7 @@ def replay(
 
 
 def is_asked(policy: object, decision_time: float | None, *, predicted: bool, networked: bool) -> bool:
-    """Return whether a policy with a kernel is replayed by its Python form, which is asked at each instant.
+    """Return whether a built-in policy is replayed by its Python form, which is asked at each instant.
 
     Args:
         policy: the queue policy.
@@ -163,6 +163,8 @@ def is_asked(policy: object, decision_time: float | None, *, predicted: bool, ne
         predicted: run times are predicted.
         networked: run times depend on where jobs run.
     """
+    if isinstance(policy, Saving) and isinstance(policy.base, Conservative):
+        return True
     if isinstance(policy, Conservative | Saving):
         return predicted or bool(decision_time)
     return isinstance(policy, Easy | Strict) and predicted and (networked or bool(decision_time))
@@ -187,7 +189,7 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
         networked: run times depend on where jobs run.
         rich: jobs have dependencies, run times are predicted, or decisions take time.
     """
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, Policy) or is_asked(policy, 0.0, predicted=False, networked=networked):
         if networked:
             return networked_jobs.KERNEL
         return stepwise_jobs.KERNEL if stepwise_jobs.is_stepwise(policy) else None
@@ -222,7 +224,7 @@ def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) ->
         check_power_known(policy, processors_of(cluster))
     elif isinstance(policy, Saving):
         requirements.require_powers(policy, machine.powers)
-    elif isinstance(policy, Conservative) and policy.local:
+    if isinstance(base := base_of(policy), Conservative) and base.local:
         tuple(machine.groups)
 
 

@@ -105,6 +105,7 @@ def _saving(setting: Setting, policy: Saving) -> Tables:
     workload, machine, size = setting.workload, setting.machine, len(setting.workload)
     check_decision_count(workload, policy)
     powers = require_powers(policy, setting.powers)
+    assert isinstance(policy.base, Easy | Strict), "others are asked in Python"
     rows, words = 2 * size + FEW, -(-machine // 64)
     world: Tables = _with_queue(
         NetworkedPowered if setting.network else Powered, setting, policy.base, machine + 4, 4 * size + 6 * machine,
@@ -267,9 +268,7 @@ def _set_limit(world: Any, workload: Workload, policy: Saving, powers: Powers) -
     begin, end = clock["begin"], clock["end"] = window
     full = machine * powers.budget_computing
     if isinstance(limit, parts.PowerCap):
-        above, extra = limit.cap.absolute(full) - float(clock["base"]), float(clock["extra"])
-        count["limit"] = powered.CAP
-        count["allowed"] = machine if above >= extra * machine else max(0, math.floor(above / extra))
+        count["limit"], count["allowed"] = powered.CAP, limit.allowed(powers, machine)
         return
     budget = limit.budget.absolute(full * (end - begin))
     clock["rate"], clock["tie"] = budget / (end - begin), powered.TIE * budget

@@ -79,9 +79,12 @@ def _reserve(wanted: int, free: int, ends: list[tuple[float, int]]) -> tuple[flo
 
 def conservative(
     jobs: Workload, machine: int, allocation: str = "basic", groups: list[tuple[int, int]] | None = None,
-    order: str = "fcfs", drawn: list[int] | None = None,
+    order: str = "fcfs", drawn: list[int] | None = None, cap: tuple[float, float, int] = (0.0, 0.0, 0),
 ) -> tuple[list[float], list[list[int]], list[list[float]]]:  # fmt: skip
-    """Return start of each job (nan: rejected), its resources, and its reserved starts, one per event."""
+    """Return start of each job (nan: rejected), its resources, and its reserved starts, one per event.
+
+    `cap`: begin and end of a power cap, and how many resources jobs may then use.
+    """
     count = len(jobs)
     upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
@@ -90,13 +93,16 @@ def conservative(
 
     def put(i: int, now: float) -> bool:
         others = [k for k in (*queue, *running) if k != i]
-        for start in sorted({now, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
+        changes = [t for t in cap[:2] if now < t < math.inf]
+        for start in sorted({now, *changes, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
             until = start + wall[i]
             until = until if until > start else start + (abs(start) * 2.0**-52 + 5e-324)
+            moments = {start, *(t for t in (cap[0], *(begin[k] for k in others)) if start < t < until)}
+            used = {t: sum(size[k] for k in others if begin[k] <= t < end[k]) + size[i] for t in moments}
+            if any(used[t] > (cap[2] if cap[0] <= t < cap[1] else machine) for t in moments):
+                continue
             if allocation == "basic":
-                moments = {start, *(begin[k] for k in others if start < begin[k] < until)}
-                used = [sum(size[k] for k in others if begin[k] <= t < end[k]) for t in moments]
-                if max(used) + size[i] <= machine:
+                if max(used.values()) <= machine:
                     begin[i], end[i] = start, until
                     return True
                 continue

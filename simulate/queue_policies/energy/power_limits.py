@@ -1,4 +1,4 @@
-"""Power caps and energy budgets for the Python form of EASY and strict order.
+"""Power caps and energy budgets for policies in Python.
 
 Rule: those of `kernels.queue.power.budget`. A cap blocks resources from its begin to its end. Of a budget, no start may
 let the balance fall below 0 before all jobs that run then have ended, by conservative estimates of power and by
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...arrays import Array
 from ...kernels.queue.power.tables import TIE
-from ...model.machine import Powers
-from ..interface import Snapshot
+from ...model.machine import Machine, Powers, equal_powers
+from ..interface import MachineStates
 from .power_policies import EnergyBudget, PowerCap, ReducePC
 
 Window = tuple[float, float]
@@ -36,13 +37,26 @@ class NoLimit:
     blocked = 0
     end = math.inf
 
-    def update(self, now: Snapshot) -> bool:
-        """Bring the limit up to date. Return whether jobs may start for that."""
+    def update(self, time: float, states: MachineStates | None = None) -> bool:
+        """Bring the limit up to date. Return whether jobs may start for that.
+
+        Args:
+            time: now, seconds.
+            states: of the machines; a budget needs what they have consumed.
+        """
         return False
 
     def next_time(self) -> float:
         """Return when the limit must be updated at the latest, seconds."""
         return math.inf
+
+    def changes(self) -> tuple[float, ...]:
+        """Return when the number of allowed resources changes, seconds; ascending."""
+        return ()
+
+    def allowed(self, times: Array) -> Array:
+        """Return how many resources jobs may use at these times [times]."""
+        return np.full(len(times), math.inf)
 
     def forbids(self, size: int) -> bool:
         """Return whether a job of that size can never start."""
@@ -79,31 +93,32 @@ class Cap(NoLimit):
 
     def __init__(self, limit: PowerCap, window: Window, powers: Powers, resources: int) -> None:
         self._begin, self.end = window
-        idle = resources * powers.budget_idle
-        above = limit.cap.absolute(resources * powers.budget_computing) - idle
-        extra = powers.budget_computing - powers.budget_idle
-        allowed = resources if above >= extra * resources else max(0, math.floor(above / extra))
-        self._allowed, self._blocks, self._begun = allowed, resources - allowed, False
+        self._allowed, self._resources, self._begun = limit.allowed(powers, resources), resources, False
 
     def forbids(self, size: int) -> bool:
         """Return whether a job of that size can never start: it is above a cap that never ends."""
         return self.end == math.inf and size > self._allowed
 
-    def update(self, now: Snapshot) -> bool:
+    def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Block resources, or free them. Return whether jobs may start for that."""
-        if not self._begun and now.time >= self._begin:
-            self._begun, self.blocked = True, self._blocks
-            return True
-        if self.blocked and now.time >= self.end:
-            self.blocked = self._blocks = 0
-            return True
-        return False
+        begun, blocked = self._begun, self.blocked
+        self._begun = begun or time >= self._begin
+        self.blocked = self._resources - self._allowed if self._begun and time < self.end else 0
+        return self._begun != begun or self.blocked != blocked
 
     def next_time(self) -> float:
         """Return when the cap begins or ends, seconds."""
         if not self._begun:
             return self._begin
         return self.end if self.blocked else math.inf
+
+    def changes(self) -> tuple[float, ...]:
+        """Return when the cap begins and ends, seconds."""
+        return self._begin, self.end
+
+    def allowed(self, times: Array) -> Array:
+        """Return how many resources jobs may use at these times [times]."""
+        return np.where((times >= self._begin) & (times < self.end), self._allowed, self._resources)
 
 
 class Budget(NoLimit):
@@ -138,21 +153,21 @@ class Budget(NoLimit):
         ended = self._stage and self._time_of(self._stage - 1) >= self._end
         return math.inf if ended else self._time_of(self._stage)
 
-    def update(self, now: Snapshot) -> bool:
+    def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Add what has accrued; at a stage, correct it by what was consumed. Return whether it is a stage."""
-        until = min(now.time, self._end)
+        until = min(time, self._end)
         if until > self._credited:
             self._credit += (self._rate - (self._idle + self._extra * self._used)) * (until - self._credited)
             self._credited = until
         first = self._stage
-        while self.next_time() <= now.time:
+        while self.next_time() <= time:
             self._stage += 1
         if self._stage == first:
             return False
-        if now.states is not None:
+        if states is not None:
             if first == 0:
-                self._consumed_before = now.states.consumed
-            consumed = now.states.consumed - self._consumed_before
+                self._consumed_before = states.consumed
+            consumed = states.consumed - self._consumed_before
             self._credit = self._rate * (until - self._begin) - consumed
         return True
 
@@ -214,3 +229,17 @@ class Budget(NoLimit):
         rises = self._rate - (self._idle + self._extra * used) - np.where(times < until, less, 0.0)
         balance = self._credit + np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(times))])
         return bool((balance[times >= since] >= -self._tie).all())
+
+
+def limit_on(machine: Machine, limit: PowerCap | EnergyBudget | None, window: Window | None) -> NoLimit:
+    """Return a limit of a machine.
+
+    Args:
+        machine: the machine; its power must be known.
+        limit: its options; None: there is no limit.
+        window: begin and end, seconds; None: it is empty.
+    """
+    if limit is None or window is None:
+        return NoLimit()
+    kind = Budget if isinstance(limit, EnergyBudget) else Cap
+    return kind(limit, window, equal_powers(machine.powers), machine.processors)  # type: ignore[arg-type]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...errors import ConfigError
+from ...kernels.queue.power.tables import TIE
+from ...model.machine import Powers
 from ...model.workload import Workload
 from ..policy_options import Amount, amount, choice, number
 
@@ -65,6 +67,12 @@ class PowerCap(Limit):
     source: ClassVar = "Poquet 2017, 6.5.2"
     endless: ClassVar = True
     cap: Amount = amount("watts, or a share of the power of all resources computing (60%)")  # noqa: RUF009
+
+    def allowed(self, powers: Powers, resources: int) -> int:
+        """Return how many resources of a machine may compute; amounts that differ by rounding are the same."""
+        watts = self.cap.absolute(resources * powers.budget_computing) * (1.0 + TIE)
+        above, extra = watts - resources * powers.budget_idle, powers.budget_computing - powers.budget_idle
+        return resources if above >= extra * resources else max(0, math.floor(above / extra)) if extra > 0.0 else 0
 
 
 @dataclass(frozen=True, slots=True)

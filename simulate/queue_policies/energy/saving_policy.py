@@ -21,10 +21,10 @@ from ...model.machine import equal_powers
 from ..easy_policy import latest_end
 from ..interface import Decision, Reject, Snapshot, Switch, Switching, Wake
 from ..order import Order
-from ..policy_specs import Saving
+from ..policy_specs import Easy, Saving, Strict
 from ..queued_job import Job
 from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
-from .power_limits import Budget, Cap, NoLimit, Use, Window
+from .power_limits import NoLimit, Use, Window, limit_on
 from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at
 
@@ -42,6 +42,7 @@ class SavingBackfilling:
 
     def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
         self._policy, self._queue, self._window = policy, queue, window
+        assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
         self._fills = policy.base.backfills
         self._shutdown, self._limit = Shutdown(policy.shutdown), NoLimit()
         self._keeper: Keeper | None = None
@@ -61,7 +62,7 @@ class SavingBackfilling:
         if self._seen == -math.inf:
             self._set_up(now)
         keeper, seen, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
-        happened = self._limit.update(now)
+        happened = self._limit.update(now.time, now.states)
         happened |= bool(now.submitted or now.ended or switched) or self._first_end <= now.time
         happened |= keeper is not None and keeper.passes_at(now.time)
         decides = keeper is not None and keeper.next_time() <= now.time
@@ -75,9 +76,7 @@ class SavingBackfilling:
         policy = self._policy
         powers = equal_powers(now.machine.powers)
         self._kept = np.zeros(Machines.count(now), bool)
-        if self._window is not None and policy.limit is not None:
-            kind: Any = Budget if isinstance(policy.limit, EnergyBudget) else Cap
-            self._limit = kind(policy.limit, self._window, powers, now.machine.processors)
+        self._limit = limit_on(now.machine, policy.limit, self._window)
         if policy.keeper is not None:
             of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
             self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]

@@ -7,7 +7,13 @@ from dataclasses import fields
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, Inertial, Opportunistic, ReducePC
+from pilotfish.simulate.queue_policies.energy.power_policies import (
+    EnergyBudget,
+    Inertial,
+    Opportunistic,
+    PowerCap,
+    ReducePC,
+)
 from pilotfish.simulate.queue_policies.policy_options import Amount, format_options
 from pilotfish.simulate.queue_policies.policy_specs import (
     PARTS,
@@ -30,6 +36,7 @@ from pilotfish.simulate.queue_policies.policy_specs import (
         ("easy:", Easy()),
         ("conservative:allocation=local,order=sjf", Conservative("sjf", "local")),
         ("easy+opportunistic:t_idle=300", Saving(Easy(), Opportunistic(300.0))),
+        ("conservative+powercap", Saving(Conservative(), limit=PowerCap())),
         ("easy:order=wfp3+opportunistic", Saving(Easy("wfp3"), Opportunistic(0.0))),
         (
             "strict:order=f1+energybud:budget=62.5%,begin=10,end=20+opportunistic",
@@ -70,6 +77,8 @@ def test_printed_specs_can_be_parsed(name: str) -> None:
         ("conservative:order=wfp3", "fcfs, sjf"),
         ("conservative:allocation=left", "best-effort-local"),
         ("conservative+opportunistic", "does not go with 'opportunistic': it promises each waiting job a start"),
+        ("conservative+energybud", "does not go with 'energybud': .* depends on what is measured until then"),
+        ("conservative+powercap+inertial", "does not go with 'inertial': .* how many machines are off then"),
         ("easy+oportunistic", "did you mean opportunistic"),
         ("easy+easy", "'easy' is unknown"),
         ("easy+", "unknown"),

@@ -117,6 +117,15 @@ def test_it_equals_the_reference(rows: list[Any], machine: int, policy: Saving, 
     same(rows, machine, policy, powers, seed)
 
 
+@given(st.integers(1, 5000), st.integers(0, 5000))
+def test_a_cap_of_a_number_of_resources_allows_these(machine: int, wanted: int) -> None:
+    """Watts are rounded, and so are shares of them: 100 % of nine resources of 203.12 W allowed eight."""
+    full, allowed = PowerCap(cap=Amount(1.0, share=True)), min(wanted, machine)
+    watts = machine * TAURUS_POWERS.budget_idle + allowed * (TAURUS_POWERS.budget_computing - TAURUS_POWERS.budget_idle)
+    assert full.allowed(TAURUS_POWERS, machine) == machine
+    assert PowerCap(cap=Amount(watts)).allowed(TAURUS_POWERS, machine) == allowed
+
+
 @given(st.lists(ENDLESS, min_size=1, max_size=24), MACHINES, st.builds(Saving, BASES, SHUTDOWNS), POWERS)
 @settings(max_examples=150, deadline=None)
 def test_it_equals_the_reference_without_walltimes(
