@@ -188,7 +188,7 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
         powers = machine_of(CLUSTER).powers if world.cluster else TAURUS_POWERS
         limit: Any = parse(policy).limit  # type: ignore[union-attr]
         within_cap(done, limit.allowed(powers, done.machine), limit.window(jobs))
-    if policy in ("pairs", "nodes"):  # their tasks contend by a model of their own
+    if alone:  # and contend by a model of their own
         own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
         np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
     elif world.network and world.cluster:
