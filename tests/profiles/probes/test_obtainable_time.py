@@ -14,16 +14,21 @@ import pytest
 from pilotfish.profiles.probes.obtainable_time import BUSY, busy_shares, obtainable
 
 CPU = min(os.sched_getaffinity(0))
-SPIN = f"import os; os.sched_setaffinity(0, {{{CPU}}}); print(flush=True)\nwhile True: pass"
+SPIN = f"import os; os.sched_setaffinity(0, {{{CPU}}}); print(flush=True); input()\nwhile True: pass"
 
 
 @contextmanager
 def others(number: int, *prefix: str) -> Iterator[None]:
-    """Processes that want all of one CPU."""
-    running = [subprocess.Popen([*prefix, sys.executable, "-ISc", SPIN], stdout=subprocess.PIPE) for _ in range(number)]
+    """Processes that want all of one CPU, from when all of them are there."""
+    argv = [*prefix, sys.executable, "-ISc", SPIN]
+    running = [subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(number)]
     try:
         for one in running:
             assert one.stdout and one.stdout.readline()
+        for one in running:
+            assert one.stdin
+            one.stdin.write(b"\n")
+            one.stdin.flush()
         yield
     finally:
         for one in running:
