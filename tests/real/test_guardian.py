@@ -27,6 +27,9 @@ def test_it_waits():
     time.sleep(600)
 """
 PATIENCE_S = 60.0
+#: pytest starts in half the time without plugins; a run within this one needs none but xdist.
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "no:cacheprovider"]
+FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 @pytest.fixture
@@ -67,9 +70,10 @@ def until(wanted: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_run_that_ends_takes_its_daemons_with_it(folder: Path, number: signal.Signals, workers: tuple[str]) -> None:
     (folder / "test_it.py").write_text(RUN.format(folder=folder))
-    argv = [sys.executable, "-m", "pytest", "-q", *workers, "-p", "no:cacheprovider", str(folder)]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    run = subprocess.Popen(argv, cwd=folder, start_new_session=True, **quiet)
+    run = subprocess.Popen(
+        [*PYTEST, *workers, str(folder)], cwd=folder, start_new_session=True, env=os.environ | FEW_PLUGINS, **quiet
+    )
     assert until((folder / "started").exists), "the inner run did not start"
     assert len(running(folder)) >= 2
     run.send_signal(number)
@@ -80,9 +84,9 @@ def test_a_run_that_ends_takes_its_daemons_with_it(folder: Path, number: signal.
 @pytest.mark.parametrize("rule", ["", "test:\n\t@$(MAKE) -s run\n"], ids=["alone", "within another"])
 def test_the_end_of_make_ends_the_run(folder: Path, rule: str) -> None:
     (folder / "test_it.py").write_text(RUN.format(folder=folder))
-    pytest_line = f"{sys.executable} -m pytest -q -p no:cacheprovider {folder}"
+    pytest_line = shlex.join([*PYTEST, str(folder)])
     (folder / "Makefile").write_text(f"{rule}{'run' if rule else 'test'}:\n\t@exec {pytest_line} >/dev/null 2>&1\n")
-    run = subprocess.Popen(["make", "-s", "test"], cwd=folder, start_new_session=True)
+    run = subprocess.Popen(["make", "-s", "test"], cwd=folder, start_new_session=True, env=os.environ | FEW_PLUGINS)
     assert until((folder / "started").exists), "the inner run did not start"
     run.kill()
     run.wait(PATIENCE_S)
