@@ -36,12 +36,12 @@ def load_replay(
         rich: jobs depend on each other, or decisions take time; see `kernel_of`.
         contention: jobs share nodes.
     """
-    from ..simulate.queue_policies.policy_specs import Contending, needs_nodes
+    from ..simulate.queue_policies.policy_specs import Contending, base_of, needs_nodes
     from ..simulate.replay.replay import kernel_of
     from ..simulate.replay.worlds import contended, shared_nodes
 
     def kernel(policy: object) -> str | None:
-        if isinstance(policy, Contending) and not networked:
+        if isinstance(base_of(policy), Contending) and not networked:
             return contended.KERNEL
         if contention or needs_nodes(policy):
             return shared_nodes.NETWORKED if networked else shared_nodes.KERNEL

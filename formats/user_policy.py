@@ -22,12 +22,24 @@ from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.queue_policies import policy_calls
+from ..simulate.queue_policies.energy.power_policies import PowerCap
 from ..simulate.queue_policies.interface import QueuePolicy
-from ..simulate.queue_policies.policy_specs import FORMS, Own, Placing, Policy, Saving, compares_nodes, parse_planned
+from ..simulate.queue_policies.policy_specs import (
+    FORMS,
+    OnNodes,
+    Own,
+    Placing,
+    Policy,
+    Saving,
+    base_of,
+    compares_nodes,
+    parse_planned,
+    text_of,
+)
 from ..trust import open_file
 
 if TYPE_CHECKING:
-    from ..simulate.planning.queue_mapping import QueueMapping
+    from ..simulate.planning.mapping_policies import MappingPolicy
 
 #: Files whose frames precede the user's code in a traceback.
 OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen importlib")
@@ -65,8 +77,8 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
     return NamedPolicy(make(seed), str(own), file if file.is_file() else None)
 
 
-def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
-    """Return the queue policy of a SPEC as a mapping policy.
+def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
+    """Return the queue policy of a SPEC, or a mapping policy with parts, as a mapping policy.
 
     Args:
         text: the SPEC.
@@ -77,12 +89,16 @@ def queue_mapping(text: str, *, service: bool = False) -> QueueMapping:
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read, or it is not trusted.
     """
+    from ..simulate.planning.mapping_policies import UnderCap
     from ..simulate.planning.queue_mapping import QueueMapping
     from ..simulate.queue_policies.uncompiled import uncompiled
 
     policy = parse_planned(text, service=service)
     if isinstance(policy, Saving) and policy.shutdown is not None:  # by the service, whatever the plan
-        policy = policy.base if policy.limit is None else replace(policy, shutdown=None)
+        policy = base_of(policy) if policy.limit is None else replace(policy, shutdown=None)
+    if isinstance(policy, Saving) and isinstance(policy.base, OnNodes):
+        assert isinstance(policy.limit, PowerCap), "no other part goes with it"
+        return UnderCap(text_of(policy.base), policy.limit)
     if not isinstance(policy, Own):
         built_in = partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf))
         return QueueMapping(text, built_in, every_node=compares_nodes(policy))

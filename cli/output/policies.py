@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, parse_planned
+from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, goes_with, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
@@ -47,6 +47,7 @@ def queue_policies() -> dict[str, dict[str, Any]]:
     for name in POLICIES:
         found[name]["for"] += PLANS if _decides_plans(name) else ()
     for name in PARTS:
+        found[name]["goes_with"] = [*goes_with(name)]
         found[name]["for"] += PLANS if _decides_plans(f"easy+{name}") else ()
         if "daemon" not in found[name]["for"] and _decides_plans(f"easy+{name}", service=True):
             found[name]["for"].append("daemon")
@@ -120,6 +121,8 @@ def _title(text: str) -> None:
 def _put_policy(name: str, policy: Mapping[str, Any], kind: str = "") -> None:
     _put(f"{name}{kind}: {policy['summary']}")
     _put(f"source: {policy['source']}; for: {', '.join(policy['for'])}", "  ")
+    if policy["part"]:
+        _put(f"goes with: {', '.join(policy['goes_with'])}", "  ")
     for option, about in policy["options"].items():
         default = f" (default: {about['default']})" if about["default"] else ""
         _put(f"{option}: {about['help']}; {about['allowed']}{default}", "  ")

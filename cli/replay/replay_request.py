@@ -23,6 +23,7 @@ from ...simulate.model.network import SOLVERS
 from ...simulate.model.workload import LONGEST, Workload, joined
 from ...simulate.queue_policies.policy_specs import (
     OnNodes,
+    base_of,
     is_python_policy,
     needs_nodes,
     parse,
@@ -203,7 +204,7 @@ def _machine(
     if request.procs is not None:
         return Machine(request.procs, powers=assumed_powers(request.policy.policy)), "--procs"
     if cluster is not None:
-        if isinstance(request.policy.policy, DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
+        if isinstance(base_of(request.policy.policy), DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
             found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
             return found, f"the threads that the nodes of {Path(cluster.source).name} take"
         solver = request.network_solver or SOLVERS[0]

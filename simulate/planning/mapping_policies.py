@@ -15,8 +15,10 @@ import numpy as np
 from ..errors import ConfigError, PolicyError
 from ..kernels.mapping import layout
 from ..model.job import Job
+from ..model.machine import core_powers, equal_powers
 from ..model.objective import Objective, Submitted
 from ..model.plan import Reservation, RunnerUp, RunningJob
+from ..queue_policies.energy.power_policies import PowerCap
 from ..queue_policies.kept import Kept
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget, queue_budget
@@ -140,6 +142,36 @@ def _paper(name: str) -> MappingPolicy:
         return Mapped(outcome.makespan, outcome.energy_j, Candidate.of(simulation), runner_ups=runner_ups)
 
     return policy
+
+
+class UnderCap:
+    """A policy of the DESiDE paper under a power cap.
+
+    Args:
+        name: of the policy.
+        cap: the cap; it neither begins nor ends.
+    """
+
+    every_node = True  # the cap is that of all nodes
+
+    def __init__(self, name: str, cap: PowerCap) -> None:
+        self._name, self._cap = name, cap
+
+    def __call__(self, simulation: Simulation, request: Request) -> Mapped:
+        """Run the whole workflow. Raises ConfigError, PolicyError."""
+        world, workflow = simulation.world, simulation.workflow
+        cores = sum(node.type.cores for node in simulation.cluster.nodes)
+        allowed = self._cap.allowed(equal_powers(core_powers(simulation.cluster)), cores)
+        outcome = simulation.run(self._name, explain=request.explain, most=allowed)
+        held = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"]].tolist()
+        above = f"the power cap allows {allowed:,} cores, and it needs more"
+        left = np.flatnonzero(world.jobs["state"] != layout.DONE).tolist()
+        rejected = {row: above if held[row] > allowed else "it waits for a job that is never started" for row in left}
+        if rejected and not request.may_reject:
+            row, why = next(iter(rejected.items()))
+            raise PolicyError(self._name, f"job {workflow.jobs[row].id!r}", f"it is never started: {why}")
+        makespan, found = float(np.fmax.reduce(outcome.finish, initial=0.0)), Candidate.of(simulation)
+        return Mapped(makespan, outcome.energy_j, found, rejected=rejected)
 
 
 def _lookahead(simulation: Simulation, request: Request) -> Mapped:

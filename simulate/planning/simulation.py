@@ -179,8 +179,9 @@ class Simulation:
             self._isolated = phases + 1
 
     def run(
-        self, policy: str, *, keys: Array | None = None, caps: Array | None = None, explain: bool = False
-    ) -> Outcome:
+        self, policy: str, *, keys: Array | None = None, caps: Array | None = None, explain: bool = False,
+        most: int | None = None,
+    ) -> Outcome:  # fmt: skip
         """Run from the beginning to the end under a mapping policy of the paper; the tables then hold the result.
 
         Args:
@@ -188,15 +189,16 @@ class Simulation:
             keys: order of mapping (smaller first), f8 [jobs]; None: time ready, then file order.
             caps: most threads on a node when it is shared, f8 [nodes]; None: only the cluster's limit.
             explain: keep exact runner-up scores (no pruning).
+            most: the most threads that may run at once; jobs that need more never start. None: any number.
         """
         self.reset()
         if caps is not None:
             self.world.nodes["cap"] = caps
         if keys is not None:
             self.world.jobs["key"] = keys
-        self.world.count["explain"] = explain
+        self.world.count["explain"], self.world.count["capped"] = explain, 0 if most is None else most + 1
         answer = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
-        if answer["status"] != 0 or (self.world.jobs["state"] != layout.DONE).any():
+        if most is None and (answer["status"] != 0 or (self.world.jobs["state"] != layout.DONE).any()):
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
         makespan, evaluations = float(self.world.clock["now"]), int(self.world.count["evaluations"])

@@ -35,7 +35,7 @@ class Reserving:
 
     def __init__(
         self, queue: Order, *, arranged: bool = False, allocation: str = "basic",
-        limit: Callable[[Machine], NoLimit] | None = None,
+        limit: Callable[[Machine], NoLimit] = lambda machine: NoLimit(),
     ) -> None:  # fmt: skip
         self._queue, self._arranged, self._limit_on = queue, arranged, limit
         self._allocation, self._on_nodes = allocation, True
@@ -79,7 +79,7 @@ class Reserving:
         known, lost = [job for job in queue if job.number in kept], list[Job]()
         starts = [kept[job.number][0] for job in known]
         ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
-        limit = self._limit_on(now.machine) if self._limit_on is not None else None
+        limit = self._limit_on(now.machine)
         profile = _Profile(now, free, (*starts, *ends), self._allocation, limit, on_nodes=self._on_nodes)
         for job in known:
             if not profile.take(job, *kept[job.number]):
@@ -107,12 +107,12 @@ class _Profile:
         free: what is free now.
         times: of the changes to come by reservations, seconds.
         allocation: see `Reserving`.
-        limit: of the resources that all jobs use; None: there is no limit.
+        limit: of the resources that all jobs use.
         on_nodes: a job gets nodes, not single resources.
     """
 
     def __init__(
-        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, limit: NoLimit | None, *,
+        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, limit: NoLimit, *,
         on_nodes: bool,
     ) -> None:  # fmt: skip
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
@@ -120,12 +120,12 @@ class _Profile:
         self._single, self._need, self._pick = not on_nodes, free.need, free.pick
         soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
         ends = [max(latest_end(it, now.time), soon) for it in now.running]
-        times = [*times, *(limit.changes() if limit is not None else ())]
-        self._times = sorted({now.time, *ends, *(time for time in times if time > now.time)})
+        changes = limit.changes()
+        self._times = sorted({now.time, *ends, *(time for time in (*times, *changes) if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
         self._left: Array | None = None  # resources that jobs may still use, by the limit
-        if limit is not None:
+        if changes:
             self._left = limit.allowed(np.array(self._times)) - sum(it.job.size for it in now.running)
         for it, end in zip(now.running, ends, strict=True):
             self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)

@@ -1,23 +1,26 @@
 """The policies `pairs` and `nodes` in Python: one rule picks the next job, another its nodes.
 
-Rule: only the picked job is considered; while it does not fit, all jobs wait. The cores of a job on a node are one
-choice: what the kernel of `pairs` chooses core by core is chosen node by node. So it gives the kernel's schedule on
-nodes of one processor where each job is one task, under `nodes` for all jobs of one node.
+Rule: only the picked job is considered; while it does not fit, or a power cap leaves fewer cores, all jobs wait. The
+cores of a job on a node are one choice: what the kernel of `pairs` chooses core by core is chosen node by node. So it
+gives the kernel's schedule on nodes of one processor where each job is one task, under `nodes` for all jobs of one
+node.
 Random choices differ from the kernel's: they are drawn from the seed and the id of the job, so that they stay the same
 from one plan to the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import ConfigError
+from ..model.machine import Machine
+from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes
-from .interface import Decision, Snapshot, Start, Wake
+from .interface import Decision, Reject, Snapshot, Start, Wake
 from .policy_specs import Contending, Nodes
 from .queued_job import Job
 
@@ -28,38 +31,46 @@ class OneAtATime:
     Args:
         policy: the two rules.
         seed: of random choices.
+        limit: returns the power cap, which has no end.
     """
 
-    def __init__(self, policy: Contending, seed: int) -> None:
-        self._policy, self._seed = policy, seed
+    def __init__(
+        self, policy: Contending, seed: int, limit: Callable[[Machine], NoLimit] = lambda machine: NoLimit()
+    ) -> None:
+        self._policy, self._seed, self._limit_on = policy, seed, limit
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         """Start the picked job if it fits, and ask to be called again: its start changes the ranks of nodes."""
-        if not now.waiting:
+        limit = self._limit_on(now.machine)
+        waiting = [job for job in now.waiting if not limit.forbids(job.size)]
+        yield from (Reject(job) for job in now.waiting if limit.forbids(job.size))
+        if not waiting:
             return
         free = now.free_nodes()
-        job = self._next(now, free)
+        job = self._next(now, waiting, free)
+        if sum(it.job.size for it in now.running) + job.size > limit.allowed(np.array([now.time]))[0]:
+            return
         place = np.argsort(np.argsort(self._rank(now, job, free), kind="stable"))  # ties go to the first node
         nodes = free.where(job, rank=place)
         if nodes is not None:
             yield Start(job, nodes=nodes)
-            if len(now.waiting) > 1:
+            if len(waiting) > 1:
                 yield Wake(now.time)
 
-    def _next(self, now: Snapshot, free: FreeNodes) -> Job:
+    def _next(self, now: Snapshot, waiting: list[Job], free: FreeNodes) -> Job:
         """Return the job that the rule picks; ties go to the first by submission."""
         rule = self._policy.job
         if rule == "first":
-            return next(iter(now.waiting))
+            return waiting[0]
         if rule == "random":
-            return min(now.waiting, key=lambda job: self._digest(job, "job"))
+            return min(waiting, key=lambda job: self._digest(job, "job"))
         if rule == "shortest":
-            return min(now.waiting, key=lambda job: job.walltime)
+            return min(waiting, key=lambda job: job.walltime)
         if rule == "smallest":
-            return min(now.waiting, key=lambda job: job.size)
+            return min(waiting, key=lambda job: job.size)
         if rule == "low_mem":
-            return min(now.waiting, key=lambda job: free.need(job).memory / free.need(job).cores)
-        return min(now.waiting, key=now.loads().demand)
+            return min(waiting, key=lambda job: free.need(job).memory / free.need(job).cores)
+        return min(waiting, key=now.loads().demand)
 
     def _rank(self, now: Snapshot, job: Job, free: FreeNodes) -> Array:
         """Return the ranks of the nodes for a job; the lowest is the best [nodes]."""

@@ -160,7 +160,7 @@ class Conservative:
 class Saving:
     """A policy with energy-saving parts."""
 
-    base: Easy | Strict | Conservative  # the queue policy
+    base: Easy | Strict | Conservative | Contending | OnNodes  # decides which jobs start
     shutdown: Opportunistic | None = None  # switches idle machines off
     limit: PowerCap | EnergyBudget | None = None  # limits power or energy
     keeper: Proportional | Inertial | None = None  # keeps a number of machines off
@@ -255,20 +255,20 @@ _ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", R
 def parse(text: str) -> Policy | Placing:
     """Parse the SPEC of a built-in policy. Raises ConfigError."""
     first, *others = text.split("+")
+    if others and first in PLANNING:
+        problem = f"{first!r} does not go with {others[0]!r}: it searches for the best plan, and knows of no limit"
+        raise ConfigError("policy", "", problem, "mom+powercap, easy+...")
     base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
     if isinstance(base, Conservative) and base.allocation != "basic" and base.share != Sharing():
         why = "a job that shares gets any nodes on which no job is slowed down beyond the bound"
         raise ConfigError("policy", "", f"{first!r}: allocation and share do not go together: {why}", "one of them")
     if not others:
         return base
-    if not isinstance(base, Easy | Strict | Conservative) or needs_nodes(base):
-        why = f"{first!r} does not go with {others[0]!r}: it chooses among nodes, and so would {others[0]!r}"
-        raise ConfigError("policy", "", why, "easy+..., strict+... without share=")
     found: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)
-        if isinstance(base, Conservative) and (broken := _UNPROMISED.get(type(part))):
-            problem = f"{first!r} does not go with {other!r}: it promises each waiting job a start, and {broken}"
+        if why := _why_not(base, part):
+            problem = f"{first!r} does not go with {other!r}: {why}"
             raise ConfigError("policy", "", problem, f"{_NAMES[type(base)]}+powercap, easy+..., strict+...")
         place = _ROLES.get(type(part), "keeper")
         if place in found:
@@ -279,6 +279,24 @@ def parse(text: str) -> Policy | Placing:
             raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
         found[place] = part
     return Saving(base, **found)
+
+
+def _why_not(base: object, part: object) -> str:
+    """Return why a policy does not go with an energy-saving part, "" if it does."""
+    if isinstance(base, Conservative):
+        broken = _UNPROMISED.get(type(part))
+        return f"it promises each waiting job a start, and {broken}" if broken else ""
+    if isinstance(part, PowerCap) or not needs_nodes(base):
+        return ""
+    if isinstance(part, EnergyBudget):
+        return "it reserves nothing for the first waiting job, for which a budget saves up"
+    return "it does not consider whether the nodes that it chooses are on"
+
+
+def goes_with(part: str) -> tuple[str, ...]:
+    """Return the names of the policies to which an energy-saving part, a key of PARTS, can be added."""
+    kinds = (POLICIES | ON_NODES).items()
+    return tuple(name for name, kind in kinds if not _why_not(kind(), PARTS[part]()))
 
 
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
@@ -293,12 +311,10 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
 
 
 def is_queue_policy(text: str) -> bool:
-    """Return whether a text is meant as the SPEC of a queue policy."""
-    return (
-        text.startswith(COMPONENT)
-        or is_python_policy(text)
-        or text.split("+")[0].partition(":")[0] in {**POLICIES, **PARTS}
-    )
+    """Return whether a text is meant as the SPEC of a queue policy, or of a mapping policy with parts."""
+    name, plus, _ = text.partition("+")
+    known = {*POLICIES, *PARTS, *((*ON_NODES, *PLANNING) if plus else ())}
+    return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in known
 
 
 def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
@@ -335,15 +351,16 @@ def idle_before_off(text: str) -> float | None:
     return policy.shutdown.t_idle if isinstance(policy, Saving) and policy.shutdown is not None else None
 
 
-def base_of(policy: object) -> object:
+def base_of(policy: Any) -> Any:
     """Return a policy without its energy-saving parts."""
     return policy.base if isinstance(policy, Saving) else policy
 
 
 def compares_nodes(policy: Policy | Contending) -> bool:
     """Return whether it depends on all nodes where a policy places jobs, not only on those with the most room."""
-    base = base_of(policy)
-    return isinstance(base, Contending) or (isinstance(base, Conservative) and base.allocation != "basic")
+    if isinstance(policy, Saving):  # a limit is that of all nodes
+        return True
+    return isinstance(policy, Contending) or (isinstance(policy, Conservative) and policy.allocation != "basic")
 
 
 def needs_nodes(policy: object) -> bool:

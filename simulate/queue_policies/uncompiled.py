@@ -13,7 +13,7 @@ from .one_at_a_time import OneAtATime
 from .order import Order
 from .order_ranks import CHANGING
 from .policy_options import Sharing
-from .policy_specs import Conservative, Contending, Easy, Policy, Saving
+from .policy_specs import Conservative, Contending, Easy, OnNodes, Policy, Saving, Strict, base_of
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 
@@ -28,19 +28,19 @@ def uncompiled(
         arranged: see `Reserving`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
     """
-    if isinstance(policy, Saving) and not isinstance(policy.base, Conservative):
+    if isinstance(policy, Saving) and isinstance(policy.base, Easy | Strict):
         return SavingBackfilling(policy, Order(policy.base.order, seed), window)
-    limit = None
-    if isinstance(policy, Saving):
-        limit = partial(limit_on, limit=policy.limit, window=window)
-        policy = policy.base
-    if isinstance(policy, Contending):
-        return OneAtATime(policy, seed)
-    queue = Order(policy.order, seed)
-    if isinstance(policy, Conservative) and policy.share != Sharing():
-        return SharedReserving(queue, policy.share.bound, arranged=arranged)
-    if isinstance(policy, Conservative):
-        return Reserving(queue, arranged=arranged, allocation=policy.allocation, limit=limit)
-    if isinstance(policy, Easy) and policy.share != Sharing():
-        return SharedBackfilling(queue, policy.share.bound, steady=policy.order not in CHANGING)
-    return Backfilling(queue, fills=policy.backfills)
+    part = policy.limit if isinstance(policy, Saving) else None
+    limit = partial(limit_on, limit=part, window=window)
+    base = base_of(policy)
+    if isinstance(base, Contending):
+        return OneAtATime(base, seed, limit)
+    assert not isinstance(base, OnNodes), "it decides in compiled code"
+    queue = Order(base.order, seed)
+    if isinstance(base, Conservative) and base.share != Sharing():
+        return SharedReserving(queue, base.share.bound, arranged=arranged)
+    if isinstance(base, Conservative):
+        return Reserving(queue, arranged=arranged, allocation=base.allocation, limit=limit)
+    if isinstance(base, Easy) and base.share != Sharing():
+        return SharedBackfilling(queue, base.share.bound, steady=base.order not in CHANGING)
+    return Backfilling(queue, fills=base.backfills)

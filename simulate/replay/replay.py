@@ -27,7 +27,7 @@ from ..model.machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict, base_of
+from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict, base_of, needs_nodes
 from ..queue_policies.uncompiled import uncompiled
 from . import requirements, slices
 from .job_dependencies import stranded
@@ -220,11 +220,12 @@ def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) ->
     Raises:
         ConfigError: the policy cannot be replayed on this machine.
     """
-    if isinstance(policy, Contending) and cluster is not None:
-        check_power_known(policy, processors_of(cluster))
-    elif isinstance(policy, Saving):
-        requirements.require_powers(policy, machine.powers)
-    if isinstance(base := base_of(policy), Conservative) and base.local:
+    base = base_of(policy)
+    if isinstance(base, Contending) and cluster is not None:
+        check_power_known(base, processors_of(cluster))
+    if isinstance(policy, Saving):
+        requirements.require_powers(policy, machine.powers, of_nodes=needs_nodes(policy))
+    if isinstance(base, Conservative) and base.local:
         tuple(machine.groups)
 
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster, Contention
-from ..model.machine import MixedPowers, Powers, equal_powers
+from ..model.machine import Machine, MixedPowers, Powers, equal_powers
 from ..model.network import Link, Network, unlimited
 from ..model.workload import Workload
+from ..queue_policies.energy.power_limits import NoLimit, limit_on
 from ..queue_policies.energy.power_policies import EnergyBudget
-from ..queue_policies.policy_specs import Conservative, Saving
+from ..queue_policies.policy_specs import Conservative, Placing, Saving, base_of
 
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
@@ -26,9 +27,9 @@ SLOWEST = 1e-6
 
 def kind_needing_walltimes(policy: object) -> str:
     """Return a description of the policy if it needs finite walltimes, else ""."""
-    if isinstance(policy, Conservative):
+    if isinstance(base_of(policy), Conservative):
         return "conservative backfilling"
-    if isinstance(policy, Saving) and (policy.limit or policy.keeper):
+    if isinstance(policy, Saving) and (policy.limit or policy.keeper) and not isinstance(policy.base, Placing):
         return "a policy that limits power or keeps machines off"
     return ""
 
@@ -103,6 +104,13 @@ def refuse_saving(
     check_decision_count(workload, policy)
     require_powers(policy, powers, of_nodes=of_nodes)
     return policy.limit.window(workload) if policy.limit else None
+
+
+def limit_for(policy: object, workload: Workload, machine: Machine) -> NoLimit:
+    """Return the limit of a policy that places jobs on nodes. Raises ConfigError, see `refuse_saving`."""
+    if not isinstance(policy, Saving):
+        return NoLimit()
+    return limit_on(machine, policy.limit, refuse_saving(policy, workload, machine.powers, of_nodes=True))
 
 
 def network_for(workload: Workload, machine: int, network: Callable[[], Network] | None) -> Network | None:

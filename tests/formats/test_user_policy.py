@@ -11,7 +11,10 @@ import pytest
 from pilotfish.formats.entry_points import register_mapping_policy
 from pilotfish.formats.user_policy import queue_mapping
 from pilotfish.simulate.errors import ConfigError, PolicyError
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.mapping_policies import POLICIES
+from pilotfish.simulate.planning.planner import plan
 from pilotfish.trust import UntrustedError
 
 MINE = "class Fair:\n    def __init__(self, depth: int = 1):\n        self.depth = depth\n    def decide(self, now):\n        pass\n"
@@ -91,3 +94,24 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 def test_what_only_a_replay_has_is_refused_with_the_reason(spec: str) -> None:
     with pytest.raises(ConfigError, match=r"only a replay has that \(allowed: easy, strict, conservative, pairs"):
         queue_mapping(spec)
+
+
+@pytest.mark.parametrize("base", ["easy", "conservative", "pairs", "nodes", "mom", "let", "slf", "loadavg"])
+def test_a_plan_keeps_below_a_power_cap(base: str) -> None:
+    """Six of eight cores may compute: 2 x 40 W + 6 x 5 W. Each of two jobs takes four, and a third all eight."""
+    kind = NodeType("t", 4, 8e9, 20e9, power=Power(40.0, 5.0))
+    cluster = Cluster("c", (Node("n0", kind), Node("n1", kind)))
+    four = Profile((ThreadGroup(4, 10.0),))
+    jobs = Job("a", four, walltime=20.0), Job("b", four, walltime=20.0), Job("c", four, nodes=2, walltime=20.0)
+    spec = f"{base}+powercap:cap=110"
+    register_mapping_policy(spec)
+    made = plan(Workflow("w", jobs), cluster, policy=spec, may_reject=True)
+    assert sorted(job.start_time for job in made.jobs) == [0.0, 10.0]
+    assert [*made.rejected] == ["c"]
+    with pytest.raises(PolicyError, match=r"job 'c'.*: it is never started"):
+        plan(Workflow("w", jobs), cluster, policy=spec)
+
+
+def test_a_search_has_no_parts() -> None:
+    with pytest.raises(ConfigError, match=r"does not go with 'powercap': it searches for the best plan"):
+        queue_mapping("lookahead+powercap")

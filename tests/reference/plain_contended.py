@@ -110,13 +110,15 @@ class Draws:
 class Plain:
     """The replay. `log`: power of the machine from each instant on, if known.
 
-    `takes`: seconds from a decision until its jobs start; `predictor`: of run times, or "actual".
+    `takes`: seconds from a decision until its jobs start; `predictor`: of run times, or "actual"; `cap`: begin and end
+    of a power cap, and the most cores that jobs may then hold.
     """
 
     def __init__(
         self, jobs: Workload, cluster: Cluster, policy: Contending, seed: int = 0, takes: float = 0.0,
-        predictor: Any = None,
+        predictor: Any = None, cap: tuple[float, float, int] = (0.0, 0.0, 0),
     ) -> None:  # fmt: skip
+        self.cap = cap
         self.takes, self.predictor, self.learned = takes, predictor, set[int]()
         self.told: list[float] = np.asarray(jobs.more.get("asked", jobs.walltime)).tolist()
         if predictor == "actual":
@@ -141,12 +143,15 @@ class Plain:
         self._go()
 
     def _go(self) -> None:
-        queue, decided, due, news = list[int](), list[int](), math.inf, False
+        queue, decided, due, news, seen = list[int](), list[int](), math.inf, False, -math.inf
         while True:
             ends = [task.end for chip in self.chips for task in chip.tasks]
-            if not ends and not self.upcoming and due == math.inf:
+            if not ends and not self.upcoming and due == math.inf and not queue:
                 return
-            now = min(*ends, self.upcoming.time, due, math.inf)
+            now = min(
+                *ends, self.upcoming.time, due, *(time for time in self.cap[:2] if time > seen and queue), math.inf
+            )
+            seen, news = now, news or now in self.cap[:2]
             if self.predictor and self.upcoming.time == now:
                 self._predict(now)
             ran = sum(math.isfinite(end) for end in self.finish)
@@ -173,6 +178,9 @@ class Plain:
         found = list[int]()
         while queue:
             at = self._choose(queue)
+            held = sum(len(chip.cores) - chip.free for chip in self.chips) + int(self.jobs.size[queue[at]])
+            if self.cap[0] <= now < self.cap[1] and held > self.cap[2]:
+                break
             if not self._place(queue[at], now):
                 break
             found.append(queue[at])
@@ -204,6 +212,8 @@ class Plain:
     def _could(self, i: int) -> bool:
         need, size = self.need[i], int(self.jobs.size[i])
         rooms = [min(kind.cores, int(kind.memory) // need) if need else kind.cores for kind in self.kinds]
+        if self.cap[1] == math.inf and size > self.cap[2]:
+            return False
         return size <= (max(rooms) if isinstance(self.policy, Nodes) else sum(rooms))
 
     def _choose(self, queue: list[int]) -> int:

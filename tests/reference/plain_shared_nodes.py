@@ -44,11 +44,16 @@ class Plain(Oracle):
             for wall, run in zip(workload.walltime, workload.run_time, strict=True)
         ]
 
-    def replay(self, policy: str, theirs: Places, takes: float = 0.0, predictor: Any = None) -> None:
+    def replay(
+        self, policy: str, theirs: Places, takes: float = 0.0, predictor: Any = None,
+        cap: tuple[float, float, int] = (0.0, 0.0, 0),
+    ) -> None:  # fmt: skip
         """Run to the end, preferring the nodes `theirs` where scores are equal but for rounding.
 
-        `takes`: seconds from a decision until its jobs start; `predictor`: of run times, as the engine has it.
+        `takes`: seconds from a decision until its jobs start; `predictor`: of run times, as the engine has it; `cap`:
+        begin and end of a power cap, and the most threads that may then run.
         """
+        self.cap = cap
         ready: dict[int, float] = {}
         decided, due, news = dict[int, tuple[int, ...]](), math.inf, False
         self.state.t = min((float(self.workload.submit_time[row]) for row in self.waiting), default=0.0)
@@ -58,7 +63,7 @@ class Plain(Oracle):
             if predictor and new:
                 self._predict(predictor, min(new))
             ready |= dict.fromkeys(new, now)
-            news |= bool(new) or now in self.state.finish.values()
+            news |= bool(new) or now in self.state.finish.values() or now in cap[:2]
             applies = due <= now + INSTANT
             if applies:
                 for row, nodes in decided.items():
@@ -75,7 +80,8 @@ class Plain(Oracle):
                     for row, nodes in decided.items():
                         self.state.place(row, nodes)
             others = [self.workload.submit_time[row] for row in self.waiting - ready.keys()]
-            if not self._go_on(min([*others, due])):
+            changes = [time for time in cap[:2] if time > now and ready]
+            if not self._go_on(min([*others, due, *changes])):
                 return
 
     def _decide(self, policy: str, ready: dict[int, float], theirs: Places) -> dict[int, tuple[int, ...]]:
@@ -86,6 +92,10 @@ class Plain(Oracle):
             memory=dict(really.memory), where=dict(really.where), start=dict(really.start),
         )  # fmt: skip
         for row in sorted(ready, key=lambda row: (ready[row], row)):
+            begin, end, most = self.cap
+            threads = sum(self.state.threads.values()) + self.jobs[row].profile.threads * self.jobs[row].nodes
+            if begin <= self.state.t < end and threads > most:
+                continue
             nodes = self.choose(row, policy)
             if nodes is not None and nodes != theirs[row]:
                 nodes = self._other(row, nodes, theirs[row], 1e-7)

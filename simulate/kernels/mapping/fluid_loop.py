@@ -99,6 +99,7 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None
     listed.started = 0
     left = first_jobs(world, scratch)
     room = _most_room(world) if left > 0 and policy != FORCED else math.inf
+    spare = _spare_threads(world) if left > 0 and policy != FORCED else math.inf
     while left > 0:
         queue = scratch.heads[0]
         job = world.queued[world.queues[queue].start]
@@ -108,8 +109,11 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None
             for i in range(world.classes[j.cls].nodes):
                 possible = possible and fits(world, world.placed[j.place0 + i], world.classes[j.cls])
         else:
-            possible = world.classes[j.cls].threads <= room and choose(world, scratch, job, policy, now)
+            cls = world.classes[j.cls]
+            possible = cls.threads <= room and cls.threads * cls.nodes <= spare
+            possible = possible and choose(world, scratch, job, policy, now)
         if possible:
+            spare -= world.classes[j.cls].threads * world.classes[j.cls].nodes
             queue_pop(world, queue)
             place(world, scratch, job, now)
             scratch.started[listed.started] = job
@@ -128,6 +132,17 @@ def _most_room(world: World) -> float:
     for n in range(len(world.nodes)):
         room = max(room, world.nodes[n].limit - world.nodes[n].alloc)
     return room + 1e-9
+
+
+@inner
+def _spare_threads(world: World) -> float:
+    """Return how many more threads the power cap allows; inf without one. O(nodes) under a cap."""
+    if world.count.capped == 0:
+        return math.inf
+    spare = float(world.count.capped - 1) + 1e-9
+    for n in range(len(world.nodes)):
+        spare -= world.nodes[n].alloc
+    return spare
 
 
 @inner

@@ -72,13 +72,14 @@ LATER = row_dtype("cores memory enough", "held changed seen hold rank")
 #: `arrived`: jobs of `arrivals` that were submitted; `instants`: times at which something happened; `finished`: jobs
 #: that have ended; `ended`: those of whose end the last pass knew; `head`: rank of the first waiting job; `newest`: the
 #: lowest rank of the jobs that no pass has examined; `reserved_for`: rank of the head with a reservation, plus 1;
+#: `capped`: under a power cap the most threads that may run, plus 1; 0: there is no cap;
 #: `passes`: those that examined all jobs; `sweeps`, `holds`: how often a reservation was found, and its nodes chosen;
 #: the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs powered split simple explain bounded arrived instants "
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
-    "holds unlisted",
+    "holds unlisted capped",
 )
 #: `share`: the largest factor by which jobs may slow each other down; `first_end`: no running job is expected to end
 #: before.

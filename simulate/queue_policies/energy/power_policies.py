@@ -1,6 +1,7 @@
-"""Parts that are combined with EASY or strict order to save power or energy.
+"""Parts that are added to a policy to save power or energy.
 
-Rule: this module defines options only; the kernels in `kernels.queue.power` implement them.
+Rule: this module defines options only. The kernels in `kernels.queue.power` implement them for EASY and strict order;
+for other policies, see `power_limits` and `policy_specs.goes_with`.
 Source: thesis of Poquet (2017), chapters 6 (limits) and 7 (switching machines off).
 """
 

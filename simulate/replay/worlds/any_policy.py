@@ -9,10 +9,10 @@ from ...model.cluster import Cluster
 from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
-from ...queue_policies.policy_specs import Contending, Easy, OnNodes, Placing, Policy, Strict, needs_nodes
+from ...queue_policies.policy_specs import Contending, Easy, OnNodes, Placing, Policy, Strict, base_of, needs_nodes
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
 from ..replay import Replayed, replay
-from ..requirements import network_of_nodes
+from ..requirements import limit_for, network_of_nodes
 from .contended import replay_contended
 from .shared_node_queue import replay_queue_on_nodes
 from .shared_nodes import is_compiled, replay_on_nodes
@@ -51,7 +51,10 @@ def replay_under(
         ConfigError, PolicyError: see the functions that this one chooses among.
     """
     show: dict[str, Any] = {"progress": progress, "clock": clock}
-    if isinstance(policy, Contending) and jobs.programs is None:
+    base, communicate = base_of(policy), jobs.programs is not None
+    if isinstance(base, OnNodes) or (isinstance(base, Contending) and not communicate):
+        policy, show["limit"] = base, limit_for(policy, jobs, machine)
+    if isinstance(policy, Contending) and not communicate:
         assert cluster is not None
         return replay_contended(
             jobs, cluster, policy, seed=seed, run_times=run_times, decision_time=decision_time, **show

@@ -6,8 +6,9 @@ memory until its last task ends, or until its walltime, when the remaining tasks
 constant rate; pairs of profiles (co-run inflation) are ignored.
 Processors are the cores that share a memory channel, in the order of the cluster file. A node's bandwidth and cores are
 divided evenly among its sockets; the first sockets get the remaining cores.
-Where decisions take time, or run times are predicted, `python_loop.drive` asks the policy at each instant: what it
-chooses has its cores from then on, and starts when the decision is applied. Run times count only for `job=shortest`.
+Where decisions take time, run times are predicted, or there is a power cap, `python_loop.drive` asks the policy at each
+instant: what it chooses has its cores from then on, and starts when the decision is applied. Run times count only for
+`job=shortest`. Under a cap, the picked job waits while its cores are more than the cap leaves, and so do all others.
 Power over time is summed exactly between changes, from the first submission to the last end; a core computes while its
 own task runs.
 Source: IRMaSim (Herrera et al., CCGrid 2021), III and V.
@@ -31,6 +32,7 @@ from ...kernels.queue.tables import DONE, ENDED, REJECTED, WAITS
 from ...model.cluster import Cluster, NodeType, comparable_speeds
 from ...model.workload import Workload
 from ...planning.workflow_tables import fill_contention
+from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import ranked_by
 from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs
 from .. import slices
@@ -105,14 +107,16 @@ _RULES = dict(zip(RESOURCES, _CODES, strict=True))
 
 
 def _contention_tables(
-    workload: Workload, machine: Processors, policy: Contending, seed: int, run_times: str | RunTimePredictor
-) -> World:
+    workload: Workload, machine: Processors, policy: Contending, seed: int, run_times: str | RunTimePredictor,
+    limit: NoLimit,
+) -> World:  # fmt: skip
     """Return the initial tables of the kernel. Raises ConfigError, see `check_power_known`."""
     check_power_known(policy, machine)
     size, many = len(workload), len(machine.processors)
     order, whole = np.arange(len(machine.nodes)), isinstance(policy, Nodes)
     jobs, ranked = _jobs(workload, policy, run_times)
-    jobs["state"] = np.where(_fits(jobs, machine, whole=whole), WAITS, REJECTED)
+    forbidden = np.array([limit.forbids(each) for each in workload.size.tolist()], bool)
+    jobs["state"] = np.where(_fits(jobs, machine, whole=whole) & ~forbidden, WAITS, REJECTED)
     if isinstance(policy, Nodes):
         by = machine.nodes["cores"] if policy.rule == "biggest" else machine.speeds
         order = np.argsort(-by, kind="stable")
@@ -229,6 +233,7 @@ def replay_contended(
     seed: int = 0,
     run_times: str | RunTimePredictor = WALLTIME,
     decision_time: float | None = 0.0,
+    limit: NoLimit = NoLimit(),
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Contended:
@@ -245,6 +250,7 @@ def replay_contended(
         seed: seed of random choices.
         run_times: what the policy may know: WALLTIME (the requested seconds), ACTUAL, or a predictor.
         decision_time: see `python_loop.replay_with_python_policy`.
+        limit: a power cap.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -252,10 +258,10 @@ def replay_contended(
         ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
     """
     machine = processors_of(cluster)
-    world = _contention_tables(workload, machine, policy, seed, run_times)
-    if decision_time != 0.0 or not isinstance(run_times, str):
+    world = _contention_tables(workload, machine, policy, seed, run_times, limit)
+    if decision_time != 0.0 or not isinstance(run_times, str) or limit.next_time() < math.inf:
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-        loop = _Steps(workload, machine, world, predictions)
+        loop = _Steps(workload, machine, world, predictions, limit)
         done = drive(loop, clock(), decision_time=decision_time, clock=clock, progress=progress)
         assert isinstance(done, Contended)
         return done
@@ -276,15 +282,19 @@ class _Steps:
     changing = ("nodes", "processors", "cores", "ends", "next_end", "scores", "best")
     counts = ("running", "free", "tasks")
 
-    def __init__(self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None) -> None:
+    def __init__(
+        self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None, limit: NoLimit
+    ) -> None:
         self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
+        self.limit = limit
         self.kernel, self.now, self.news = load(KERNEL), -math.inf, False
         self.running, self.unlearned = np.zeros(0, np.int64), list[int]()
 
     def next_time(self, before: float) -> float:
-        """Return the time of the next end of a task, or of the next submission."""
+        """Return the time of the next end of a task, submission, or change of the limit."""
         row, submit = int(self.world.count["next"]), self.world.jobs["submit"]
-        return float(min(self.world.ends.min(initial=math.inf), submit[row] if row < len(submit) else math.inf))
+        time = float(min(self.world.ends.min(initial=math.inf), submit[row] if row < len(submit) else math.inf))
+        return min(time, self.limit.next_time()) if self.world.count["waiting"] else time
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
@@ -299,6 +309,9 @@ class _Steps:
         self.unlearned += self.running[ended].tolist()
         self.running = self.running[~ended]
         self.news |= bool(ended.any()) or int(world.count["waiting"]) > waiting
+        if self.limit.update(now):
+            world.count["blocked"] = self.limit.blocked
+            self.news |= bool(world.count["waiting"])
 
     def has_changed(self) -> bool:
         """Return whether a job has ended or been submitted since the last pass."""

@@ -7,6 +7,7 @@ policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of
 no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`.
 Where decisions take time, or run times are predicted, a mapping policy is asked at each instant by `python_loop.drive`.
 What it chooses has its nodes from then on, and starts when the decision is applied: until then, nodes only become free.
+It is asked in the same way under a power cap, which begins and ends at instants of their own.
 A job that outlasts its prediction is expected to go on for `layout.OVERDUE_S`.
 The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
 Jobs with programs communicate over the network between the nodes, see `kernels.mapping.program_phases`. What forecasts
@@ -32,6 +33,7 @@ from ...model.network import Network
 from ...model.programs import Programs
 from ...model.workload import Workload
 from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of, with_backfilling
+from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import dynamic_order, ranks
 from ...queue_policies.policy_specs import Easy, OnNodes, Strict
 from .. import slices
@@ -58,6 +60,7 @@ def replay_on_nodes(
     seed: int = 0,
     decision_time: float | None = 0.0,
     network: Network | None = None,
+    limit: NoLimit = NoLimit(),
     log_power: bool = False,
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
@@ -76,6 +79,7 @@ def replay_on_nodes(
         seed: of a random order.
         decision_time: of a mapping policy, see `python_loop.replay_with_python_policy`.
         network: between the nodes, for jobs whose run times depend on it.
+        limit: a power cap, of a mapping policy.
         log_power: see `replay.replay`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
@@ -86,7 +90,7 @@ def replay_on_nodes(
     """
     runtimes = run_times if isinstance(run_times, str) else PREDICTED
     known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
-    world, fits, threads = tables_of(workload, cluster, known, network, log_power=log_power)
+    world, fits, threads = tables_of(workload, cluster, known, network, limit=limit, log_power=log_power)
     log = PowerLog(kept=log_power and network is not None)
     if not isinstance(policy, OnNodes):
         world = _backfilling(world, workload, cluster, policy, runtimes, seed)
@@ -103,9 +107,9 @@ def replay_on_nodes(
         return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]), log)
 
     began = slice_began = clock()
-    if decision_time != 0.0 or not isinstance(run_times, str):
+    if decision_time != 0.0 or not isinstance(run_times, str) or limit.next_time() < math.inf:
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log)
+        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log, limit)
         return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
     size = slices.FIRST
     while True:
@@ -125,9 +129,9 @@ class _MappedJobs:
 
     def __init__(
         self, workload: Workload, world: World, scratch: Scratch, code: int, predictions: Predictions | None,
-        result: Callable[[float], Replayed], log: PowerLog,
+        result: Callable[[float], Replayed], log: PowerLog, limit: NoLimit,
     ) -> None:  # fmt: skip
-        self.workload, self.world, self.scratch, self.code = workload, world, scratch, code
+        self.workload, self.world, self.scratch, self.code, self.limit = workload, world, scratch, code, limit
         self.predictions, self._result, self.kernel = predictions, result, load(kernel_for(world))
         self.unlearned, self.news, self._log = list[int](), False, log
         if predictions:
@@ -143,10 +147,12 @@ class _MappedJobs:
         return int(arrivals[arrived]) if arrived < len(arrivals) else len(self.workload)
 
     def next_time(self, before: float) -> float:
-        """Return the time of the next end or submission."""
+        """Return the time of the next end, submission or change of the limit."""
         world, row = self.world, self._next_row()
         time = float(world.heap_time[0])
-        return min(time, float(world.jobs["submit"][row])) if row < len(self.workload) else time
+        time = min(time, float(world.jobs["submit"][row])) if row < len(self.workload) else time
+        change = self.limit.next_time()
+        return change if change < time and world.queues["length"].any() else time
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
@@ -160,6 +166,10 @@ class _MappedJobs:
         self.unlearned += world.ended[ended : world.count["finished"]].tolist()
         new = world.arrivals[arrived : int(world.count["arrived"])]
         self.news |= int(world.count["finished"]) > ended or bool((world.jobs["blockers"][new] == 0).any())
+        if self.limit.update(now):
+            allowed = int(self.limit.allowed(np.array([now]))[0])
+            world.count["capped"] = allowed + 1 if self.limit.blocked else 0
+            self.news |= bool(world.queues["length"].any())
 
     def has_changed(self) -> bool:
         """Return whether a job has ended or been submitted since the last pass."""
@@ -194,8 +204,9 @@ def kernel_for(world: World) -> str:
 
 
 def tables_of(
-    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None, *, log_power: bool = False
-) -> tuple[World, Array, Array]:
+    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None, *,
+    limit: NoLimit = NoLimit(), log_power: bool = False,
+) -> tuple[World, Array, Array]:  # fmt: skip
     """Return the tables, which jobs fit on the nodes, and the threads of each on each of its nodes.
 
     Args:
@@ -203,6 +214,7 @@ def tables_of(
         cluster: the nodes.
         runtimes: what forecasts may know, WALLTIME or ACTUAL.
         network: between the nodes, for jobs whose run times depend on it.
+        limit: jobs that it forbids do not fit.
         log_power: see `replay.replay`.
 
     Raises:
@@ -213,7 +225,7 @@ def tables_of(
     shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
     found = [shapes.of(*each) or (0, 0) for each in zip(workload.size.tolist(), memory.tolist(), strict=True)]
     nodes, threads = np.array(found, np.int64).reshape(-1, 2).T
-    fits = nodes > 0
+    fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
     nodes = np.maximum(nodes, 1)
     split, phases = template.split, _phases(workload, cluster)
     run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)

@@ -33,7 +33,7 @@ from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning import lookahead
-from pilotfish.simulate.queue_policies.policy_specs import parse
+from pilotfish.simulate.queue_policies.policy_specs import base_of, parse
 from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.select import Select
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
@@ -63,7 +63,10 @@ POLICIES = (
     "easy+opportunistic", "easy+powercap:cap=95%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
     "conservative+opportunistic", "conservative+powercap:cap=95%", "conservative+energybud:budget=70%",
     "conservative+proportional", "conservative+inertial",
-    "pairs", "nodes", "mom", "let", "slf", "loadavg", "lookahead", "./mine.py:Mine",
+    "pairs", "pairs+powercap:cap=95%", "nodes", "nodes+powercap:cap=95%", "nodes+energybud:budget=70%",
+    "mom", "mom+powercap:cap=95%", "mom+opportunistic", "mom+energybud:budget=70%", "let", "let+powercap:cap=95%",
+    "slf", "slf+powercap:cap=95%", "loadavg", "loadavg+powercap:cap=95%", "lookahead", "lookahead+powercap:cap=95%",
+    "./mine.py:Mine",
 )  # fmt: skip
 
 
@@ -174,8 +177,8 @@ def replayed(
 def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
     """Assert the laws: each job once, no resource twice, in order, and as fast as a naive reference has it."""
     jobs = done.workload
-    alone = policy in ("pairs", "nodes") and not world.network  # their tasks are independent
-    large = jobs.size > KIND.cores if alone and policy == "nodes" else np.zeros(len(jobs), bool)  # fit on no node
+    alone = policy.startswith(("pairs", "nodes")) and not world.network  # their tasks are independent
+    large = jobs.size > KIND.cores if alone and policy[0] == "n" else np.zeros(len(jobs), bool)  # fit on no node
     assert (np.isnan(done.finish_time) == large).all() and (done.rejected == large).all(), "each job runs"
     assert not (done.start_time < jobs.submit_time).any()
     if jobs.dependencies is not None:
@@ -190,7 +193,8 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
         limit: Any = parse(policy).limit  # type: ignore[union-attr]
         within_cap(done, limit.allowed(powers, done.machine), limit.window(jobs))
     if alone:  # and contend by a model of their own
-        own = Contended(jobs, CLUSTER, parse(policy), takes=float(world.options.get("deciding", "0")))  # type: ignore[arg-type]
+        cap = (*limit.window(jobs), LIVE_CAP) if "+powercap" in policy else (0.0, 0.0, 0)
+        own = Contended(jobs, CLUSTER, base_of(parse(policy)), takes=float(world.options.get("deciding", "0")), cap=cap)
         np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
     elif world.network and world.cluster:
         shapes = shapes_of(jobs, CLUSTER)

@@ -65,7 +65,8 @@ def start_jobs(world: Contended, now: float) -> None:
     """Start the rule's next job until one does not fit."""
     while world.count.waiting > 0:
         at = choose(world)
-        if not place(world, world.ranked[world.queue[at]], now):
+        job = world.ranked[world.queue[at]]
+        if world.jobs[job].size > world.count.free - world.count.blocked or not place(world, job, now):
             return
         remove(world, at)
 

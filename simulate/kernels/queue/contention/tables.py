@@ -37,8 +37,9 @@ TASK = row_dtype("end", "core")
 FREE_CORE, IDLE_CORE = -1, -2
 # Resource rules.
 RANDOM, GFLOPS, CORES, MEMORY, BANDWIDTH, POWER, ORDERED_NODE, RANDOM_NODE = range(8)
-#: `picks`: how the next job is found; `rule`: the resource rule; `released`: jobs in the table `released`.
-COUNT = row_dtype("", "total next running free waiting tasks instants picks rule released")
+#: `picks`: how the next job is found; `rule`: the resource rule; `released`: jobs in the table `released`; `blocked`:
+#: cores that a power cap keeps free.
+COUNT = row_dtype("", "total next running free waiting tasks instants picks rule released blocked")
 CLOCK = row_dtype("now", "")
 #: State of the stream of random draws.
 RANDOM_STATE = np.dtype([("state", np.uint64)])

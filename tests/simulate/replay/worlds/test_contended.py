@@ -14,12 +14,25 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.machine import Powers, machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
-from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs, Strict
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import (
+    JOBS,
+    RESOURCES,
+    RULES,
+    Contending,
+    Nodes,
+    Pairs,
+    Saving,
+    Strict,
+)
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.replay.worlds.contended import Contended, contended_track, replay_contended
 from tests.reference.plain_contended import Plain, shares
 
@@ -295,3 +308,53 @@ def test_decisions_do_not_depend_on_run_times(rows: list[Any], rule: str, longer
     )
     first, second = ([places(done, i) for i in np.flatnonzero(done.start_time == 0.0)] for done in two)
     assert first == second and np.array_equal(two[0].start_time == 0.0, two[1].start_time == 0.0)
+
+
+# --- under a power cap ---
+SPAN = st.tuples(st.sampled_from((-math.inf, 2.0, 6.5)), st.sampled_from((math.inf, 9.0, 20.0)))
+CAPS = st.builds(lambda percent, span: PowerCap(*span, Amount(percent / 100, share=True)), st.integers(55, 100), SPAN)
+ALIKE = st.builds(
+    lambda each, count: cluster(*[replace(each, power=Power(20.0, 6.14, 5.59))] * count), KINDS, st.integers(1, 3)
+)
+
+
+@given(
+    *(
+        st.lists(JOB, min_size=1, max_size=25),
+        ALIKE,
+        POLICY,
+        CAPS,
+        st.booleans(),
+        st.sampled_from((0.0, 0.0, 0.5, 3.7)),
+    ),
+    st.integers(0, 9),
+)
+@settings(max_examples=250, deadline=None)
+def test_under_a_power_cap_it_equals_the_reference(
+    rows: list[Any], machine: Cluster, policy: Contending, cap: PowerCap, follows: bool, takes: float, seed: int
+) -> None:
+    jobs, whole = workload(rows), machine_of(machine)
+    if follows and len(jobs) > 1:
+        jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
+    done = replay_under(Saving(policy, limit=cap), jobs, whole, machine, seed=seed, decision_time=takes)
+    assert isinstance(done, Contended)
+    assert isinstance(whole.powers, Powers)
+    window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(whole.powers, whole.processors)
+    plain = Plain(jobs, machine, policy, seed, takes, cap=(*window, allowed))
+    assert np.array_equal(done.start_time, plain.start, equal_nan=True)
+    assert np.array_equal(done.finish_time, plain.finish, equal_nan=True)
+    assert [places(done, i) for i in range(len(jobs))] == [sorted(each) for each in plain.places]
+    for time in done.start_time.tolist():
+        if window[0] + takes <= time < window[1]:
+            assert jobs.size[(done.start_time <= time) & (done.finish_time > time)].sum() <= allowed
+
+
+@given(st.lists(JOB, min_size=1, max_size=25), ALIKE, POLICY, st.integers(0, 9))
+@settings(max_examples=100, deadline=None)
+def test_a_cap_that_caps_nothing_changes_nothing(
+    rows: list[Any], machine: Cluster, policy: Contending, seed: int
+) -> None:
+    jobs, capped = workload(rows), Saving(policy, limit=PowerCap(cap=Amount(1.0, share=True)))
+    done, base = (replay_under(each, jobs, machine_of(machine), machine, seed=seed) for each in (capped, policy))
+    for column in ("start_time", "finish_time", "pieces", "rejected"):
+        assert np.array_equal(getattr(done, column), getattr(base, column), equal_nan=column[-4:] == "time"), column

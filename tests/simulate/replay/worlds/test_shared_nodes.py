@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType
-from pilotfish.simulate.model.machine import machine_of
+from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType, Power
+from pilotfish.simulate.model.machine import Powers, machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import Reject, Start, Wake
-from pilotfish.simulate.queue_policies.policy_options import Sharing
-from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, Conservative, Easy, Strict, parse
+from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
+from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, Conservative, Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
@@ -543,3 +544,46 @@ def test_a_policy_of_ones_own_can_avoid_what_hurts() -> None:
     assert done.finish_time.tolist() == pytest.approx([10.0, 11.0])
     rigid = replay(workload(rows), 4, Asks(1))
     assert rigid.finish_time.tolist() == [10.0, 11.0]
+
+
+# --- mapping policies under a power cap ---
+SPANS = st.tuples(st.sampled_from((-math.inf, 1.0, 3.5)), st.sampled_from((math.inf, 5.0, 12.0)))
+CAPS = st.builds(lambda percent, span: PowerCap(*span, Amount(percent / 100, share=True)), st.integers(55, 100), SPANS)
+ALIKE = st.builds(
+    lambda each, count: Cluster("c", tuple(Node(f"n{i}", replace(each, power=Power(8.0, 4.0))) for i in range(count))),
+    KINDS, st.integers(1, 4),
+)  # fmt: skip
+
+
+@given(ROWS, ALIKE, st.sampled_from(list(ON_NODES)), CAPS, st.sampled_from((0.0, 0.0, 0.37, 1.93)), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_mapping_policy_under_a_power_cap_is_the_reference(
+    rows: list[Any], cluster: Cluster, policy: str, cap: PowerCap, takes: float, predicted: bool
+) -> None:
+    jobs, machine, shapes = workload(rows), machine_of(cluster), shapes_of(workload(rows), cluster)
+    told, plainly = (Recent(jobs), Recent(jobs)) if predicted else ("walltime", None)
+    capped = Saving(parse(policy), limit=cap)  # type: ignore[arg-type]
+    done = replay_under(capped, jobs, machine, cluster, decision_time=takes, run_times=told)
+    assert isinstance(machine.powers, Powers)
+    window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(machine.powers, machine.processors)
+    forbidden = [shape is None or (window[1] == math.inf and shape[0] * shape[1] > allowed) for shape in shapes]
+    assert done.rejected.tolist() == forbidden
+    plain = Plain(
+        jobs, cluster, [None if no else shape for no, shape in zip(forbidden, shapes, strict=True)], actual=False
+    )
+    found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
+    plain.replay(policy, {row: found.get(row, ()) for row in range(len(jobs))}, takes, plainly, (*window, allowed))
+    agree(done, plain)
+    held = np.array([0 if shape is None else shape[0] * shape[1] for shape in shapes])
+    for time in done.start_time.tolist():
+        if window[0] + takes <= time < window[1]:
+            assert held[(done.start_time <= time) & (done.finish_time > time)].sum() <= allowed
+
+
+@given(ROWS, ALIKE, st.sampled_from(list(ON_NODES)))
+@settings(max_examples=100, deadline=None)
+def test_a_cap_that_caps_nothing_changes_nothing(rows: list[Any], cluster: Cluster, policy: str) -> None:
+    capped = parse(f"{policy}+powercap:cap=100%")
+    done, base = (replay_under(each, workload(rows), machine_of(cluster), cluster) for each in (capped, parse(policy)))
+    for column in ("start_time", "finish_time", "pieces", "rejected"):
+        assert np.array_equal(getattr(done, column), getattr(base, column), equal_nan=column[-4:] == "time"), column
