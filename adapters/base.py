@@ -20,7 +20,7 @@ from typing import Protocol
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
 from ..simulate.model.observed_queue import ObservedQueue
-from ..simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Submit, SubmitAhead
+from ..simulate.model.plan import Action, Cancel, Place, PowerOff, PowerOn, Release, Submit, SubmitAhead
 from ..simulate.model.snapshot import JobView, Snapshot
 
 
@@ -109,7 +109,7 @@ class Capabilities:
         launch_s: Usual time from placing a job to its start, seconds.
         offers: Its users hand jobs over to pilotfish through it; see `HandOver`.
         pins_stay: A pin outlives us, and a requeue of its job; see `HandOver`.
-        power: Idle nodes can be powered down, and wake by themselves; see `PowerControl`.
+        power: Idle nodes can be powered down and up, and wake for a job; see `PowerControl`.
         here: Its jobs run on this machine.
         late_s: Longest time after which a submission that was not answered may still be carried out, seconds.
         ahead_s: How long before its start a job of our own may be submitted, seconds; 0: not before; see `Launch`.
@@ -325,11 +325,15 @@ class Accounting(Protocol):
 
 
 class PowerControl(Protocol):
-    """Idle nodes that can be powered down."""
+    """Idle nodes that can be powered down, and powered up again."""
 
     def power_off(self, action: PowerOff) -> None:
         """Let idle nodes be powered down; a node wakes for a job. Default: refused."""
         raise AdapterError(f"power off: {', '.join(action.nodes)} cannot be powered down", kind="refused")
+
+    def power_on(self, action: PowerOn) -> None:
+        """Power nodes up that are powered down; do nothing to a node that is on. Default: refused."""
+        raise AdapterError(f"power on: {', '.join(action.nodes)} cannot be powered up", kind="refused")
 
 
 class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protocol):
@@ -351,8 +355,10 @@ class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protoc
             self.release(action)
         elif isinstance(action, Cancel):
             self.cancel(action)
-        else:
+        elif isinstance(action, PowerOff):
             self.power_off(action)
+        else:
+            self.power_on(action)
 
     def preview(self, action: Action) -> Sequence[str]:
         """Return the commands that `apply` would run now, as a person would type them. Changes nothing. Default: ()."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..formats.hostlist import fold
-from ..simulate.model.plan import Action, Cancel, PowerOff, Release, Start, SubmitAhead
+from ..simulate.model.plan import Action, Cancel, PowerSwitch, Release, Start, SubmitAhead
 
 #: Seconds after which a cycle makes no further start, and as many after which it makes no other action.
 LONGEST_S = 5.0
@@ -91,8 +91,8 @@ def describe(action: Action) -> str:
         return f"start {action.key} on {fold(action.nodes)}"
     if isinstance(action, SubmitAhead):
         return f"submit {action.key} ahead"
-    if isinstance(action, PowerOff):
-        return f"power off {fold(action.nodes)}"
+    if isinstance(action, PowerSwitch):
+        return f"{action.key} {fold(action.nodes)}"
     if isinstance(action, Release) and action.why:
         return f"release {action.key}: {action.why}"
     return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"

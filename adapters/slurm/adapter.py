@@ -20,7 +20,7 @@ from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.observed_queue import ObservedQueue
-from ...simulate.model.plan import Action, Cancel, Place, PowerOff, Release, Start, Submit
+from ...simulate.model.plan import Action, Cancel, Place, PowerOff, PowerOn, PowerSwitch, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from ..base import Activity, Adapter, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
@@ -399,8 +399,7 @@ class SlurmAdapter(Adapter):
         job = start.job
         if job_views.id_in(start.key) is not None:
             raise _refused(start, "only jobs of Slurm's users have such a key")
-        unknown = [name for name in start.nodes if name not in self.cluster.index]
-        if unknown or not job.command:
+        if (unknown := [name for name in start.nodes if name not in self.cluster.index]) or not job.command:
             raise _refused(start, f"there is no node {unknown[0]!r}" if unknown else "it has no command")
         if self._find(start.key) is not None:
             return
@@ -421,9 +420,16 @@ class SlurmAdapter(Adapter):
 
     def power_off(self, action: PowerOff) -> None:
         """Let idle nodes of the cluster be powered down."""
+        self._switch(action, "POWER_DOWN")
+
+    def power_on(self, action: PowerOn) -> None:
+        """Power nodes of the cluster up."""
+        self._switch(action, "POWER_UP")
+
+    def _switch(self, action: PowerSwitch, state: str) -> None:
         if foreign := sorted(set(action.nodes) - self.cluster.index.keys()):
-            raise AdapterError(f"power off: {foreign[0]} is not a node of this cluster", kind="refused")
-        self._changes.power_off(action.nodes)
+            raise AdapterError(f"{action.key}: {foreign[0]} is not a node of this cluster", kind="refused")
+        self._changes.switch(action.nodes, state)
 
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""

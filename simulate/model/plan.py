@@ -65,12 +65,22 @@ class PowerOff:
     """Let these idle nodes be powered down; the resource manager wakes a node when a job needs it."""
 
     nodes: tuple[str, ...]
-    key: ClassVar[str] = ""  # the action concerns no job
+    key: ClassVar[str] = "power off"  # the action concerns no job
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOn:
+    """Let these nodes, which are powered down, be powered up before a job needs them."""
+
+    nodes: tuple[str, ...]
+    key: ClassVar[str] = "power on"  # the action concerns no job
 
 
 #: What makes a job begin.
 Start = Place | Submit
-Action = Start | SubmitAhead | Cancel | Release | PowerOff
+#: What switches nodes.
+PowerSwitch = PowerOff | PowerOn
+Action = Start | SubmitAhead | Cancel | Release | PowerSwitch
 
 
 @dataclass(frozen=True, slots=True)

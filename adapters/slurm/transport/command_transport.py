@@ -85,8 +85,8 @@ class Transport(Protocol):
     def cancel(self, job: int) -> None:
         """Cancel a job."""
 
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Let Slurm's power saving power nodes down, each once it is idle."""
+    def switch(self, nodes: Sequence[str], state: str) -> None:
+        """Let Slurm's power saving switch nodes: POWER_DOWN, each once it is idle, or POWER_UP."""
 
 
 class CommandTransport:
@@ -217,9 +217,9 @@ class CommandTransport:
         """Cancel a job; one `scancel`."""
         self._run(["scancel", str(job)])
 
-    def power_off(self, nodes: Sequence[str]) -> None:
-        """Power nodes down; one `scontrol update`."""
-        self._run(["scontrol", "update", f"NodeName={fold(nodes)}", "State=POWER_DOWN"])
+    def switch(self, nodes: Sequence[str], state: str) -> None:
+        """Power nodes down or up; one `scontrol update`."""
+        self._run(["scontrol", "update", f"NodeName={fold(nodes)}", f"State={state}"])
 
     def close(self) -> None:
         """Do nothing: no connection is open."""

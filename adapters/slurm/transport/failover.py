@@ -46,7 +46,7 @@ class FailoverTransport:
         self.limits, self.settings, self.resized = commands.limits, commands.settings, commands.resized
         self.activity = commands.activity
         self.ended, self.usage = commands.ended, commands.usage
-        self.submit, self.cancel, self.power_off = commands.submit, commands.cancel, commands.power_off
+        self.submit, self.cancel, self.switch = commands.submit, commands.cancel, commands.switch
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs over REST; fields that an old REST does not show are read when the queue has changed."""

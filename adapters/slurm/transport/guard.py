@@ -57,7 +57,7 @@ class GuardedTransport:
         self.update = _through(guard.write, "update", inner.update)
         self.submit = _through(guard.write, "submit", inner.submit)
         self.cancel = _through(guard.write, "cancel", inner.cancel)
-        self.power_off = _through(guard.write, "power_off", inner.power_off)
+        self.switch = _through(guard.write, "switch", inner.switch)
 
 
 def _through(

@@ -218,7 +218,7 @@ def _that_takes(*keys: str) -> dict[str, Any]:
 def test_nothing_is_submitted_over_rest() -> None:
     """Observed on 22.05: a held submission answers 200, the error 2042 and a job id, and is done; one with an empty
     environment is refused. A misread submission would run twice, so all use sbatch."""
-    assert not {"submit", "cancel", "power_off"} & set(dir(RestTransport))
+    assert not {"submit", "cancel", "switch"} & set(dir(RestTransport))
 
 
 # The connection

@@ -193,10 +193,11 @@ def test_the_time_limit_covers_a_controller_that_is_down() -> None:
     assert CommandRunner().timeout_s > 10.0
 
 
-def test_nodes_are_powered_down_by_name() -> None:
+@pytest.mark.parametrize("state", ["POWER_DOWN", "POWER_UP"])
+def test_nodes_are_switched_by_name(state: str) -> None:
     ran: list[Sequence[str]] = []
-    CommandTransport(lambda argv: ran.append(argv) or "").power_off(["n3", "n4", "n7"])  # type: ignore[func-returns-value]
-    assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", "State=POWER_DOWN"]]
+    CommandTransport(lambda argv: ran.append(argv) or "").switch(["n3", "n4", "n7"], state)  # type: ignore[func-returns-value]
+    assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", f"State={state}"]]
 
 
 def test_no_command_holds_releases_or_uses_json() -> None:
@@ -208,7 +209,7 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
              lambda slurm: slurm.usage(["--jobs=1"]),
-             lambda slurm: slurm.cancel(1), lambda slurm: slurm.power_off(["n1"])]  # fmt: skip
+             lambda slurm: slurm.cancel(1), lambda slurm: slurm.switch(["n1"], "POWER_UP")]  # fmt: skip
     for call in calls:
         with suppress(ParseError):
             call(slurm)

@@ -22,7 +22,7 @@ from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverT
 from pilotfish.adapters.slurm.transport.sacct import Entry
 from pilotfish.adapters.slurm.transport.scontrol import Settings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from pilotfish.simulate.model.plan import Cancel, PowerOff
+from pilotfish.simulate.model.plan import Cancel, PowerOff, PowerOn
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.clock import Clock
 
@@ -96,8 +96,8 @@ class Way:
         self._called("usage")
         return []
 
-    def power_off(self, nodes: Sequence[str]) -> None:
-        self._called("power_off")
+    def switch(self, nodes: Sequence[str], state: str) -> None:
+        self._called("switch")
 
     def submit(self, argv: Sequence[str]) -> int:
         self._called("submit")
@@ -207,10 +207,10 @@ def test_our_own_jobs_accounting_and_power_use_commands() -> None:
     way, rest, commands, _ = both()
     assert way.submit(["sbatch"]) == 2 and way.ended(["--jobs=1"]) == way.usage(["--jobs=1"]) == []
     way.cancel(2)
-    way.power_off(["n1"])
+    way.switch(["n1"], "POWER_DOWN")
     assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
     way.close()
-    told = ["submit", "ended", "usage", "cancel", "power_off", "partitions", "reservations", "limits", "settings"]
+    told = ["submit", "ended", "usage", "cancel", "switch", "partitions", "reservations", "limits", "settings"]
     assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
 
 
@@ -220,6 +220,8 @@ def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
     adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, Selection())
     assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest.calls == ["jobs []"]
     assert adapter.preview(PowerOff(("n1",))) == ["scontrol update NodeName=n1 State=POWER_DOWN"]
+    assert adapter.preview(PowerOn(("n1",))) == ["scontrol update NodeName=n1 State=POWER_UP"]
+    assert adapter.preview(PowerOn(("n2",))) == ["# not done: power on: n2 is not a node of this cluster"]
     assert commands.calls == []
 
 
