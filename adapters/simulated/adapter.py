@@ -1,7 +1,7 @@
 """The engine as a resource manager: jobs run in simulation, and time passes only in `wait` and `advance`.
 
 Rule: a caller cannot distinguish it from a real one. `truth` may give jobs other demands than their profiles, so that
-forecasts can be wrong, as they are in production.
+forecasts can be wrong, as they are in production. A job on a node that is off begins when the node has booted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import numpy as np
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
-from ...simulate.model.plan import Cancel, RunningJob, Submit
-from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState, Snapshot
+from ...simulate.model.plan import Cancel, PowerOff, PowerOn, PowerSwitch, RunningJob, Submit
+from ...simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
 from ...simulate.planning.simulation import Simulation
 from ...simulate.planning.start_latency import idling
 from ..base import Adapter, AdapterError, Capabilities
+from .power_states import PowerStates
 
 #: Share of its work from which a job at its walltime has run to its end: rounding may have delayed that.
 DONE = 1.0 - 1e-9
@@ -51,8 +52,9 @@ class SimulatedAdapter(Adapter):
         exit_code: Callable[[Job], int] | None = None,
         delays: Callable[[float, float], tuple[float, float]] | None = None,
     ) -> None:
-        self.cluster = cluster
-        self.node_states = [NodeState.UP] * len(cluster.nodes)
+        self.cluster, self.power = cluster, PowerStates(cluster)
+        self.capabilities = replace(self.capabilities, power=self.power.can_switch)
+        self.node_states = self.power.states
         self._truth = truth or (lambda job: job.profile)
         self._exit_code, self._delays = exit_code or (lambda job: 0), delays
         self._shown_late: dict[str, float] = {}  # how long after its end a running job will be shown as ended
@@ -99,16 +101,28 @@ class SimulatedAdapter(Adapter):
             self._end(view, JobState.CANCELLED, self._clock, number=signal.SIGTERM)
             self._stale = True
 
+    def power_off(self, action: PowerOff) -> None:
+        """Power idle nodes down."""
+        self._switch(action)
+
+    def power_on(self, action: PowerOn) -> None:
+        """Power nodes up that are powered down."""
+        self._switch(action)
+
+    def _switch(self, action: PowerSwitch) -> None:
+        busy = {name for view in self._jobs.values() if not view.state.ended for name in view.nodes}
+        self.power.switch(action, busy, self._clock)
+
     def wait(self, timeout_s: float) -> bool:
-        """Let virtual time pass until a job ends, at most `timeout_s` seconds; return True if one did."""
+        """Let virtual time pass until a job or a switch of a node ends, at most `timeout_s` seconds; return whether."""
         return self.advance(timeout_s, stop_at_event=True)
 
     def advance(self, seconds: float, *, stop_at_event: bool = False) -> bool:
-        """Let virtual time pass; return True if a job ended.
+        """Let virtual time pass; return whether a job or a switch of a node ended.
 
         Args:
             seconds: Virtual seconds.
-            stop_at_event: Stop when a job ends.
+            stop_at_event: Stop when one ends.
         """
         target, ended = self._clock + seconds, False
         while not (ended and stop_at_event):
@@ -141,6 +155,9 @@ class SimulatedAdapter(Adapter):
             raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
         truth = self._truth(action.job)
         before_s, after_s = self._delays(self._clock, truth.isolated_time) if self._delays else (0.0, 0.0)
+        if (boot_s := self.power.wake(action.nodes, self._clock) - self._clock) == math.inf:
+            raise AdapterError(f"cannot start {key}: a node of it is being powered down", kind="refused")
+        before_s = max(before_s, boot_s)
         self._shown_late[key] = after_s
         self._show(key, self._begun(action, before_s))
         truth = idling(truth, before_s, after_s) if before_s or after_s else truth
@@ -163,17 +180,18 @@ class SimulatedAdapter(Adapter):
         return JobView(start.key, start.job, JobState.RUNNING, start.nodes, submit_time=now, start_time=now + after_s)
 
     def _next_event(self) -> float:
-        """Return when a job ends or reaches its walltime next, by our clock; inf if none runs."""
+        """Return when a job ends or reaches its walltime, or a node is switched, next, by our clock; inf: never."""
         self._refresh()
         nearest = self._engine.next_event if self._engine else math.inf
-        return max(self._clock, min(nearest, *self._limits.values(), math.inf))
+        return max(self._clock, min([nearest, *self._limits.values(), self.power.next_end()]))
 
     def _move(self, until: float) -> bool:
-        """Set the clock; return True if a job ended."""
+        """Set the clock; return whether a job or a switch of a node ended."""
         self._refresh()
         self._clock = until
+        switched = self.power.end_until(until)
         if self._engine is None:
-            return False
+            return switched
         self._engine.advance(until)
         ended = self._collect(self._engine)
         late = [key for key, limit in self._limits.items() if limit <= until]
@@ -184,7 +202,7 @@ class SimulatedAdapter(Adapter):
                 self._end(self._jobs[key], JobState.TIMEOUT, until, number=signal.SIGTERM)
         if late:
             self._rebuild()
-        return ended or bool(late)
+        return ended or switched or bool(late)
 
     def _collect(self, engine: Simulation) -> bool:
         """End the jobs that have run to their end; return True if there are any."""
