@@ -175,7 +175,7 @@ class GuardedPlanner:
             self.released = {} if self.options.place_all else gain.released
             report.gain_of_holding_s = None if self.options.place_all else gain.of_holding_s
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
-            self.trigger.recheck_at = min(self.trigger.recheck_at, now + plan.recheck_s)
+            self.trigger.wake(now, plan.recheck_s)
             return plan, False
         return None, True
 

@@ -1,4 +1,4 @@
-"""When to plan: something changed, or the last plan has drifted.
+"""When to plan: something changed, the last plan has drifted, or the policy wants to decide again.
 
 Rule: the gap between two plans that nothing but drift asked for doubles, up to LONGEST_RECHECK_S.
 """
@@ -29,7 +29,7 @@ class Trigger:
     """
 
     def __init__(self, cache: PlanCache, recheck_s: float = 1.0) -> None:
-        self.cache, self.recheck_s, self._gap_s = cache, recheck_s, recheck_s
+        self.cache, self.recheck_s, self._gap_s, self._least_s = cache, recheck_s, recheck_s, 0.0
         self.changed = True
         self.recheck_at = math.inf
         self._node_states: tuple[NodeState, ...] = ()
@@ -58,6 +58,7 @@ class Trigger:
             self.changed = news or blocked
             return False
         self.changed = False
+        self._least_s = 0.0 if news else self.recheck_s
         self._gap_s = self.recheck_s if news else min(2 * self._gap_s, LONGEST_RECHECK_S)
         self.recheck_at = math.inf
         return True
@@ -65,6 +66,14 @@ class Trigger:
     def recheck(self, now: float, after_s: float) -> None:
         """Plan again `after_s` seconds after `now` (epoch seconds), but not before the present gap has passed."""
         self.recheck_at = now + max(after_s, self._gap_s)
+
+    def wake(self, now: float, after_s: float) -> None:
+        """Plan at the latest `after_s` seconds after `now` (epoch seconds), because the policy wants to decide then.
+
+        If nothing but time asked for the last plan, not before `recheck_s` have passed: a policy cannot keep the
+        service busy.
+        """
+        self.recheck_at = min(self.recheck_at, now + max(after_s, self._least_s))
 
     def replan(self, now: float) -> None:
         """Plan again as soon as the present gap allows, and not from the last plan."""

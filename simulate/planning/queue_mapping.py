@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,7 @@ class _Run(NodePolicyCalls):
         self.rejected: dict[int, str] = {}
         self.meter: NodeMeter | None = None
         self.promised: dict[int, Reserved] = {}  # at the beginning of the plan
+        self.wake_s = math.inf  # when it wants to decide again if nothing happens, seconds from the beginning
         self.shown = np.zeros(len(world.jobs), bool)
         waited = {name: each.waited for each in request.submitted for name in each.jobs}
         self.waited = [waited.get(job.id, 0.0) for job in simulation.workflow.jobs]
@@ -200,6 +202,7 @@ class _Run(NodePolicyCalls):
                     self.apply(self.call_policy(), self.now)
             if self.now <= 0.0:
                 self.promised = self.reserved
+                self.wake_s = self.wakes[0] if self.wakes and self.waiting else math.inf
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
@@ -228,4 +231,4 @@ class _Run(NodePolicyCalls):
             number: Reservation(tuple(names[node] for node in nodes), time)
             for number, (time, nodes) in self.promised.items()
         }
-        return _mapped(simulation, self.name, reserved, self.rejected)
+        return replace(_mapped(simulation, self.name, reserved, self.rejected), recheck_s=self.wake_s)

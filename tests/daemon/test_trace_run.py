@@ -23,12 +23,14 @@ from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
+from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import spread
 from pilotfish.simulate.replay.replay_result import pieces_by_job
 from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
 from tests.reference.plain_first_fit import first_fit
+from tests.support.python_policies import Patient
 
 Row = tuple[float, float, float, int]
 
@@ -91,6 +93,12 @@ def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.allclose(getattr(live, column), getattr(compiled, column), rtol=0, atol=1e-6, equal_nan=True)
     assert np.array_equal(live.pieces, compiled.pieces)
+
+
+def test_a_policy_is_called_when_it_wants_to_though_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, "patient", QueueMapping("patient", lambda seed: Patient(5.0)))
+    done = played(workload_of([(0.0, 50.0, 60.0, 1), (3.5, 20.0, 25.0, 1)]), cluster_of(1), "patient")
+    assert done.replayed.start_time.tolist() == [5.0, 8.5] and not done.failures
 
 
 def test_a_job_that_ends_at_its_walltime_has_ended_by_itself() -> None:

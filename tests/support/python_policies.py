@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import Any
 
-from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Start, Wake
 
 
 class Easy:
@@ -23,6 +23,21 @@ class Easy:
                 break
             yield start
         yield from fill.start_all()
+
+
+class Patient:
+    """Starts a job when it has waited for some seconds; while it looks ahead, when nothing runs."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        for job in now.waiting:
+            left = job.submit_time + self.seconds - now.time
+            if (left <= 1e-6 and now.time <= 0.0) or (now.time > 0.0 and not now.running):
+                yield Start(job)
+            elif now.time <= 0.0:
+                yield Wake(now.time + left)
 
 
 class FromScratch:

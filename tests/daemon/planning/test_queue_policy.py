@@ -21,7 +21,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
-from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Reserve, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Reserve, Snapshot, Start, Wake
 from pilotfish.simulate.replay.replay import replay
 from tests.support import python_policies
 from tests.support.python_policies import Says
@@ -119,6 +119,37 @@ def test_a_rule_picks_the_nodes_of_the_next_job(queue: Any, kit: Any, policy: st
     found = {view.key.partition("/")[2]: view.nodes[0] for view in bench.manager.views.values()}
     assert [found[f"j{i}"] for i in range(len(nodes))] == nodes
     assert bench.value("decisions_total", policy=policy, outcome="failed") == 0.0
+
+
+def test_a_policy_is_called_when_it_wants_to_though_nothing_happens(queue: Any, kit: Any) -> None:
+    bench = queue(python_policies.Patient(5.0))
+    bench.submit(kit.job("a", seconds=50.0, walltime=60.0))
+    bench.run(12, step_s=0.5)
+    bench.submit(kit.job("b", seconds=50.0, walltime=60.0))
+    bench.run(20, step_s=0.5)
+    starts = {view.key.partition("/")[2]: view.start_time for view in bench.manager.views.values()}
+    assert starts == {"a": 1005.0, "b": 1011.0}
+
+
+def test_a_policy_cannot_keep_the_daemon_busy(queue: Any, kit: Any) -> None:
+    class Restless:
+        """Wants to be called every hundredth of a second."""
+
+        def __init__(self) -> None:
+            self.plans = 0
+
+        def decide(self, now: Snapshot) -> Iterator[Start | Wake]:
+            if now.time <= 0.0:
+                self.plans += 1
+                yield Wake(0.01)
+            if now.time <= 0.0 or not now.running:
+                yield from (Start(job) for job in [*now.waiting][: now.free])
+
+    policy = Restless()
+    bench = queue(policy)
+    bench.submit(*(kit.job(name, seconds=90.0, walltime=99.0, threads=2) for name in "ab"))
+    bench.run(200, step_s=0.05)
+    assert 9 <= policy.plans <= 13
 
 
 def test_the_same_policy_starts_the_same_jobs_in_a_replay_in_a_plan_and_live(queue: Any, kit: Any) -> None:

@@ -40,6 +40,20 @@ def test_without_a_recheck_it_is_never_due(trigger, kit) -> None:
     assert not trigger.due(manager.snapshot(), [], blocked=False)
 
 
+def test_a_policy_that_wants_to_decide_again_is_asked_on_time_but_not_all_the_time(trigger, kit) -> None:
+    manager, times = kit.Manager(kit.cluster()), []
+    trigger.recheck(manager.time, 50.0)
+    trigger.wake(manager.time, 0.25)
+    assert trigger.recheck_at == manager.time + 0.25
+    while len(times) < 5:
+        if trigger.due(manager.snapshot(), [], blocked=False):
+            times.append(manager.time - 1000.0)
+            trigger.recheck(manager.time, 50.0)
+            trigger.wake(manager.time, 0.01)
+        manager.advance(0.25)
+    assert times == [0.25, 1.25, 2.25, 3.25, 4.25]
+
+
 def test_a_node_that_changes_and_a_neighbour_that_ends_are_news(trigger, kit) -> None:
     manager = kit.Manager(kit.cluster())
     manager.states[0] = NodeState.DRAINED
