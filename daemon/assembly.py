@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
 from .apply import Applier
-from .config import DaemonConfig
+from .config import DaemonConfig, PowerConfig
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
@@ -20,6 +21,7 @@ from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
+from .planning.power_saving import NodeSwitcher
 from .planning.problem import WINDOW, Options, Planner
 from .report.accuracy import ForecastOutcome, known
 from .report.cycle_report import CycleReporter, Observer
@@ -53,6 +55,7 @@ def assemble(
     drift: ProfileDrift | None = None,
     observers: Callable[[JobTracker], Sequence[Observer]] = lambda tracker: (),
     delays_file: Path | None = None,
+    power: PowerConfig = PowerConfig(),
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -71,6 +74,7 @@ def assemble(
         drift: watches the errors of profiles; None = no profile is ever learned again.
         observers: made for the tracker; called before the one that logs and exports each cycle.
         delays_file: where measured delays are kept; None: nowhere.
+        power: which idle nodes are powered down, whatever the policy.
     """
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
@@ -85,16 +89,19 @@ def assemble(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
-    aside, kept = tracker.isolation, KeptPolicy(journal, unsaved, tracker.queue)
+    kept = KeptPolicy(journal, unsaved, tracker.queue)
     kept.use(options.policy)
+    idle_s = power.idle_seconds if power.save else math.inf
+    switcher = NodeSwitcher(applier, trigger, lambda: guarded.switches, idle_s, power.spare_nodes)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, aside, clock, latency, kept, make_plan=planner, stopping=stopping
+        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept, switcher, planner, stopping
     )
     watching = (
         kept,
         latency,
         HoldAdvice(adapter),
         ComponentEvents(),
+        switcher,
         *observers(tracker),
         CycleReporter(metrics, tracker.queue, clock),
         tracker.queue_forecasts,

@@ -27,7 +27,6 @@ from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
-from ..simulate.queue_policies.policy_specs import idle_before_off
 from .apply import Applier, Live, Recording
 from .assembly import assemble, guard_of, options_of
 from .config import (
@@ -46,7 +45,7 @@ from .learning.usage_reader import UsageReader
 from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
-from .planning.power_saving import PowerSaver
+from .planning.power_saving import check_power
 from .planning.problem import Planner
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
@@ -147,6 +146,7 @@ class Service:
         self._exporter = self._export(stack) if config.metrics.enabled else None
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
+        check_power(config, self._file, self._adapter)
         if self._adapter.capabilities.offers:
             self._journal.keep_handed_over(self._adapter.name, time.time())
         preview = self._adapter.preview if self._show_commands else lambda action: ()
@@ -166,8 +166,9 @@ class Service:
             recheck_s=max(1.0, config.cycle_seconds),
             profiles=profiles,
             drift=self._drift,
-            observers=lambda tracker: self._observers(stack, applier, profiles, tracker),
+            observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=None if self._dry else config.delays,
+            power=config.power,
         )
         self._tracker = self._cycle.tracker
         requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
@@ -196,14 +197,11 @@ class Service:
         stack.callback(exporter.close)
         return exporter
 
-    def _observers(
-        self, stack: ExitStack, applier: Applier, profiles: LearnedProfiles, tracker: JobTracker
-    ) -> list[Observer]:
+    def _observers(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         watch = self._adapter, tracker, self._cadence, time.monotonic, self._health.confirmed
-        saver = self._power_saver(applier)
-        self._next_look = NextLook(*watch, idle_nodes=bool(saver))
+        self._next_look = NextLook(*watch, idle_nodes=lambda: self._cycle.planner.switcher.active)
         learners = [] if self._dry else self._learners(stack, profiles, tracker)
-        return [*saver, *learners, self._next_look]
+        return [*learners, self._next_look]
 
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""
@@ -223,21 +221,6 @@ class Service:
         if counters.names:
             log.info("hardware counters of jobs: %s", ", ".join(counters.names))
         return counters
-
-    def _power_saver(self, applier: Applier) -> list[Observer]:
-        power, policy = self.config.power, self.config.policy
-        idle_s, spare, key = idle_before_off(policy), 0, "policy"
-        if power.save:
-            if idle_s is not None:
-                raise ConfigError(str(self._file), "power.save", f"found true, and {policy} does so, too", "false")
-            idle_s, spare, key = power.idle_seconds, power.spare_nodes, "power.save"
-        if idle_s is None:
-            return []
-        if not self._adapter.capabilities.power:
-            problem = f"found {'true' if power.save else policy}, but the adapter {self._adapter.name!r} cannot power"
-            allowed = "false" if power.save else "a policy without opportunistic"
-            raise ConfigError(str(self._file), key, f"{problem} nodes down", allowed)
-        return [PowerSaver(applier, idle_s, spare)]
 
     def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         section = self.config.accounting
@@ -406,8 +389,7 @@ class Service:
         try:
             new = load_service_config(self._file)
             check_objective(new, self._cluster)
-            if idle_before_off(new.policy) != idle_before_off(self.config.policy):
-                raise ConfigError(str(self._file), "policy", "opportunistic changes with a restart only", "a restart")
+            check_power(new.model_copy(update={"power": self.config.power}), self._file, self._adapter)
             load_policy_of(new, self._file)
         except ConfigError as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)

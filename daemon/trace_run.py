@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..adapters.base import Adapter
+from ..adapters.simulated import SimulatedAdapter
 from ..formats.text import count
 from ..simulate.arrays import Array
+from ..simulate.kernels.queue.power.tables import TO_IDLE, TO_OFF
 from ..simulate.model.cluster import Cluster, comparable_speeds
 from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Plan, Submit
@@ -31,7 +32,7 @@ from ..simulate.model.workload import Workload
 from ..simulate.replay.job_dependencies import DependencyTracker, stranded
 from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
 from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
-from ..simulate.replay.replay_result import Replayed, merge_pieces, without_switches
+from ..simulate.replay.replay_result import CHANGE, SWITCH, Replayed, merge_pieces, without_switches
 from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
@@ -218,7 +219,7 @@ class TraceRun:
 
     Args:
         jobs: of the trace.
-        adapter: a simulated one of virtual time, whose clock begins at 0 and whose truth is that of `jobs`.
+        adapter: its clock begins at 0, and its truth is that of `jobs`.
         options: how to plan; a limit in seconds has no effect.
         guard: overrules the policy while forecasts keep missing.
         recheck_s: virtual seconds until a plan that has drifted is made again.
@@ -227,7 +228,7 @@ class TraceRun:
     """
 
     def __init__(
-        self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
+        self, jobs: TraceJobs, adapter: SimulatedAdapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
         decision_time: float | None = 0.0, delays: DrawnDelays | None = None,
     ) -> None:  # fmt: skip
         self._jobs, self._workload, self._adapter = jobs, jobs.workload, adapter
@@ -278,11 +279,12 @@ class TraceRun:
             return self._now if len(self._workload) else None
         coming = self._next < len(self._workload)
         until = float(self._seen[self._next]) if coming else math.inf
-        if self._cycle.tracker.any_waiting:
+        waits = self._cycle.tracker.any_waiting
+        if waits or self._cycle.planner.switches:
             until = min(until, self._cycle.trigger.recheck_at)
         if self._running or coming:
             return until
-        return until if until < self._last_event + PATIENCE_S else None
+        return until if waits and until < self._last_event + PATIENCE_S else None
 
     def _pass(self, until: float) -> None:
         """Let time pass until then, or until a job ends."""
@@ -377,6 +379,21 @@ class TraceRun:
         if self._ended % PRUNE_EVERY == 0:
             self._journal.prune(self._now)
 
+    def _switches(self) -> dict[str, Any]:
+        """Return which cores were switched with their nodes, for jobs or not."""
+        cores = [node.type.cores for node in self._jobs.cluster.nodes]
+        first = np.cumsum([0, *cores])
+        rows = [
+            (TO_IDLE if on else TO_OFF, begin, end, first[node], first[node + 1] - 1)
+            for node, on, begin, end in self._adapter.power.switched
+        ]
+        switched = np.array(rows, SWITCH)
+        changes = np.empty(len(rows), CHANGE)
+        for name in ("kind", "time", "until"):
+            changes[name] = switched[name]
+        changes["size"] = switched["last"] - switched["first"] + 1
+        return {"changes": changes, "switched": switched}
+
     def _result(self, seconds: float) -> DaemonReplay:
         size, counts = len(self._workload), self._counts
         for entry in self._cycle.tracker.queue.active():
@@ -387,7 +404,8 @@ class TraceRun:
         pieces = merge_pieces(owner, first, last, size)
         replayed = Replayed(
             self._workload, self._places.count, self._submitted, self._start, self._finish, np.isnan(self._start), left,
-            self._overran, *pieces, simulation_time=seconds, instants=counts.instants, **without_switches(self._start),
+            self._overran, *pieces, simulation_time=seconds, instants=counts.instants,
+            **(without_switches(self._start) | self._switches()),
         )  # fmt: skip
         not_started = dict(Counter(self._reasons.values()))
         return DaemonReplay(

@@ -222,17 +222,23 @@ class JobTracker:
         """Write all changes to the journal, if it can be written."""
         self.write_ahead.save()
 
-    def problem(self, snapshot: Snapshot, window: int | None) -> Problem:
-        """Return the planning problem of this moment, with running jobs as far as their simulation.
+    def problem(self, snapshot: Snapshot, window: int | None, returning: Collection[str] | None) -> Problem | None:
+        """Return the planning problem of this moment, with running jobs as far as their simulation; None: no job waits.
 
         Args:
             snapshot: the cluster and its jobs at this moment.
             window: the most waiting jobs to consider; None = all.
+            returning: nodes that take no job now, but that a job may wait for, for a policy that switches nodes; None:
+                the policy has nothing to decide while no job waits.
         """
+        if returning is None and not self.any_waiting:
+            return None
         if self._followed is not snapshot:
             self._follow(snapshot, [])
         aside = self.isolation
-        problem = build_problem(self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split)
+        problem = build_problem(
+            self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split, returning or ()
+        )
         self._note_stuck(problem)
         return aside.applied(problem)
 

@@ -19,7 +19,7 @@ from ..simulate.model.plan import Plan, PlannedJob
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Return the plan as a mapping for JSON: times in seconds from its start, energies in joules."""
     document = {"schema": "pilotfish/plan/v1", **asdict(plan)}
-    for of_queue in ("plain_finish_times", "recheck_s", "forecast_by"):  # its plan is not written to a file
+    for of_queue in ("plain_finish_times", "recheck_s", "switches", "forecast_by"):  # its plan is not written to a file
         del document[of_queue]
     for job in document["jobs"]:
         del job["late_s"]  # of a queue, too

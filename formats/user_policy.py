@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +31,6 @@ from ..simulate.queue_policies.policy_specs import (
     Placing,
     Policy,
     Saving,
-    base_of,
     compares_nodes,
     parse_planned,
     text_of,
@@ -94,8 +93,10 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     from ..simulate.queue_policies.uncompiled import uncompiled
 
     policy = parse_planned(text, service=service)
-    if isinstance(policy, Saving) and policy.shutdown is not None:  # by the service, whatever the plan
-        policy = base_of(policy) if policy.limit is None else replace(policy, shutdown=None)
+    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
+        from ..simulate.planning.switching_mapping import SwitchingMapping
+
+        return SwitchingMapping(text, policy)
     if isinstance(policy, Saving) and isinstance(policy.base, OnNodes):
         assert isinstance(policy.limit, PowerCap), "no other part goes with it"
         return UnderCap(text_of(policy.base), policy.limit)

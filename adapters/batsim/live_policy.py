@@ -26,10 +26,11 @@ from ...simulate.model.intervals import Interval
 from ...simulate.model.machine import Machine
 from ...simulate.model.snapshot import JobState
 from ...simulate.planning.mapping_policies import Mapped, Request
+from ...simulate.planning.now_and_later import NowAndLater
 from ...simulate.planning.queue_mapping import QueueMapping
 from ...simulate.planning.simulation import Simulation
 from ...simulate.queue_policies.free_nodes import FreeNodes
-from ...simulate.queue_policies.interface import Decision, QueuePolicy, Reject, Snapshot, Start, Wake
+from ...simulate.queue_policies.interface import Decision, QueuePolicy, Reject, Snapshot, Start
 from ...simulate.queue_policies.policy_specs import Easy, text_of
 from ...simulate.queue_policies.queued_job import Job, Running
 from ...simulate.queue_policies.uncompiled import uncompiled
@@ -42,8 +43,6 @@ log = logging.getLogger("pilotfish.cycle")
 RETRY_S = (1.0, 60.0)
 #: Longest wait for a reply where the configuration sets no limit, seconds.
 PATIENCE_S = 10.0
-#: When the forecast begins to start what the component does not start now, seconds.
-LATER_S = 1.0
 #: Walltime of the job as which a node is shown that takes no jobs, seconds.
 DOWN_S = 365 * 86400.0
 #: What forecasts the starts that are to come.
@@ -107,7 +106,7 @@ class LivePolicy(QueueMapping):
         self._ended.clear()
 
     def _now_and_later(self, seed: int) -> QueuePolicy:
-        return _NowAndLater(self.decide, uncompiled(FORECASTS, seed))
+        return NowAndLater(self.decide, uncompiled(FORECASTS, seed))
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         """Ask the component, and yield what it has decided that is still to be carried out. Raises ConfigError."""
@@ -192,25 +191,3 @@ def _has_room(room: FreeNodes, job: Job, nodes: tuple[int, ...], each: set[int])
     if len(nodes) != job.nodes or each != {need.cores} or nodes[0] < 0:
         return False
     return bool(need.fits(room.cores, room.memory)[list(nodes)].all())
-
-
-class _NowAndLater:
-    """The policy of one plan: the first call is answered by a component, all later ones by a forecast.
-
-    Args:
-        first: answers the first call.
-        later: the policy that forecasts.
-    """
-
-    def __init__(self, first: Callable[[Snapshot], Iterator[Decision]], later: QueuePolicy) -> None:
-        self._first: Callable[[Snapshot], Iterator[Decision]] | None = first
-        self._later = later
-
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
-        """Yield what is decided at this time of the plan."""
-        first, self._first = self._first, None
-        if first is not None and now.time <= 0.0:
-            yield from first(now)
-            yield Wake(now.time + LATER_S)
-        elif now.time >= LATER_S:
-            yield from self._later.decide(now) or ()

@@ -19,8 +19,9 @@ from ...daemon.report.delays import Delays, read_delays
 from ...daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
+from ...simulate.model.machine import powers_of
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_specs import COMPONENT, idle_before_off
+from ...simulate.queue_policies.policy_specs import COMPONENT, switches_nodes
 from ...simulate.replay.known_run_times import RunTimePredictor
 from ..streams import note, print_diagnostic
 from .daemon_policy import DaemonPolicy
@@ -43,9 +44,6 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
     if config.policy.startswith(COMPONENT):
         problem = f"{config.policy} decides about real jobs, in real time"
         raise ConfigError(str(file), "policy", problem, "another policy; or --edc with the component, without --daemon")
-    if idle_before_off(config.policy) is not None:
-        problem = f"{config.policy} switches idle nodes off, and the simulated nodes of the service are always on"
-        raise ConfigError(str(file), "policy", problem, f"another policy; or simulate -p {config.policy}")
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
 
@@ -83,6 +81,8 @@ def replay_daemon(
     """
     config = policy.config
     check_objective(config, cluster)
+    if switches_nodes(config.policy):
+        _check_switching(config.policy, cluster)
     jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
     measured = read_delays(config.delays) if policy.file else Delays()
     delays = DrawnDelays(measured, config.seed) if measured.complete else None
@@ -93,6 +93,17 @@ def replay_daemon(
     )  # fmt: skip
     with _errors_shown():
         return run.run(progress=progress, clock=time.perf_counter)
+
+
+def _check_switching(policy: str, cluster: Cluster) -> None:
+    """Check that the nodes can be switched, and are equal, so that their energy is known. Raises ConfigError."""
+    problem = f"{policy} switches nodes, and "
+    if len(kinds := {powers_of(kind, kind.cores) for kind in cluster.types}) > 1:
+        raise ConfigError(cluster.source, "node_types", f"{problem}these differ in power", "nodes of equal power")
+    (powers,) = kinds
+    if powers is None or powers.off is None:
+        where, allowed = f"node_types.{cluster.types[0].name}.power", "off, switch_off and switch_on"
+        raise ConfigError(cluster.source, where, f"{problem}their power off or being switched is not known", allowed)
 
 
 class _FirstErrors(logging.Handler):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...formats.entry_points import register_mapping_policy
@@ -21,7 +21,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.policy_specs import is_queue_policy
+from ...simulate.queue_policies.policy_specs import is_queue_policy, switches_nodes
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
 from ..report.forecast_errors import ForecastErrors
@@ -33,6 +33,7 @@ from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
 from .placement_gain import placement_gain
+from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
 
 log = logging.getLogger("pilotfish.cycle")
@@ -52,6 +53,9 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     register_mapping_policy(options.policy, service=True)
     if not getattr(POLICIES.get(options.policy), "every_node", False):
         problem, cluster = shortlist(problem, cluster)
+    available, power = problem.available, options.power
+    if power is not None:
+        available = tuple({*available, *power.off, *power.switching, *power.waking})
     return plan(
         problem.workflow,
         cluster,
@@ -61,7 +65,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         budget=options.budget,
         should_stop=options.should_stop,
         underway=problem.running,
-        available=problem.available,
+        available=available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
         submitted=problem.submitted,
         late=problem.late(every=options.all_late),
@@ -70,6 +74,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         bounded=options.policy == "lookahead",  # it ends its search at the bound; nothing else here uses it
         now=options.now,
         kept=options.kept,
+        power=power,
     )
 
 
@@ -91,6 +96,7 @@ class GuardedPlanner:
         clock: seconds, monotonic.
         latency: knows what a placement costs.
         kept: what the configured policy keeps from one plan to the next.
+        switcher: knows the power states of nodes.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
     """
@@ -103,6 +109,7 @@ class GuardedPlanner:
     clock: Callable[[], float]
     latency: PlacementLatency
     kept: KeptPolicy
+    switcher: NodeSwitcher
     make_plan: Planner = simulate_plan
     stopping: Callable[[], bool] = lambda: False
     released: Mapping[str, str] = field(default_factory=dict)  #: why jobs of the last plan are not placed, by key
@@ -148,7 +155,7 @@ class GuardedPlanner:
     ) -> tuple[Plan | None, bool]:
         """Return the plan of this cycle, if there is one, and whether all policies failed."""
         now, guard = snapshot.time, self.forecasts.guard
-        if not problem.startable:
+        if not (problem.startable or self.switches):
             self.trigger.recheck(now, retry_s)
             return None, False
         wanted = self._trusted_policy(problem.workflow.jobs)
@@ -159,6 +166,7 @@ class GuardedPlanner:
             options = dataclasses.replace(
                 self.options, policy=policy, objective=objective, should_stop=limit, latency_s=self.latency.gap_s,
                 all_late=self.latency.of_all, now=now, kept=self.kept.kept,
+                power=self.switcher.power(snapshot) if switches_nodes(policy) else None,
             )  # fmt: skip
             try:
                 plan = self._plan(problem, snapshot.cluster, options, report)
@@ -202,6 +210,16 @@ class GuardedPlanner:
         if is_queue_policy(wanted):  # it decides by walltimes
             return wanted
         return self.forecasts.guard.policy(wanted, {source_of(job) for job in jobs})
+
+    @property
+    def switches(self) -> bool:
+        """Whether the policy switches nodes, so that it decides also while no job waits."""
+        return switches_nodes(self.options.policy)
+
+    @property
+    def returning(self) -> Collection[str] | None:
+        """Nodes that are being switched or boot, on which a policy that switches nodes counts; None: it does not."""
+        return self.switcher.returning if self.switches else None
 
     def mode(self, queue: Queue, *, dry: bool) -> str:
         """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""

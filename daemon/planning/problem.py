@@ -21,6 +21,7 @@ from heapq import heappop, heappush, nsmallest
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
+from ...simulate.model.node_power import NodePower
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
@@ -48,6 +49,7 @@ class Options:
         window: the most waiting jobs to consider, None = all.
         latency_s: how much later than its nodes are free a job starts that was handed over, seconds; `all_late`: any
             job, also one of ours.
+        power: power states of the nodes, for a policy that switches them.
         place_all: place every job that is handed over, also where that gains nothing (see `placement_gain`).
         now: time of the snapshot, epoch seconds; `kept`: what the policy knows of the time before (see `kept_policy`).
     """
@@ -64,6 +66,7 @@ class Options:
     all_late: bool = False
     now: float = 0.0
     kept: Kept | None = None
+    power: NodePower | None = None
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,13 @@ class Obstacles:
         self._nodes: tuple[Cluster, tuple[str, ...]] | None = None
         self._found: dict[Shape, str | None] = {}
 
-    def of(self, entries: Iterable[Entry], snapshot: Snapshot) -> Mapping[Shape, str | None]:
+    def of(
+        self, entries: Iterable[Entry], snapshot: Snapshot, returning: Collection[str] = ()
+    ) -> Mapping[Shape, str | None]:
         """Return why jobs fit no usable node, None if they fit, by shape. O(nodes) for each new shape."""
         usable = _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
+        if returning:
+            usable = tuple(dict.fromkeys((*usable, *returning)))
         if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
             self._nodes, self._found = (snapshot.cluster, usable), {}
         before, found, names = self._found, dict[Shape, str | None](), frozenset[str]()
@@ -229,6 +236,7 @@ def build_problem(
     window: int | None = None,
     neighbours: Neighbours | None = None,
     set_aside: Callable[[Iterable[str]], Mapping[str, str]] = lambda keys: {},
+    returning: Collection[str] = (),
 ) -> Problem:
     """Return the planning problem of this moment. O(jobs + nodes + nodes x new shapes of jobs).
 
@@ -239,6 +247,7 @@ def build_problem(
         window: the most waiting jobs to consider, see the rule; None = all.
         neighbours: of the snapshot before.
         set_aside: returns those of the jobs that are not to be planned, with the reasons, by key.
+        returning: nodes that take no job now, but that a job may wait for.
     """
     neighbours = neighbours or Neighbours()
     views = {view.key: view for view in snapshot.jobs if not view.state.ended}
@@ -247,7 +256,7 @@ def build_problem(
     priorities: dict[str, float] = {}
     active = queue.active()
     placeable = (entry for entry in active if not busy(entry) and entry.intent is None)
-    obstacles = neighbours.obstacles.of(placeable, snapshot)
+    obstacles = neighbours.obstacles.of(placeable, snapshot, returning)
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
     for entry in active:
         view = views.pop(entry.key, None)
@@ -339,7 +348,7 @@ def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
 
 
 def _elapsed(begun: float | None, now: float) -> float:
-    return 0.0 if begun is None else max(0.0, now - begun)
+    return 0.0 if begun is None else now - begun
 
 
 def _progress(

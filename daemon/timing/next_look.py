@@ -38,7 +38,7 @@ class NextLook(Observer):
         cadence: decides.
         clock: seconds, monotonic.
         confirm: called when the counts show that nothing has happened since the last cycle, as systemd's watchdog is.
-        idle_nodes: idle nodes are of interest, too: it is never idle.
+        idle_nodes: whether nodes are switched, so that it is never idle.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class NextLook(Observer):
         clock: Callable[[], float],
         confirm: Callable[[], None] = lambda: None,
         *,
-        idle_nodes: bool = False,
+        idle_nodes: Callable[[], bool] = lambda: False,
     ) -> None:
         self._adapter, self._tracker, self._cadence, self._clock = adapter, tracker, cadence, clock
         self._confirm, self._idle_nodes = confirm, idle_nodes
@@ -70,7 +70,8 @@ class NextLook(Observer):
         if completed:
             need, look_s = self.need, self.look_s
             plan_s = trigger.recheck_at - self._tracker.now - (now - self._began)
-            need = replace(need, change_s=min(need.change_s, plan_s if self._tracker.any_waiting else math.inf))
+            matters = self._tracker.any_waiting or self._idle_nodes()
+            need = replace(need, change_s=min(need.change_s, plan_s if matters else math.inf))
         self._cadence.end(now, need, look_s)
 
     def left_s(self, *, changed: bool) -> float:
@@ -107,7 +108,7 @@ class NextLook(Observer):
             return  # it says itself when something happens
         now, active = self._clock(), self._tracker.queue.active()
         self.look_s = self._looked_at - report.began
-        if active or self._idle_nodes:
+        if active or self._idle_nodes():
             self._needed_at = now
         elapsed_s = now - self._looked_at
         ends = [e.expected - snapshot.time - elapsed_s for e in active if e.expected and e.state is JobState.RUNNING]

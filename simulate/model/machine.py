@@ -114,6 +114,12 @@ def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
     return powers
 
 
+def switching_times(powers: Powers | MixedPowers | None) -> tuple[float, float]:
+    """Return the longest seconds that switching a resource off and on takes; 0 if it is not known."""
+    kinds = [kind for _, kind in runs_of(powers, 1)] if powers is not None else []
+    return max((kind.off_s for kind in kinds), default=0.0), max((kind.on_s for kind in kinds), default=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class SplitGroups(Sequence[Interval]):
     """The clusters of a machine if the nodes of one, `split`, are not adjacent: access raises ConfigError."""

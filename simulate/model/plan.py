@@ -121,7 +121,8 @@ class PredictionInterval:
 class RunningJob:
     """A job that is already running when a plan begins.
 
-    `progress` is the share of its work done, [0, 1]; `elapsed_s` the seconds since its start.
+    `progress` is the share of its work done, [0, 1]; `elapsed_s` the seconds since its start, below 0 if its
+    nodes still boot.
     """
 
     id: str
@@ -179,6 +180,7 @@ class Plan:
             queue that goes on.
         rejected: why a job that a queue policy rejects, or that waits for one, is not planned, by id.
         recheck_s: when the policy wants to decide again if nothing happens, seconds; inf = it does not.
+        switches: the nodes that the policy switches now.
         forecast_by: the policy that forecasts what does not start now; "": the policy itself.
     """
 
@@ -199,4 +201,5 @@ class Plan:
     plain_finish_times: Mapping[str, float] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
     recheck_s: float = math.inf
+    switches: tuple[PowerSwitch, ...] = ()
     forecast_by: str = ""

@@ -16,8 +16,9 @@ from ..errors import ConfigError, PolicyError
 from ..kernels.mapping import layout
 from ..model.job import Job
 from ..model.machine import core_powers, equal_powers
+from ..model.node_power import NodePower
 from ..model.objective import Objective, Submitted
-from ..model.plan import Reservation, RunnerUp, RunningJob
+from ..model.plan import PowerSwitch, Reservation, RunnerUp, RunningJob
 from ..queue_policies.energy.power_policies import PowerCap
 from ..queue_policies.kept import Kept
 from .admission import fitting
@@ -45,6 +46,7 @@ class Request:
     may_reject: bool = False  # whether jobs may be left out of the plan, with the reason
     now: float = 0.0  # when the plan begins, seconds of the clock that a policy's options refer to
     kept: Kept | None = None  # what the policy of a service knows of the time before, if it keeps anything
+    power: NodePower | None = None  # power states of nodes, for a policy that switches them
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Mapped:
     reserved: Mapping[int, Reservation] = field(default_factory=dict)  # position of a job -> what it has reserved
     warnings: tuple[str, ...] = ()
     recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
+    switches: tuple[PowerSwitch, ...] = ()  # nodes that the policy switches now
     forecast_by: str = ""  # the policy that forecasts what does not start now, if another one decides
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ..errors import ConfigError
 from ..model.cluster import Cluster
 from ..model.job import Workflow
+from ..model.node_power import NodePower
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from ..queue_policies.kept import Kept
@@ -52,6 +53,7 @@ def plan(
     bounded: bool = True,
     now: float = 0.0,
     kept: Kept | None = None,
+    power: NodePower | None = None,
 ) -> Plan:
     """Map every job of the workflow to nodes and forecast when it runs.
 
@@ -77,6 +79,7 @@ def plan(
         bounded: find a lower bound of the makespan.
         now: when the plan begins, seconds of the clock that a policy's options refer to.
         kept: what the policy of a service knows of the time before, if it keeps anything.
+        power: power states of nodes, for a policy that switches them (see `switching_mapping`).
 
     Raises:
         ConfigError: unknown policy, or an energy objective on nodes of unknown power.
@@ -97,7 +100,7 @@ def plan(
     queue = OpenQueue(simulation, submitted, objective) if judged and policy != PLAIN else None
     request = Request(
         objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject,
-        now, kept,
+        now, kept, power,
     )  # fmt: skip
     searched = simulation
     if late and latency_s > 0.0 and policy == "lookahead":
@@ -133,6 +136,7 @@ def plan(
         plain_finish_times={} if plain is None else dict(zip(workflow.index, plain.tolist(), strict=True)),
         rejected=rejected,
         recheck_s=mapped.recheck_s,
+        switches=mapped.switches,
         forecast_by=mapped.forecast_by,
     )
 

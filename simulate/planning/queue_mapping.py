@@ -61,7 +61,11 @@ class QueueMapping:
             reserved = run_compiled(simulation, request, policy)
             if reserved is not None:
                 return _mapped(simulation, self.name, reserved, {})
-        return _Run(simulation, request, policy, self.name).run()
+        return self.run(simulation, request, policy)
+
+    def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:
+        """Run a workflow under the policy of one plan. Raises PolicyError."""
+        return PlanRun(simulation, request, policy, self.name).run()
 
     def _policy(self, simulation: Simulation, request: Request) -> QueuePolicy:
         if self.keep is None:
@@ -89,7 +93,7 @@ def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
     return (f"no walltime, so policy {name} decides by the predicted run time: {some}",)
 
 
-class _Run(NodePolicyCalls):
+class PlanRun(NodePolicyCalls):
     """One run of a workflow under a queue policy."""
 
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from ..errors import ConfigError, did_you_mean
@@ -322,7 +323,7 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
 
     Args:
         text: the SPEC.
-        service: the plans are those of the service, which can switch idle nodes off.
+        service: the plans are those of the service, which can switch nodes off and on.
     """
     if text.startswith(COMPONENT):
         problem = f"{text!r} is a decision component, which decides about real jobs; only the daemon has that"
@@ -331,12 +332,10 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
         return parse_python_policy(text)
     policy = parse(text)
     assert not isinstance(policy, OnNodes), "the planner has it"
-    if isinstance(policy, Saving) and policy.keeper:
-        problem = f"{text!r} switches machines on before jobs need them, and a resource manager does so for a job"
-    elif isinstance(policy, Saving) and policy.shutdown and not service:
-        problem = f"{text!r} switches idle nodes off: the daemon does that, a plan of one workflow switches nothing"
+    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper) and not service:
+        problem = f"{text!r} switches nodes off and on: the daemon does that, a plan of one workflow switches nothing"
         raise ConfigError("policy", "", problem, PLANNED)
-    elif isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
+    if isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
         problem = f"{text!r} gives out energy over time, and a plan does not know what was consumed before it"
     elif isinstance(policy, Saving) and policy.limit and policy.limit.is_set():
         problem = f"{text!r} begins or ends at a time of a trace, and a plan has none"
@@ -345,10 +344,11 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
     raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
 
 
-def idle_before_off(text: str) -> float | None:
-    """Return after how many idle seconds a policy of the service switches a node off; None: it does not."""
+@lru_cache(8)
+def switches_nodes(text: str) -> bool:
+    """Return whether the policy of a SPEC switches nodes off and on. Raises ConfigError."""
     policy = parse(text) if "+" in text and not is_python_policy(text) and not text.startswith(COMPONENT) else None
-    return policy.shutdown.t_idle if isinstance(policy, Saving) and policy.shutdown is not None else None
+    return isinstance(policy, Saving) and bool(policy.shutdown or policy.keeper)
 
 
 def base_of(policy: Any) -> Any:

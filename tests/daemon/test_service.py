@@ -329,8 +329,13 @@ def test_an_energy_objective_without_power_data_is_refused_at_the_start(daemon, 
     [
         ("policy: easy+opportunistic:t_idle=60", "policy: found easy+opportunistic:t_idle=60, but the adapter 'local'"),
         (
+            "policy: easy+inertial",
+            "policy: found easy+inertial, but the adapter 'local' cannot switch nodes off and on",
+        ),
+        ("power: {save: true}", "power.save: found true, but the adapter 'local' cannot switch nodes off and on"),
+        (
             "policy: easy+opportunistic\npower: {save: true}",
-            "power.save: found true, and easy+opportunistic does so, too",
+            "power.save: found true, and easy+opportunistic switches nodes, too",
         ),
     ],
 )

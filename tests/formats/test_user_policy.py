@@ -85,8 +85,6 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        "easy+inertial",
-        "easy+proportional",
         "strict+energybud:budget=50%",
         "strict+powercap:cap=50%,begin=5",
     ],

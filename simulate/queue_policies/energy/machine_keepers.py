@@ -29,6 +29,9 @@ class Shutdown:
         options: the part; None switches nothing.
     """
 
+    #: A machine that is due within so many seconds is due; more than 0 where clocks are rounded.
+    rounding_s = 0.0
+
     def __init__(self, options: Opportunistic | None) -> None:
         self._t_idle = options.t_idle if options is not None else math.inf
 
@@ -48,7 +51,7 @@ class Shutdown:
         """Switch off the idle machines that are due; the highest numbers if not all can be spared."""
         if self._t_idle == math.inf:
             return
-        tired = machines.idle[self._due(now, machines) <= now.time]
+        tired = machines.idle[self._due(now, machines) <= now.time + self.rounding_s]
         if len(chosen := spare(tired[::-1], now.time + off_s)):
             machines.remove(chosen)
             yield Switch(machines.resources(np.sort(chosen)), on=False)
@@ -58,7 +61,7 @@ class Shutdown:
         if self._t_idle == math.inf:
             return math.inf
         later = self._due(now, machines)
-        return float(later[later > now.time].min(initial=math.inf))
+        return float(later[later > now.time + self.rounding_s].min(initial=math.inf))
 
 
 class Keeper(ABC):
@@ -80,6 +83,12 @@ class Keeper(ABC):
     def next_time(self) -> float:
         """Return the time of the next decision, seconds."""
         return self._began + self.number * self._options.period
+
+    def resume(self, elapsed_s: float, kept: Array, rounding_s: float) -> None:
+        """Go on with a clock that was set back; see `SavingBackfilling.resume`."""
+        self._began, self.kept = self._began - elapsed_s, kept
+        if 0.0 < self.next_time() <= rounding_s:
+            self._began -= self.next_time()
 
     def passes_at(self, now: float) -> bool:
         """Return whether jobs may start because a period begins."""
@@ -151,6 +160,12 @@ class KeepByLoad(Keeper):
         super().__init__(options, machines, began)
         self._seen, self._horizon, self._summed, self._mean = began, 0.0, 0.0, 0.0
         self._free, self._ends, self._load = 0, list[tuple[float, int]](), 0.0
+
+    def resume(self, elapsed_s: float, kept: Array, rounding_s: float) -> None:
+        """Go on with a clock that was set back; see `SavingBackfilling.resume`."""
+        super().resume(elapsed_s, kept, rounding_s)
+        self._seen -= elapsed_s
+        self._ends = [(end - elapsed_s, size) for end, size in self._ends]
 
     def arrive(self, now: float) -> None:
         """Add the horizon since the last call, by the trapezoidal rule."""

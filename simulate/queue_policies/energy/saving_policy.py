@@ -17,7 +17,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...model.intervals import count_of
-from ...model.machine import equal_powers
+from ...model.machine import switching_times
 from ..easy_policy import latest_end
 from ..interface import Decision, Reject, Snapshot, Switch, Switching, Wake
 from ..order import Order
@@ -74,14 +74,29 @@ class SavingBackfilling:
 
     def _set_up(self, now: Snapshot) -> None:
         policy = self._policy
-        powers = equal_powers(now.machine.powers)
         self._kept = np.zeros(Machines.count(now), bool)
         self._limit = limit_on(now.machine, policy.limit, self._window)
         if policy.keeper is not None:
             of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
             self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]
             self._kept = self._keeper.kept
-        self._off_s, self._on_s = powers.off_s, powers.on_s
+        self._off_s, self._on_s = switching_times(now.machine.powers)
+
+    def resume(self, now: Snapshot, elapsed_s: float, kept: Array, rounding_s: float) -> None:
+        """Go on in another plan, whose clock begins at 0 again, and look at everything there.
+
+        Args:
+            now: the first snapshot of the plan.
+            elapsed_s: seconds from the beginning of the plan before to that of this one.
+            kept: which of the machines of this plan are kept off, bool [machines]; it is updated in place.
+            rounding_s: by how much the time of a decision may be missed, seconds.
+        """
+        if self._seen == -math.inf:
+            self._set_up(now)
+        self._seen, self._first_end, self._kept = now.time, -math.inf, kept
+        self._shutdown.rounding_s = rounding_s
+        if self._keeper is not None:
+            self._keeper.resume(elapsed_s, kept, rounding_s)
 
     def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
         machines, keeper = machines_at(now, self._kept, self._limit.blocked), self._keeper

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...model.intervals import Interval, count_of
+from ...model.machine import switching_times
 from ..free_nodes import FreeNodes
 from ..interface import MachineStates, Snapshot, Start
 from ..queued_job import Job
@@ -68,8 +69,7 @@ class Machines(ABC):
     def __init__(self, now: Snapshot, kept: Array, blocked: int) -> None:
         self.time, self.kept = now.time, kept
         self.room = Room(now.free_nodes(), blocked)
-        powers = now.machine.powers
-        self.on_s = float(getattr(powers, "on_s", 0.0))
+        self.on_s = switching_times(now.machine.powers)[1]
 
     @staticmethod
     def count(now: Snapshot) -> int:

@@ -76,6 +76,55 @@ def test_the_daemon_plans_with_predictions(folder: Path, capsys: pytest.CaptureF
     assert predicted["jobs"] == walltime["jobs"] == 54 and predicted["too_low"] > walltime["too_low"] == 0.0
 
 
+SWITCHED = CLUSTER.replace(
+    "computing: 100", "computing: 100, off: 5, switch_on: {watts: 80, seconds: 4}, switch_off: {watts: 60, seconds: 2}"
+)
+
+
+def test_a_policy_that_switches_nodes_saves_energy_as_in_a_replay(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {}
+    (folder / "lab.yaml").write_text((SWITCHED % 3).replace("bandwidth: 10GB/s", "bandwidth: 10GB/s, contention: none"))
+    for policy in ("easy", "easy+opportunistic:t_idle=5", "easy+proportional:rho=0.5,period=60", "easy+inertial"):
+        (folder / "service.yaml").write_text(CONFIG % policy)
+        for words in (["--daemon", "service.yaml"], ["-p", policy, "-c", "lab.yaml", "--contention"]):
+            assert main(["simulate", "trace.swf", *words, "--json"]) == 0
+            found[policy, words[0]] = json.loads(capsys.readouterr().out)
+        live, replayed = found[policy, "--daemon"], found[policy, "-p"]
+        assert live["daemon"]["failures"] == {} and live["nb_machine_switches"] == replayed["nb_machine_switches"]
+        assert live["consumed_joules"] == pytest.approx(replayed["consumed_joules"], rel=1e-6)
+        assert live["mean_waiting_time"] == pytest.approx(replayed["mean_waiting_time"], abs=1e-3)
+    assert found["easy+opportunistic:t_idle=5", "-p"]["nb_machine_switches"] > 0
+
+
+MIXED = """
+schema: pilotfish/cluster/v1
+name: lab
+node_types:
+  t: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s}
+  u: {cores: 4, memory: 4GiB, memory_bandwidth: 10GB/s, power: {idle: 50, computing: 100}}
+nodes: [{names: "n[1-2]", type: t}, {names: n3, type: u}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("cluster", "says"),
+    [
+        (CLUSTER % 2, "node_types.t.power: easy+inertial switches nodes, and their power off or being switched is not"),
+        (MIXED, "node_types: easy+inertial switches nodes, and these differ in power"),
+    ],
+)
+def test_nodes_that_cannot_be_switched_are_one_error(
+    folder: Path, cluster: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "lab.yaml").write_text(cluster)
+    (folder / "service.yaml").write_text(CONFIG % "easy+inertial")
+    assert main(["simulate", "trace.swf", "--daemon", "service.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert "lab.yaml" in error and says in error and "Traceback" not in error
+
+
 BUG = "def decide(simulation, request):\n    raise LookupError('a bug of production')\n"
 LOUD = """from pilotfish.simulate.planning.mapping_policies import POLICIES
 def decide(simulation, request):

@@ -38,8 +38,8 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     assert found["schema"] == "pilotfish/policies/v1"
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
     assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
-    assert found["queue"]["inertial"]["for"] == ["simulate", "sweep"]
-    assert found["queue"]["opportunistic"]["for"] == ["simulate", "sweep", "daemon"]
+    for name in ("opportunistic", "proportional", "inertial"):
+        assert found["queue"][name]["for"] == ["simulate", "sweep", "daemon"]
     for name in ("pairs", "nodes", "conservative", "powercap"):
         assert found["queue"][name]["for"] == found["queue"]["easy"]["for"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
@@ -59,7 +59,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         ),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+opportunistic"],
-            "switches idle nodes off: the daemon does that, a plan of one workflow switches nothing (allowed: easy,",
+            "switches nodes off and on: the daemon does that, a plan of one workflow switches nothing (allowed: easy,",
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (

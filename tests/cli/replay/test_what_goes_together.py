@@ -371,8 +371,9 @@ among. Nodes whose jobs do not slow each other down are a cluster file with `con
 LIVE_INTRODUCTION = """
 ## Plans and the service
 Which policy plans a workflow, runs it, and decides in the service. The same test does each: `plan`, `run` on the simulated
-adapter, and the control loop of the service with the jobs of a trace, where no plan may fail. `opportunistic` needs an
-adapter that can power nodes down (Slurm); else the daemon does not start, and says so.
+adapter, and the control loop of the service with the jobs of a trace, where no plan may fail. The parts that switch nodes
+(`opportunistic`, `proportional`, `inertial`) need an adapter that can: Slurm, or the simulated one where the cluster file
+has power off and the times of switching. Else the daemon does not start, and says so.
 """
 
 

@@ -280,6 +280,8 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     for text in (
         "conservative:order=sjf,allocation=contiguous",
         "easy+powercap:cap=60%",
+        "easy+proportional:rho=0.5+opportunistic",
+        "easy+inertial",
         "pairs",
         "nodes:rule=biggest",
     ):
@@ -291,7 +293,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     [
         ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
-        ("easy+inertial", "'easy+inertial' switches machines on before jobs need them, and a resource manager does so"),
+        ("easy+energybud", "'easy+energybud' gives out energy over time, and a plan does not know what was consumed"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,7 @@ from pilotfish.simulate.model.snapshot import JobState, JobView
 class Polled:
     """The bench with a resource manager that says nothing by itself; `clock` is the time that passes here."""
 
-    def __init__(self, kit: SimpleNamespace, bench, **options: bool) -> None:
+    def __init__(self, kit: SimpleNamespace, bench, **options: Callable[[], bool]) -> None:
         self.bench, self.manager = bench, bench.manager
         self.manager.capabilities = Capabilities(events=False)
         self.next_change, self.cadence = math.inf, Cadence(1.0)
@@ -57,7 +58,7 @@ def test_it_is_idle_only_some_time_after_the_last_job(kit, polled: Polled) -> No
 
 
 def test_who_saves_power_is_never_idle(kit, bench) -> None:
-    assert not Polled(kit, bench, idle_nodes=True).need().idle
+    assert not Polled(kit, bench, idle_nodes=lambda: True).need().idle
 
 
 def test_an_adapter_with_events_needs_nothing(polled: Polled) -> None:

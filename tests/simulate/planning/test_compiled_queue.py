@@ -123,6 +123,6 @@ def test_what_only_python_can_do_is_left_to_it(jobs: list[Job], order: str, poss
 
 
 def test_the_policies_of_the_product_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_mapping, "_Run", None)
+    monkeypatch.setattr(queue_mapping, "PlanRun", None)
     queue = Workflow("w", (job_of("a"), job_of("b"))), simulation_of().cluster, [], [], ["n0", "n1"]
     assert [job.start_time for job in planned(Backfilling, "sjf", True, queue).jobs] == [0.0, 0.0]

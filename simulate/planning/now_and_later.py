@@ -1,0 +1,32 @@
+"""The policy of a plan whose starts are decided by an object that lives on, and what comes later by a forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..queue_policies.interface import Decision, QueuePolicy, Snapshot, Wake
+
+#: When the forecast begins to start what is not started now, seconds.
+LATER_S = 1.0
+
+
+class NowAndLater:
+    """The policy of one plan: the first call is answered by an object that lives on, all later ones by a forecast.
+
+    Args:
+        first: answers the first call.
+        later: the policy that forecasts.
+    """
+
+    def __init__(self, first: Callable[[Snapshot], Iterator[Decision]], later: QueuePolicy) -> None:
+        self._first: Callable[[Snapshot], Iterator[Decision]] | None = first
+        self._later = later
+
+    def decide(self, now: Snapshot) -> Iterator[Decision]:
+        """Yield what is decided at this time of the plan."""
+        first, self._first = self._first, None
+        if first is not None and now.time <= 0.0:
+            yield from first(now)
+            yield Wake(now.time + LATER_S)
+        elif now.time >= LATER_S:
+            yield from self._later.decide(now) or ()
