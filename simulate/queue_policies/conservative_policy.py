@@ -80,7 +80,9 @@ class Reserving:
         starts = [kept[job.number][0] for job in known]
         ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
         limit = self._limit_on(now.machine)
-        profile = _Profile(now, free, (*starts, *ends), self._allocation, limit, on_nodes=self._on_nodes)
+        profile = self._profile = _Profile(
+            now, free, (*starts, *ends), self._allocation, limit, on_nodes=self._on_nodes
+        )
         for job in known:
             if not profile.take(job, *kept[job.number]):
                 lost.append(job)  # what should have ended by then has not
@@ -167,6 +169,17 @@ class _Profile:
             return False
         self._add(first, stop, job, nodes, -1)
         return True
+
+    def may_start(self, job: Job, start: float) -> bool:
+        """Return whether the limit lets a job start now, and not at `start`, which is reserved on any nodes."""
+        if self._left is None:
+            return True
+        end, until = reserved_until(start, job), reserved_until(self._times[0], job)
+        for time in (start, end, until):
+            self._row(time)
+        times = np.array(self._times)
+        left = self._left + job.size * ((times >= start) & (times < end))
+        return bool((left[times < until] >= job.size).all())
 
     def moved(self, job: Job, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
         """Move a reservation to an earlier time; return it, or None if it stays."""

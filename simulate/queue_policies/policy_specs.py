@@ -287,7 +287,7 @@ def _why_not(base: object, part: object) -> str:
     if isinstance(base, Conservative):
         broken = _UNPROMISED.get(type(part))
         return f"it promises each waiting job a start, and {broken}" if broken else ""
-    if isinstance(part, PowerCap) or not needs_nodes(base):
+    if isinstance(part, PowerCap) or isinstance(base, Easy | Strict):
         return ""
     if isinstance(part, EnergyBudget):
         return "it reserves nothing for the first waiting job, for which a budget saves up"

@@ -13,95 +13,109 @@ A forecast knows nothing of decisions of the same call, so each call starts one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ..arrays import Array
+from ..model.machine import Machine
 from .conservative_policy import Reserving
-from .easy_policy import reservation
+from .energy.power_limits import NoLimit, Use, Window
+from .energy.saving_policy import SavingBackfilling, Started
+from .energy.switched_machines import Machines, Places, Room, SwitchedNodes
 from .free_nodes import FreeNodes, Need
 from .interface import Decision, Snapshot, Start, Wake
 from .order import Order
+from .policy_specs import Saving
 from .queued_job import Job
 from .reservations import reserved_until
 
 HAIR = 1.0 + 1e-9
 
 
-class SharedBackfilling:
-    """EASY backfilling with a bound on sharing.
+class SharedBackfilling(SavingBackfilling):
+    """EASY backfilling with a bound on sharing, and with energy-saving parts.
 
-    O(nodes) forecasts for each job that is examined.
+    O(nodes) forecasts for each job that is examined. A node that boots for a job is not shared until it is ready.
 
     Args:
+        policy: EASY with the bound, and the parts.
         queue: order of the queue.
-        bound: the largest factor by which jobs may slow each other down; 0: each job has nodes of its own.
-        steady: the order of jobs does not change with time.
+        window: see `SavingBackfilling`.
     """
 
-    def __init__(self, queue: Order, bound: float, *, steady: bool) -> None:
-        self._queue, self._bound, self._steady = queue, bound, steady
-        self._head: Job | None = None  # who has the reservation
-        self._reserved, self._later = math.inf, (np.zeros(0), np.zeros(0))
-        self._refused = set[int]()  # numbers of jobs
-        self._called = -math.inf
+    _one_by_one = True
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
-        """Start the first job that may start, reserving for the head of the queue."""
-        queue, free = self._queue.sorted(now), now.free_nodes()
-        again, self._called = self._called == now.time and not now.ended, now.time
-        empty = _cores_of(now)
-        if not queue:
-            self._head = None
+    def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
+        super().__init__(policy, queue, window)
+        self._bound = policy.base.share.bound  # type: ignore[union-attr]
+        self._first: Job | None = None  # who has the reservation
+
+    def _begin_pass(self, queue: list[Job]) -> None:
+        """Forget the reservation, and what was refused, unless they stand."""
+        first = queue[0] if queue else None
+        if self._stands and first is self._first and self._later is not None:
+            self._waits = []
             return
-        stands = queue[0] is self._head and not now.ended and (again or (self._steady and not _is_overdue(now)))
-        if not stands:
-            self._head = None
-            self._refused.clear()
-            if nodes := self._where(now, queue[0], free, empty):
-                yield from _start(now, queue, queue[0], nodes)
-                return
-            self._reserve(now, queue[0], empty)
-        later = FreeNodes(*self._later, free.need, free.held, free.speeds)
-        for job in queue[1:]:
-            if job.number in self._refused:
-                continue
-            self._refused.add(job.number)
-            late = now.time + job.walltime > self._reserved
-            if nodes := self._where(now, job, free, empty, later if late else None):
-                if late:
-                    later.take(job, nodes)
-                yield from _start(now, queue, job, nodes)
-                return
+        self._first = first
+        self._refused.clear()
+        super()._begin_pass(queue)
+
+    def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
+        """Return where a job can start now without delaying the head of the queue, and its latest end."""
+        if self._later is not None:
+            self._refused.add(job.number)  # if it starts, it is not seen again
+        if len(machines.off) or len(machines.held):
+            return super()._place(now, machines, job, wide=wide)
+        until = now.time + job.walltime  # where no node boots, the forecasts of one search are enough
+        late = self._head is not None and until > self._head.begin
+        places = self._where(now, machines, job, self._later if late else None)
+        return None if places is None else (places, until)
 
     def _where(
-        self, now: Snapshot, job: Job, free: FreeNodes, empty: Array, later: FreeNodes | None = None
-    ) -> tuple[int, ...]:
-        """Return the nodes on which a job may start and that it should take; () if they are too few."""
-        need = free.need(job)
-        fits = need.fits(free.cores, free.memory)
-        if self._bound == 0.0:
-            fits &= free.cores == empty
-        if later is not None:
-            fits &= need.fits(later.cores, later.memory)
+        self, now: Snapshot, machines: Machines, job: Job, later: Room | None = None, *, wide: bool = False
+    ) -> Places | None:
+        """Return nodes on which a job may start now, and fits later if that is given; None if they are too few."""
+        assert isinstance(machines, SwitchedNodes), "jobs share nodes"
+        room = machines.opened(wide=True) if wide else machines.room
+        rooms = (room,) if later is None else (room, later)
+        if self._limit.blocked and job.size > min(each.total for each in rooms):
+            return None
+        free, fits = room.nodes, machines.ready <= now.time
+        for each in rooms:
+            fits &= free.need(job).fits(each.nodes.cores, each.nodes.memory)
             if self._bound == 0.0:
-                fits &= later.cores == empty
-        return _first_within(now, job, free, fits, self._bound)
+                fits &= each.nodes.cores == machines.cores
+        if not (len(machines.off) or len(machines.held)):
+            return _first_within(now, job, free, fits, self._bound) or None
+        ranks = machines.rank()
+        for rank in np.unique(ranks[fits]).tolist():
+            if found := _first_within(now, job, free, fits & (ranks <= rank), self._bound, ranks):
+                return found
+        return None
 
-    def _reserve(self, now: Snapshot, head: Job, empty: Array) -> None:
+    def _where_alone(self, machines: Machines, room: Room, head: Job) -> Places | None:
+        """Return nodes without other jobs that the head of the queue can reserve; None if there are too few."""
+        assert isinstance(machines, SwitchedNodes), "jobs share nodes"
+        nodes = room.nodes
+        whole = nodes.need(head).fits(nodes.cores, nodes.memory) & (nodes.cores == machines.cores)
+        order = np.flatnonzero(whole)
+        order = order[np.argsort(machines.rank()[order], kind="stable")]
+        return nodes.pick(order, head.nodes) if head.size <= room.total else None
+
+    def _hold(self, room: Room, head: Job, places: Places) -> None:
+        """Take whole nodes for the head of the queue; a power cap counts its cores only."""
+        super()._hold(room, head, places)
+        rest = room.nodes.cores[list(places)]
+        room.nodes.cores[list(places)] = 0
+        room.blocked -= int(rest.sum())
+
+    def _reserve(
+        self, now: Snapshot, machines: Machines, head: Job, started: list[Started], running: list[Use]
+    ) -> None:
         """Reserve nodes without other jobs for the head of the queue."""
-        later = now.free_nodes()
-
-        def where() -> tuple[int, ...] | None:
-            whole = later.need(head).fits(later.cores, later.memory) & (later.cores == empty)
-            return later.pick(np.flatnonzero(whole), head.nodes)
-
-        self._reserved = reservation(now, later, [], where)
-        if (place := where()) is not None:
-            later.take(head, place)
-            later.cores[list(place)] = 0
-        self._head, self._later = head, (later.cores, later.memory)
+        super()._reserve(now, machines, head, started, running)
+        self._refused.add(head.number)
 
 
 class SharedReserving(Reserving):
@@ -112,11 +126,14 @@ class SharedReserving(Reserving):
     Args:
         queue: order of the queue.
         bound: see `SharedBackfilling`.
-        arranged: see `Reserving`.
+        arranged, limit: see `Reserving`.
     """
 
-    def __init__(self, queue: Order, bound: float, *, arranged: bool = False) -> None:
-        super().__init__(queue, arranged=arranged)
+    def __init__(
+        self, queue: Order, bound: float, *, arranged: bool = False,
+        limit: Callable[[Machine], NoLimit] = lambda machine: NoLimit(),
+    ) -> None:  # fmt: skip
+        super().__init__(queue, arranged=arranged, limit=limit)
         self._bound, self._refused, self._again = bound, set[int](), False
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
@@ -159,6 +176,8 @@ class SharedReserving(Reserving):
         if self._bound == 0.0 or job.number in self._refused:
             return ()
         self._refused.add(job.number)
+        if not self._profile.may_start(job, start):
+            return ()
         free = now.free_nodes()
         fits = free.need(job).fits(free.cores, free.memory)
         for number, (begin, reserved) in self._kept.items():
@@ -167,19 +186,19 @@ class SharedReserving(Reserving):
         return _first_within(now, job, free, fits, self._bound)
 
 
-def _is_overdue(now: Snapshot) -> bool:
-    """Return whether a running job has outlasted its expected end."""
-    return any(it.until <= now.time and it.start_time < now.time for it in now.running)
-
-
 def _cores_of(now: Snapshot) -> Array:
     """Return the cores of each node."""
     return np.array([last - first + 1 for first, last in now.machine.nodes])
 
 
-def _first_within(now: Snapshot, job: Job, free: FreeNodes, fits: Array, bound: float) -> tuple[int, ...]:
+def _first_within(
+    now: Snapshot, job: Job, free: FreeNodes, fits: Array, bound: float, ranks: Array | None = None
+) -> tuple[int, ...]:
     """Return those of the nodes that fit on which a job may start and that it should take; () if they are too few."""
-    found = free.pick(np.flatnonzero(fits), job.nodes, lambda node: _is_within(now, job, (node,), bound))
+    order = np.flatnonzero(fits)
+    if ranks is not None:
+        order = order[np.argsort(ranks[order], kind="stable")]
+    found = free.pick(order, job.nodes, lambda node: _is_within(now, job, (node,), bound))
     return found if found and (job.nodes == 1 or _is_within(now, job, found, bound)) else ()
 
 
@@ -189,9 +208,3 @@ def _is_within(now: Snapshot, job: Job, nodes: tuple[int, ...], bound: float) ->
         return True
     would = now.forecast(job, nodes)
     return would.alone or max(would.crowding, would.slowdown, would.others) <= bound * HAIR
-
-
-def _start(now: Snapshot, queue: list[Job], job: Job, nodes: tuple[int, ...]) -> Iterator[Decision]:
-    yield Start(job, nodes=nodes)
-    if len(queue) > 1:
-        yield Wake(now.time)

@@ -11,7 +11,6 @@ from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .one_at_a_time import OneAtATime
 from .order import Order
-from .order_ranks import CHANGING
 from .policy_options import Sharing
 from .policy_specs import Conservative, Contending, Easy, OnNodes, Policy, Saving, Strict, base_of
 from .sharing_policy import SharedBackfilling, SharedReserving
@@ -28,8 +27,6 @@ def uncompiled(
         arranged: see `Reserving`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
     """
-    if isinstance(policy, Saving) and isinstance(policy.base, Easy | Strict):
-        return SavingBackfilling(policy, Order(policy.base.order, seed), window)
     part = policy.limit if isinstance(policy, Saving) else None
     limit = partial(limit_on, limit=part, window=window)
     base = base_of(policy)
@@ -37,10 +34,12 @@ def uncompiled(
         return OneAtATime(base, seed, limit)
     assert not isinstance(base, OnNodes), "it decides in compiled code"
     queue = Order(base.order, seed)
+    if isinstance(base, Easy) and base.share != Sharing():
+        return SharedBackfilling(policy if isinstance(policy, Saving) else Saving(base), queue, window)
+    if isinstance(policy, Saving) and isinstance(base, Easy | Strict):
+        return SavingBackfilling(policy, queue, window)
     if isinstance(base, Conservative) and base.share != Sharing():
-        return SharedReserving(queue, base.share.bound, arranged=arranged)
+        return SharedReserving(queue, base.share.bound, arranged=arranged, limit=limit)
     if isinstance(base, Conservative):
         return Reserving(queue, arranged=arranged, allocation=base.allocation, limit=limit)
-    if isinstance(base, Easy) and base.share != Sharing():
-        return SharedBackfilling(queue, base.share.bound, steady=base.order not in CHANGING)
     return Backfilling(queue, fills=base.backfills)

@@ -7,17 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pilotfish.simulate.queue_policies.interface import Decision, Reject, Snapshot, Start, Wake
-from pilotfish.simulate.queue_policies.queued_job import Job
+from pilotfish.simulate.queue_policies.queued_job import Job, Running
 from tests.reference.plain_node_choice import chosen
 
 Occupied = list[tuple[float, float, int]]  # first and last time, and the node
 
 
 class PlainSharing:
-    """Each waiting job has a reservation of nodes of its own; it starts earlier where it hurts none beyond the bound."""
+    """Each waiting job has a reservation of nodes of its own; it starts earlier where it hurts none beyond the bound.
 
-    def __init__(self, order: str, bound: float, speeds: Sequence[float]) -> None:
-        self.order, self.bound, self.speeds = order, bound, speeds
+    `cap`: begin and end of a power cap, and how many cores jobs may then hold.
+    """
+
+    def __init__(
+        self, order: str, bound: float, speeds: Sequence[float], cap: tuple[float, float, int] = (0.0, 0.0, 0)
+    ) -> None:
+        self.order, self.bound, self.speeds, self.cap = order, bound, speeds, cap
         self.reserved: dict[int, tuple[float, tuple[int, ...]]] = {}
         self.first: dict[int, float] = {}  # the first reservation of each job
         self.refused = set[int]()
@@ -31,7 +36,8 @@ class PlainSharing:
         kept, lost = list[Job](), list[Job]()
         for job in [job for job in queue if job.number in self.reserved]:
             begin, nodes = self.reserved.pop(job.number)
-            if begin >= now.time and set(nodes) <= self.free(now, begin, _end(begin, job)):
+            free = self.free(now, begin, _end(begin, job))
+            if begin >= now.time and set(nodes) <= free and self.is_below_cap(now, begin, job):
                 self.reserved[job.number] = begin, nodes
                 kept.append(job)
             else:
@@ -60,9 +66,7 @@ class PlainSharing:
         """Return when nodes are not free for a reservation."""
         held, found = now.free_nodes().held, list[tuple[float, float, int]]()
         for it in now.running:
-            late = max(now.time - it.until, 1.0)
-            end = it.until if it.until > now.time or it.start_time == now.time else now.time + late
-            found += [(now.time, max(end, math.nextafter(now.time, math.inf)), node) for node in held(it)]
+            found += [(now.time, _latest(now, it), node) for node in held(it)]
         waiting = {job.number: job for job in now.waiting}
         for number, (begin, nodes) in self.reserved.items():
             found += [(begin, _end(begin, waiting[number]), node) for node in nodes]
@@ -73,6 +77,16 @@ class PlainSharing:
         taken = {node for first, last, node in self.occupied(now) if first < end and last > begin}
         return set(range(len(now.machine.nodes))) - taken
 
+    def is_below_cap(self, now: Snapshot, begin: float, job: Job) -> bool:
+        """Return whether a job stays below the cap with all others, from its start to its end."""
+        waiting, end = {each.number: each for each in now.waiting}, _end(begin, job)
+        held = [(now.time, _latest(now, it), it.job.size) for it in now.running]
+        others = [(at, waiting[number]) for number, (at, _) in self.reserved.items() if number != job.number]
+        held += [(at, _end(at, other), other.size) for at, other in others]
+        moments = {begin, *(time for time in (self.cap[0], *(first for first, *_ in held)) if begin < time < end)}
+        used = {time: sum(size for first, last, size in held if first <= time < last) for time in moments}
+        return all(used[t] + job.size <= self.cap[2] for t in moments if self.cap[0] <= t < self.cap[1])
+
     def earliest(self, now: Snapshot, job: Job) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job on nodes of its own; None if it fits on too few empty nodes."""
         free = now.free_nodes()
@@ -82,7 +96,10 @@ class PlainSharing:
                 cores[node] += free.need(it.job).cores
                 memory[node] += free.need(it.job).memory
         fits = {node for node in range(len(cores)) if cores[node] >= need.cores and memory[node] >= need.memory}
-        for begin in sorted({now.time, *(last for _, last, _ in self.occupied(now))}):
+        held = [last for _, last, _ in self.occupied(now)]
+        for begin in sorted({now.time, *held, *(time for time in self.cap[:2] if now.time < time < math.inf)}):
+            if not self.is_below_cap(now, begin, job):
+                continue
             found = chosen(fits & self.free(now, begin, _end(begin, job)), self.speeds, job.nodes)
             if found is not None:
                 return begin, found
@@ -96,6 +113,8 @@ class PlainSharing:
         if self.bound == 0.0 or job.number in self.refused:
             return ()
         self.refused.add(job.number)
+        if not self.is_below_cap(now, now.time, job):
+            return ()
         may, free = list[int](), now.free_nodes()
         need = free.need(job)
         for node in range(len(free.cores)):
@@ -113,6 +132,12 @@ class PlainSharing:
             return True
         would = now.forecast(job, nodes)
         return would.alone or max(would.crowding, would.slowdown, would.others) <= self.bound * (1.0 + 1e-9)
+
+
+def _latest(now: Snapshot, it: Running) -> float:
+    """Return when a running job is expected to have ended."""
+    end = it.until if it.until > now.time or it.start_time == now.time else now.time + max(now.time - it.until, 1.0)
+    return max(end, math.nextafter(now.time, math.inf))
 
 
 def _end(begin: float, job: Job) -> float:

@@ -28,7 +28,7 @@ from .power_limits import NoLimit, Use, Window, limit_on
 from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at
 
-_Started = tuple[float, Job, Places]  # latest end, job, nodes
+Started = tuple[float, Job, Places]  # latest end, job, nodes
 
 
 class SavingBackfilling:
@@ -40,6 +40,8 @@ class SavingBackfilling:
         window: begin and end of the limit, seconds; None: it has no limit.
     """
 
+    _one_by_one = False  # a call starts one job, and asks for the next call
+
     def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
         self._policy, self._queue, self._window = policy, queue, window
         assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
@@ -50,6 +52,8 @@ class SavingBackfilling:
         self._waits: list[Job] = []
         self._head: Use | None = None
         self._later: Room | None = None  # None: no reservation is known
+        self._refused = set[int]()  # numbers of jobs that need not be looked at
+        self._stands = self._again = False  # the reservation may stand; the next call goes on with this pass
 
     @property
     def powered(self) -> bool:
@@ -62,9 +66,12 @@ class SavingBackfilling:
         if self._seen == -math.inf:
             self._set_up(now)
         keeper, seen, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
-        happened = self._limit.update(now.time, now.states)
-        happened |= bool(now.submitted or now.ended or switched) or self._first_end <= now.time
-        happened |= keeper is not None and keeper.passes_at(now.time)
+        again, at_once, self._again = self._again, self._again and self._seen == now.time, False
+        changed = self._limit.update(now.time, now.states)
+        changed |= bool(now.ended or switched) or (self._first_end <= now.time and not at_once)
+        changed |= keeper is not None and keeper.passes_at(now.time)
+        self._stands = not changed and (at_once or self._queue.steady)
+        happened = changed or again or bool(now.submitted)
         decides = keeper is not None and keeper.next_time() <= now.time
         if happened or decides or self._shutdown.is_due(now, seen):
             self._seen = now.time
@@ -100,9 +107,13 @@ class SavingBackfilling:
 
     def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
         machines, keeper = machines_at(now, self._kept, self._limit.blocked), self._keeper
-        started = list[_Started]()
+        started = list[Started]()
         if happened:
             yield from self._pass(now, machines, started)
+        if self._again:
+            self._note(now, machines, started, [])
+            yield Wake(now.time)
+            return
         spare = partial(self._spare, machines)
         turned = [*keeper.decide(now, machines, spare)] if keeper is not None else []
         if any(switch.on for switch in turned):
@@ -117,17 +128,17 @@ class SavingBackfilling:
             yield Wake(then)
 
     # --- jobs ---
-    def _pass(self, now: Snapshot, machines: Machines, started: list[_Started]) -> Iterator[Decision]:
+    def _pass(self, now: Snapshot, machines: Machines, started: list[Started]) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-        limit, running = self._limit, _uses(now)
-        self._waits, self._head, self._later = [], None, None
+        limit, running, queue = self._limit, _uses(now), self._queue.sorted(now)
+        self._begin_pass(queue)
         left = machines.room.total
-        for job in self._queue.sorted(now):
+        for job in queue:
             if limit.forbids(job.size):
                 yield Reject(job)
                 continue
             found = None
-            if self._later is None or (self._fills and job.size <= left):
+            if self._later is None or (self._fills and job.size <= left and job.number not in self._refused):
                 wide = self._later is None and machines.is_wide(job)
                 found = self._place(now, machines, job, wide=wide)
             if found is not None:
@@ -143,42 +154,63 @@ class SavingBackfilling:
                 self._later.nodes.take(job, places)
             started.append((until, job, places))
             running.append(Use(job.size, now.time, until))
+            self._again = self._one_by_one and len(queue) > 1
             yield machines.start(job, places)
+            if self._again:
+                return
             left = machines.room.total
+
+    def _begin_pass(self, queue: list[Job]) -> None:
+        """Forget the reservation of the last pass."""
+        self._waits, self._head, self._later = [], None, None
 
     def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
         """Return where a job can start now without delaying the head of the queue, and its latest end."""
-        places, later, head = machines.where(job, wide=wide), self._later, self._head
+        places, later, head = self._where(now, machines, job, wide=wide), self._later, self._head
         if places is None:
             return None
         until = now.time + machines.boot_s(job, places) + job.walltime
         if later is None or head is None or until <= head.begin:
             return places, until
-        places = machines.where(job, later)
+        places = self._where(now, machines, job, later)
         return None if places is None else (places, now.time + machines.boot_s(job, places) + job.walltime)
 
+    def _where(
+        self, now: Snapshot, machines: Machines, job: Job, later: Room | None = None, *, wide: bool = False
+    ) -> Places | None:
+        """Return nodes on which a job can start now, and fits later if that is given; None if it cannot."""
+        return machines.where(job, later, wide=wide)
+
+    def _where_alone(self, machines: Machines, room: Room, head: Job) -> Places | None:
+        """Return nodes that the head of the queue can reserve; None if there are too few."""
+        return room.where(head, rank=machines.rank())
+
+    def _hold(self, room: Room, head: Job, places: Places) -> None:
+        """Take what the head of the queue reserves."""
+        room.nodes.take(head, places)
+
     def _reserve(
-        self, now: Snapshot, machines: Machines, head: Job, started: list[_Started], running: list[Use]
+        self, now: Snapshot, machines: Machines, head: Job, started: list[Started], running: list[Use]
     ) -> None:
         """Find when the head of the queue can start at the latest, and what is then free of its nodes and others."""
         wide = machines.is_wide(head)
         room, ends = machines.opened(wide=wide), self._ends(now, machines, started, wide=wide)
         ends.reverse()
-        time = now.time if room.where(head) is not None else math.inf
+        time = now.time if self._where_alone(machines, room, head) is not None else math.inf
         while ends and (time == math.inf or ends[-1][0] <= time):
             then, what = ends.pop()
             self._give(machines, room, what)
-            if time == math.inf and room.where(head) is not None:
+            if time == math.inf and self._where_alone(machines, room, head) is not None:
                 time = then
         at = self._limit.reserved(now.time, running, head.size, head.walltime, time)
         while ends and ends[-1][0] <= at:
             self._give(machines, room, ends.pop()[1])
-        if (places := room.where(head, rank=machines.rank())) is not None:
-            room.nodes.take(head, places)
+        if (places := self._where_alone(machines, room, head)) is not None:
+            self._hold(room, head, places)
         self._head, self._later = Use(head.size, at, at + head.walltime), room
 
     def _ends(
-        self, now: Snapshot, machines: Machines, started: list[_Started], *, wide: bool
+        self, now: Snapshot, machines: Machines, started: list[Started], *, wide: bool
     ) -> list[tuple[float, Any]]:
         """Return when resources become free, and what frees them; for a wide job also what is kept off."""
         ends: list[tuple[float, Any]] = [(latest_end(it, now.time), it) for it in now.running]
@@ -214,7 +246,7 @@ class SavingBackfilling:
         return wanted if until <= self._head.begin else machines.spared(wanted, self._later)
 
     def _note(
-        self, now: Snapshot, machines: Machines, started: list[_Started], switches: list[tuple[float, Switch]]
+        self, now: Snapshot, machines: Machines, started: list[Started], switches: list[tuple[float, Switch]]
     ) -> None:
         """Keep what the next call needs to know of this one; `switches`: those that free machines, and when."""
         running = _uses(now) + [Use(job.size, now.time, until) for until, job, _ in started]

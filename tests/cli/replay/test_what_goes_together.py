@@ -61,6 +61,8 @@ POLICIES = (
     "easy", "easy:order=wfp3", "strict", "conservative", "conservative:allocation=contiguous", "easy:share=1.1",
     "conservative:share=1.1",
     "easy+opportunistic", "easy+powercap:cap=95%", "easy+energybud:budget=70%", "easy+proportional", "easy+inertial",
+    "easy:share=1.1+opportunistic", "easy:share=1.1+powercap:cap=95%", "easy:share=1.1+energybud:budget=70%",
+    "easy:share=1.1+proportional", "easy:share=1.1+inertial", "conservative:share=1.1+powercap:cap=95%",
     "conservative+opportunistic", "conservative+powercap:cap=95%", "conservative+energybud:budget=70%",
     "conservative+proportional", "conservative+inertial",
     "pairs", "pairs+powercap:cap=95%", "nodes", "nodes+powercap:cap=95%", "nodes+energybud:budget=70%",

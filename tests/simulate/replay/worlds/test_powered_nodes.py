@@ -88,18 +88,54 @@ ROWS = st.lists(st.tuples(*[st.sampled_from([0.0, 0.5, 1.0, 3.0])], *[st.integer
                           st.sampled_from([1, 2, 3, 4, 8]), st.sampled_from([0, 5])), min_size=1, max_size=16)  # fmt: skip
 
 
-@given(ROWS, st.sampled_from(PARTS), st.sampled_from(["easy", "strict"]), st.sampled_from([0.0, 0.75]))
-@settings(max_examples=150, deadline=None)
-def test_jobs_that_contend_progress_as_in_the_reference(rows: list[Any], parts: str, base: str, takes: float) -> None:
-    jobs, cluster = crowd(rows), cluster_of(3, POWER, cores=4)
+BASES = st.sampled_from(["easy", "strict", "easy:share=1.2", "easy:share=none", "easy:order=wfp3,share=2"])
+
+
+def contending() -> Cluster:
+    """Return nodes whose jobs share a memory."""
+    cluster = cluster_of(3, POWER, cores=4)
     kind = replace(cluster.nodes[0].type, contention=Contention.EQUAL_SHARE)
-    cluster = replace(cluster, nodes=tuple(replace(node, type=kind) for node in cluster.nodes))
+    return replace(cluster, nodes=tuple(replace(node, type=kind) for node in cluster.nodes))
+
+
+@given(ROWS, st.sampled_from(PARTS), BASES, st.sampled_from([0.0, 0.75]))
+@settings(max_examples=250, deadline=None)
+def test_jobs_that_contend_progress_as_in_the_reference(rows: list[Any], parts: str, base: str, takes: float) -> None:
+    jobs, cluster = crowd(rows), contending()
     policy = parse(f"{base}+{parts}")
     done = replay_under(policy, jobs, machine_of(cluster), cluster, contention=True, decision_time=takes)
     plain = Plain(jobs, cluster, shapes_of(jobs, cluster), actual=True)
     plain.follow(dict(enumerate(done.start_time.tolist())), nodes_of(done, [4, 4, 4]))
     agree(done, plain)
     no_node_is_used_while_it_is_off(done)
+
+
+@given(ROWS, st.sampled_from(PARTS), st.sampled_from([0.0, 1.0, 1.2, 2.0]))
+@settings(max_examples=200, deadline=None)
+def test_parts_keep_the_bound_of_sharing(rows: list[Any], parts: str, bound: float) -> None:
+    """A node that boots for a job is not shared by another one before, of which a forecast would know nothing."""
+    jobs, cluster = crowd(rows), contending()
+    jobs = replace(jobs, walltime=np.full(len(jobs), 1e3))
+    done = replay_under(parse(f"easy:share={bound or 'none'}+{parts}"), jobs, machine_of(cluster), cluster)
+    ran = np.flatnonzero(~done.rejected)
+    for row in ran.tolist():
+        alone = replay_under(parse("slf"), jobs.take(np.array([row])), machine_of(cluster), cluster)
+        longest = (alone.finish_time - alone.start_time)[0] * max(bound, 1.0)
+        assert done.finish_time[row] - done.start_time[row] <= longest * (1 + 1e-6) + 1e-6
+
+
+@given(ROWS, st.sampled_from(["easy:share=1.2", "easy:share=none"]), st.integers(55, 100),
+       st.sampled_from(["", "+opportunistic:t_idle=1"]))  # fmt: skip
+@settings(max_examples=100, deadline=None)
+def test_jobs_that_share_start_below_a_cap(rows: list[Any], base: str, percent: int, shutdown: str) -> None:
+    jobs, machine = crowd(rows), machine_of(contending())
+    policy: Any = parse(f"{base}+powercap:cap={percent}%{shutdown}")
+    done = replay_under(policy, jobs, machine, contending())
+    assert isinstance(machine.powers, Powers)
+    (begin, end), allowed = policy.limit.window(jobs) or (0.0, 0.0), policy.limit.allowed(machine.powers, 12)
+    assert not done.rejected.any()
+    for time in done.taken_time[(done.taken_time >= begin) & (done.taken_time < end)].tolist():
+        assert jobs.size[(done.taken_time <= time) & (done.finish_time > time)].sum() <= allowed
 
 
 def no_node_is_used_while_it_is_off(done: Replayed) -> None:
@@ -111,7 +147,7 @@ def no_node_is_used_while_it_is_off(done: Replayed) -> None:
     assert not (found.counts[:, 0] % 4).any(), "nodes are off as a whole"
 
 
-@given(ROWS, st.sampled_from(["easy", "strict", "easy:order=sjf"]))
+@given(ROWS, st.sampled_from(["easy", "strict", "easy:order=sjf", "easy:share=1.2", "easy:order=wfp3,share=none"]))
 @settings(max_examples=60, deadline=None)
 def test_a_part_that_does_nothing_changes_nothing(rows: list[Any], base: str) -> None:
     jobs, cluster = crowd(rows), cluster_of(3, POWER, cores=4)

@@ -302,8 +302,6 @@ def test_a_bound_goes_with_every_order_and_with_decisions_that_take_time(order: 
             policy, workload(STREAMS), machine_of(lab()), lab(), decision_time=decision_time, contention=True
         )
         assert done.finish_time.max() == pytest.approx(20.0 + decision_time * decisions), share
-    with pytest.raises(ConfigError, match="does not go with 'opportunistic'"):
-        parse("easy:share=1.1+opportunistic")
 
 
 def test_what_cannot_be_replayed_is_said() -> None:
@@ -587,3 +585,22 @@ def test_a_cap_that_caps_nothing_changes_nothing(rows: list[Any], cluster: Clust
     done, base = (replay_under(each, workload(rows), machine_of(cluster), cluster) for each in (capped, parse(policy)))
     for column in ("start_time", "finish_time", "pieces", "rejected"):
         assert np.array_equal(getattr(done, column), getattr(base, column), equal_nan=column[-4:] == "time"), column
+
+
+@given(CROWD, ALIKE, st.sampled_from((0.0, 1.0, 1.5)), st.sampled_from(("fcfs", "largest")), CAPS)
+@settings(max_examples=150, deadline=None)
+def test_conservative_with_a_bound_under_a_power_cap_is_the_reference(
+    rows: list[Any], cluster: Cluster, bound: float, order: str, cap: PowerCap
+) -> None:
+    jobs, machine = workload(rows), machine_of(cluster)
+    assert isinstance(machine.powers, Powers)
+    limit = *(cap.window(jobs) or (0.0, 0.0)), cap.allowed(machine.powers, machine.processors)
+    plain = PlainSharing(order, bound, [1.0] * len(cluster.nodes), limit)
+    done = replay_under(Saving(Conservative(order, share=Sharing(bound)), limit=cap), jobs, machine, cluster)
+    expected = replay_queue_on_nodes(jobs, cluster, plain)
+    for column in ("start_time", "finish_time", "overran", "rejected"):
+        assert np.array_equal(getattr(done, column), getattr(expected, column), equal_nan=True), column
+    cores = [node.type.cores for node in cluster.nodes]
+    assert nodes_of(done, cores) == nodes_of(expected, cores)
+    for row, reserved in plain.first.items():
+        assert done.start_time[row] <= reserved, "a reservation is a promise"
