@@ -40,6 +40,8 @@ SWEEP: dict[str, Any] = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a sweep, on a machine with one CPU: a sweep starts one worker, unless the test asks for more."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.swf").write_text(trace(40))
     (tmp_path / "b.swf").write_text(trace(60, 2))
