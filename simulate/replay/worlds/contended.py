@@ -80,10 +80,11 @@ def processors_of(cluster: Cluster) -> Processors:
         processors[mine] = rows[kind]
         processors["node"][mine] = n
         processors["free"][mine] = kind.cores // kind.sockets + (np.arange(kind.sockets) < kind.cores % kind.sockets)
-    processors["last"] = np.cumsum(processors["free"])
-    processors["first"] = processors["last"] - processors["free"]
+    free = processors["free"]
+    last = np.cumsum(free)
+    processors["first"], processors["last"] = last - free, last
     cores = np.zeros(int(nodes["cores"].sum()), CORE)
-    cores["job"], cores["processor"] = FREE_CORE, np.repeat(np.arange(len(processors)), processors["free"])
+    cores["job"], cores["processor"] = FREE_CORE, np.repeat(np.arange(len(processors)), free)
     return Processors(nodes, processors, cores, speeds, all(kind.power is not None for kind in kinds))
 
 
@@ -124,6 +125,7 @@ def _contention_tables(
     else:
         rule = _RULES[policy.resource]
     processors = machine.processors.copy()
+    first, last, asked = processors["first"], processors["last"], jobs["size"]
     if size:
         processors["since"] = workload.submit_time[0]
     world = World(
@@ -134,13 +136,13 @@ def _contention_tables(
             "processors": processors,
             "cores": machine.core_table.copy(),
             "jobs": jobs,
-            "tasks": np.zeros(int(jobs["size"][jobs["state"] == WAITS].sum()), tables.TASK),
+            "tasks": np.zeros(int(asked[jobs["state"] == WAITS].sum()), tables.TASK),
             **dependency_tables(workload, np.ones(size, bool)),
         },
         {
             **dict.fromkeys(("ends", "next_end", "scores", "best"), (many,)),
             "queue": (size,),
-            "demands": (int((machine.processors["last"] - machine.processors["first"]).max()),),
+            "demands": (int((last - first).max()),),
         },
     )
     world.random["state"] = seed
@@ -164,12 +166,14 @@ def check_power_known(policy: Contending, machine: Processors) -> None:
 
 def _scores(processors: Array, machine: Processors, rule: int) -> Array:
     """Return the kernel's scores of idle processors."""
+    flops, free, bandwidth = processors["flops"], processors["free"], processors["bandwidth"]
+    memory, common, idle_share = machine.nodes["memory"], processors["common"], processors["idle_share"]
     found = {
-        tables.GFLOPS: -processors["flops"],
-        tables.CORES: -1.0 * processors["free"],
-        tables.MEMORY: -1.0 * machine.nodes["memory"][processors["node"]],
-        tables.BANDWIDTH: -processors["bandwidth"],
-        tables.POWER: processors["common"] * processors["idle_share"],
+        tables.GFLOPS: -flops,
+        tables.CORES: -1.0 * free,
+        tables.MEMORY: -1.0 * memory[processors["node"]],
+        tables.BANDWIDTH: -bandwidth,
+        tables.POWER: common * idle_share,
     }
     return np.asarray(found.get(rule, np.zeros(len(processors))))
 
@@ -386,7 +390,8 @@ def contended_track(done: Contended, begin: float = math.inf) -> Track:
     moments, when = np.unique(np.append(times, (min(first, begin), end)), return_inverse=True)
     chips, when, running = _running(chips, when[:-2], np.repeat([1, -1], count))
     kinds, kind = np.unique(own[["per_core", "common", "idle_share"]], return_inverse=True)
-    watts = np.full(len(moments), float(machine.nodes["watts"].sum() + (own["common"] * own["idle_share"]).sum()))
+    common, idle_share = own["common"], own["idle_share"]
+    watts = np.full(len(moments), float(machine.nodes["watts"].sum() + (common * idle_share).sum()))
     least, busy = watts.copy(), np.zeros(len(moments), np.int64)
     before = np.append(0, running[:-1])
     before[np.append(True, chips[1:] != chips[:-1])[: len(before)]] = 0

@@ -329,8 +329,8 @@ def _phases(workload: Workload, cluster: Cluster) -> Array:
     for k, kind in enumerate(cluster.types):
         ratio = min(speeds) / speeds[k]
         mean = phases[:, 0, k]
-        mean["work"] = idle + busy * ratio
-        mean["utilisation"] = busy * ratio / mean["work"]
+        work = idle + busy * ratio
+        mean["work"], mean["utilisation"] = work, busy * ratio / work
         mean["bandwidth"] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
     return phases.reshape(-1)
 
