@@ -20,8 +20,7 @@ from ..queue_policies.energy.power_policies import Inertial
 from ..queue_policies.energy.saving_policy import SavingBackfilling
 from ..queue_policies.frozen import View
 from ..queue_policies.interface import Decision, MachineStates, QueuePolicy, Snapshot, Switch, Switching, Wake
-from ..queue_policies.order import Order
-from ..queue_policies.policy_specs import Easy, Saving, Strict, text_of
+from ..queue_policies.policy_specs import OnNodes, Saving, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .mapping_policies import Mapped, Request
 from .now_and_later import NowAndLater
@@ -46,9 +45,10 @@ class SwitchingMapping(QueueMapping):
 
     def __init__(self, name: str, policy: Saving) -> None:
         super().__init__(name, self._now_and_later, every_node=True)
-        assert isinstance(policy.base, Easy | Strict), "no other policy has parts that switch"
-        self._saving, self._base = policy, policy.base
-        self._plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
+        self._saving = policy
+        plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
+        assert not isinstance(plain, OnNodes), "it goes with no part that switches nodes"
+        self._plain = plain
         self._power: NodePower | None = None  # of this plan
         self._saver: SavingBackfilling | None = None
         self._kept = set[str]()
@@ -79,7 +79,9 @@ class SwitchingMapping(QueueMapping):
             return
         off, policy = {*power.off}, self._saver
         if policy is None or power.time < self._decided_at:  # the clock was set back
-            policy = self._saver = SavingBackfilling(self._saving, Order(self._base.order, seed), ALWAYS)
+            made = uncompiled(self._saving, seed, window=ALWAYS)
+            assert isinstance(made, SavingBackfilling), "only it switches nodes"
+            policy = self._saver = made
             self._decided_at = power.time
             self._kept = off if isinstance(self._saving.keeper, Inertial) else set()
         down = off | {name for name, (on, _) in power.switching.items() if not on}
