@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..adapters.simulated import SimulatedAdapter
+from ..adapters.base import Adapter
 from ..formats.text import count
 from ..simulate.arrays import Array
 from ..simulate.kernels.queue.power.tables import TO_IDLE, TO_OFF
@@ -219,17 +219,19 @@ class TraceRun:
 
     Args:
         jobs: of the trace.
-        adapter: its clock begins at 0, and its truth is that of `jobs`.
+        adapter: a simulated one of virtual time, whose clock begins at 0 and whose truth is that of `jobs`.
         options: how to plan; a limit in seconds has no effect.
         guard: overrules the policy while forecasts keep missing.
         recheck_s: virtual seconds until a plan that has drifted is made again.
         decision_time: virtual seconds that a plan takes; None: as long as it took by the clock of `run`.
         delays: those of a site, from which times until submissions are seen are drawn; None: no time passes.
+        switched: where the adapter notes what it switches: position of the node, whether on, begin and end.
     """
 
     def __init__(
-        self, jobs: TraceJobs, adapter: SimulatedAdapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
+        self, jobs: TraceJobs, adapter: Adapter, options: Options, guard: Guard, *, recheck_s: float = 1.0,
         decision_time: float | None = 0.0, delays: DrawnDelays | None = None,
+        switched: Sequence[tuple[int, bool, float, float]] = (),
     ) -> None:  # fmt: skip
         self._jobs, self._workload, self._adapter = jobs, jobs.workload, adapter
         self._now = float(self._workload.submit_time[0]) if len(self._workload) else 0.0
@@ -241,7 +243,7 @@ class TraceRun:
         )  # fmt: skip
         self._decision_time, self._clock = decision_time, _no_clock
         size = len(self._workload)
-        self._delays = delays
+        self._delays, self._switched = delays, switched
         self._seen = delays.seen(self._workload.submit_time) if delays else self._workload.submit_time
         self._submitted = self._workload.submit_time.astype(np.float64)
         self._start, self._finish = np.full(size, math.nan), np.full(size, math.nan)
@@ -385,7 +387,7 @@ class TraceRun:
         first = np.cumsum([0, *cores])
         rows = [
             (TO_IDLE if on else TO_OFF, begin, end, first[node], first[node + 1] - 1)
-            for node, on, begin, end in self._adapter.power.switched
+            for node, on, begin, end in self._switched
         ]
         switched = np.array(rows, SWITCH)
         changes = np.empty(len(rows), CHANGE)

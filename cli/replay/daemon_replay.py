@@ -89,7 +89,7 @@ def replay_daemon(
     adapter = SimulatedAdapter(cluster, truth=jobs.truth, delays=delays.of_run if delays else None)
     run = TraceRun(
         jobs, adapter, options_of(config), guard_of(config), recheck_s=max(1.0, config.cycle_seconds),
-        decision_time=decision_time, delays=delays,
+        decision_time=decision_time, delays=delays, switched=adapter.power.switched,
     )  # fmt: skip
     with _errors_shown():
         return run.run(progress=progress, clock=time.perf_counter)

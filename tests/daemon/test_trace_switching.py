@@ -46,7 +46,8 @@ def played(jobs: Workload, cluster: Cluster, policy: str) -> DaemonReplay:
     told = TraceJobs(jobs, cluster, "walltime")
     options = Options(policy=policy, objective="turnaround", window=WINDOW)
     guard = Guard(bound=0.5, window=20, fallback="slf")
-    run = TraceRun(told, SimulatedAdapter(cluster, truth=told.truth), options, guard)
+    adapter = SimulatedAdapter(cluster, truth=told.truth)
+    run = TraceRun(told, adapter, options, guard, switched=adapter.power.switched)
     return run.run(progress=lambda now: None, clock=lambda: 0.0)
 
 

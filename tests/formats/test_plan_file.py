@@ -49,7 +49,7 @@ plans = st.builds(
 @given(plans)
 def test_a_plan_is_written_with_all_that_it_says(plan):
     data = json.loads(json.dumps(plan_to_dict(plan)))
-    of_queue = ("plain_finish_times", "recheck_s", "forecast_by")
+    of_queue = ("plain_finish_times", "recheck_s", "switches", "forecast_by")
     names = [field.name for field in fields(Plan) if field.name not in of_queue]
     assert list(data) == ["schema", *names] and data.pop("schema") == "pilotfish/plan/v1"
     data["jobs"] = tuple(job_of(job) for job in data["jobs"])
