@@ -89,7 +89,7 @@ def assemble(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
-    kept = KeptPolicy(journal, unsaved, tracker.queue)
+    kept = KeptPolicy(journal, unsaved, tracker.queue, metrics)
     kept.use(options.policy)
     idle_s = power.idle_seconds if power.save else math.inf
     switcher = NodeSwitcher(applier, trigger, lambda: guarded.switches, idle_s, power.spare_nodes)

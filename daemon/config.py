@@ -409,10 +409,18 @@ def check_counters(config: DaemonConfig, file: Path, *, here: bool) -> None:
 
 
 def check_objective(config: DaemonConfig, cluster: Cluster) -> None:
-    """Refuse to save energy if the power of a node type is unknown: no plan could be made. Raises ConfigError."""
+    """Refuse an objective or a policy that needs the power of nodes, if it is not known. Raises ConfigError."""
+    from ..simulate.model.machine import core_powers, equal_powers
     from ..simulate.model.objective import Objective
+    from ..simulate.queue_policies.policy_specs import limit_of
 
     unknown = [kind.name for kind in cluster.types if kind.power is None]
     if unknown and Objective.parse(config.objective).needs_energy:
         problem = f"found {config.objective!r}, but the power of node type {unknown[0]!r} is unknown"
         raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")
+    if limit_of(config.policy) is not None:
+        try:
+            equal_powers(core_powers(cluster))
+        except ConfigError as error:
+            problem = f"found {config.policy!r}, but {error.problem}"
+            raise ConfigError(config.cluster, "policy", problem, error.allowed) from None

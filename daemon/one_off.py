@@ -1,6 +1,7 @@
 """The daemon's cycle without a service: run one workflow by its plan, or preview what the daemon would do with a queue.
 
-Rule: it is the same cycle, with a journal in memory and no guard; a preview is one dry cycle, and writes nothing.
+Rule: it is the same cycle, with a journal in memory and no guard; a preview is one dry cycle, and writes nothing. Under
+a policy with a limit of power or energy, a workflow is planned again as it runs.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
+from ..simulate.queue_policies.policy_specs import limit_of
 from .apply import Live, Recording, describe
 from .assembly import assemble
 from .planning.guard_rail import Guard
+from .planning.guarded_planner import simulate_plan
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options
 from .report.cycle_report import CycleReport
@@ -47,7 +50,8 @@ class WorkflowRun:
         self._adapter = adapter = metered(adapter, metrics)
         self._clock = clock
         self._journal = journal = _in_memory()
-        planner = FixedPlan(f"{run}/", plan, workflow, clock)
+        limited = limit_of(plan.policy) is not None  # the plan's times do not say what waits for power or energy
+        planner = simulate_plan if limited else FixedPlan(f"{run}/", plan, workflow, clock)
         options = Options(policy=plan.policy, seed=plan.seed)
         self._cycle = assemble(
             adapter, Live(adapter), journal, metrics, _no_guard(plan.policy), options, clock, planner=planner

@@ -119,6 +119,7 @@ class JobTracker:
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
+        self.limited: Mapping[str, str] = {}  #: why a limit kept jobs from starting in the last plan, by key
         self.isolation = Isolation(self.queue)
         #: What the resource manager itself will do with its queue.
         self.queue_forecasts = QueueForecasts(
@@ -257,7 +258,7 @@ class JobTracker:
             snapshot: that the problem was made from.
             released: why jobs are not placed, by key: those held for us are released.
         """
-        self._rejected = plan.rejected
+        self._rejected, self.limited = plan.rejected, plan.waits
         self._note_stuck(problem)
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -90,6 +89,7 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     """
     from ..simulate.planning.mapping_policies import UnderCap
     from ..simulate.planning.queue_mapping import QueueMapping
+    from ..simulate.queue_policies.energy.kept_limit import KeptLimit
     from ..simulate.queue_policies.uncompiled import uncompiled
 
     policy = parse_planned(text, service=service)
@@ -101,8 +101,9 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
         assert isinstance(policy.limit, PowerCap), "no other part goes with it"
         return UnderCap(text_of(policy.base), policy.limit)
     if not isinstance(policy, Own):
-        built_in = partial(uncompiled, policy, arranged=True, window=(-math.inf, math.inf))
-        return QueueMapping(text, built_in, every_node=compares_nodes(policy))
+        keep = partial(KeptLimit, policy) if isinstance(policy, Saving) and policy.limit is not None else None
+        built_in = partial(uncompiled, policy, arranged=True)
+        return QueueMapping(text, built_in, every_node=compares_nodes(policy), keep=keep)
     make, _ = _load(policy, None, service=service)
     make(0)  # so that a wrong option is found now
     return QueueMapping(text, make)

@@ -48,8 +48,9 @@ def queue_policies() -> dict[str, dict[str, Any]]:
         found[name]["for"] += PLANS if _decides_plans(name) else ()
     for name in PARTS:
         found[name]["goes_with"] = [*goes_with(name)]
-        found[name]["for"] += PLANS if _decides_plans(f"easy+{name}") else ()
-        if "daemon" not in found[name]["for"] and _decides_plans(f"easy+{name}", service=True):
+        spec = f"easy+{name}:end=1" if "end" in found[name]["options"] else f"easy+{name}"
+        found[name]["for"] += PLANS if _decides_plans(spec) else ()
+        if "daemon" not in found[name]["for"] and _decides_plans(spec, service=True):
             found[name]["for"].append("daemon")
     return found
 

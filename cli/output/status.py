@@ -34,7 +34,7 @@ from ...daemon.socket.ipc import user_name
 from ...daemon.state.queue import ending, mark
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold
-from ...formats.text import count, percent, seconds, short_time, times
+from ...formats.text import count, joules, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .manager_queue import put_queue, put_starts
@@ -65,6 +65,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen.put(Text(f"{reply['cluster']}: {how}{total}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
+    if limit := reply.get("limit"):
+        screen.put(Text(limit_line(**limit)))
     if closed := reply.get("closed_queues"):
         screen.put(Text(f"disabled in the resource manager, so none of its jobs starts: {', '.join(closed)}"))
     if reply.get("mode") == "fallback":
@@ -123,6 +125,22 @@ def _node_row(node: dict[str, Any]) -> tuple[str, ...]:
         f"{node['jobs']:,}",
         ", ".join(node["job_names"]),
     )
+
+
+def limit_line(
+    kind: str, begin: float | None, end: float | None, holds: bool, watts: float, balance_j: float | None = None,
+    consumed_j: float | None = None, consumption: str = "",
+) -> str:  # fmt: skip
+    """Return a limit of power or energy in words, with local times; see `status_documents.limit_document`."""
+    times = [(word, at) for word, at in (("from", begin), ("to", end)) if at is not None]
+    span = " ".join(f"{word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at))}" for word, at in times)
+    what = f"{kind}: {watts:,.0f} W{' on average' if balance_j is not None else ''}{' ' if span else ''}{span}"
+    if not holds:
+        return f"{what}; it does not hold now"
+    if balance_j is None or consumed_j is None:
+        return what
+    left = f"{joules(balance_j)} left now" if balance_j >= 0.0 else f"{joules(-balance_j)} too much consumed"
+    return f"{what}; {left}, {joules(consumed_j)} consumed ({consumption})"
 
 
 def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:

@@ -21,7 +21,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import powers_of
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_specs import COMPONENT, switches_nodes
+from ...simulate.queue_policies.policy_specs import COMPONENT, limit_of, switches_nodes
 from ...simulate.replay.known_run_times import RunTimePredictor
 from ..streams import note, print_diagnostic
 from .daemon_policy import DaemonPolicy
@@ -44,6 +44,8 @@ def read_daemon(file: Path, runtimes: str) -> DaemonPolicy:
     if config.policy.startswith(COMPONENT):
         problem = f"{config.policy} decides about real jobs, in real time"
         raise ConfigError(str(file), "policy", problem, "another policy; or --edc with the component, without --daemon")
+    if (limit := limit_of(config.policy)) is not None:
+        limit.refuse_dates()
     load_policy_of(config, file)
     return DaemonPolicy(file, config, runtimes)
 

@@ -99,6 +99,7 @@ class PlanRequest:
             "objective": self.objective,
             "budget": self.budget,
             "should_stop": _deadline(self.time_limit),
+            "now": time.time(),
         }
 
 

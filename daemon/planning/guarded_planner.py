@@ -2,8 +2,9 @@
 
 Rule: the guard chooses between the configured policy and the fallback, but a queue policy, which decides by walltimes,
 is not overruled when forecasts miss. A policy that fails is logged and the fallback decides; where both fail, the
-workflow that makes them fail is set aside (see `isolation`). A search ends at its time limit, when the daemon stops, or
-once for news (see `plan_cache`).
+workflow that makes them fail is set aside (see `isolation`). The fallback knows of no limit of power or energy, so if a
+policy with one fails, nothing is started. A search ends at its time limit, when the daemon stops, or once for news (see
+`plan_cache`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.policy_specs import is_queue_policy, switches_nodes
+from ...simulate.queue_policies.policy_specs import is_queue_policy, limit_of, switches_nodes
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
 from ..report.forecast_errors import ForecastErrors
@@ -159,7 +160,8 @@ class GuardedPlanner:
             self.trigger.recheck(now, retry_s)
             return None, False
         wanted = self._trusted_policy(problem.workflow.jobs)
-        for policy in dict.fromkeys((wanted, guard.fallback)):
+        limited = limit_of(wanted) is not None
+        for policy in dict.fromkeys((wanted,) if limited else (wanted, guard.fallback)):
             objective = self.options.objective if policy == wanted else "turnaround"
             began = self.clock()
             limit = self._limit(began)

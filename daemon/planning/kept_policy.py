@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.kept import Kept
+from ...simulate.queue_policies.kept import Kept, LimitNow
 from ..report.cycle_report import Observer
+from ..report.metrics import Metrics
 from ..state.journal import Journal, Unsaved
 from ..state.queue import Event, Queue
 
@@ -24,10 +25,11 @@ class KeptPolicy(Observer):
         journal: has the state from before a restart.
         unsaved: receives the state.
         queue: whose changes are written to the journal, too.
+        metrics: show the policy's limit, if it has one.
     """
 
-    def __init__(self, journal: Journal, unsaved: Unsaved, queue: Queue) -> None:
-        self._journal, self._unsaved, self._queue = journal, unsaved, queue
+    def __init__(self, journal: Journal, unsaved: Unsaved, queue: Queue, metrics: Metrics) -> None:
+        self._journal, self._unsaved, self._queue, self._metrics = journal, unsaved, queue, metrics
         self._policy, self._saved_at = "", float("-inf")
         self.kept: Kept | None = None  #: of the configured policy; None: it keeps nothing
 
@@ -43,10 +45,16 @@ class KeptPolicy(Observer):
         if self.kept is not None:
             self.kept.restore(before)
 
+    @property
+    def limit(self) -> LimitNow | None:
+        """The limit of power or energy at the last snapshot."""
+        return None if self.kept is None else self.kept.limit()
+
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Let the policy see what happens between plans."""
         if self.kept is not None:
             self.kept.observe(snapshot)
+        self._metrics.show_limit(self.limit)
 
     def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
         """Write its state if anything is written, or it is time."""

@@ -23,6 +23,7 @@ from ...profiles.prediction.conformal import MOST_GROUPS
 from ...simulate.model.cluster import Node
 from ...simulate.model.plan import LEVEL, Action, Plan
 from ...simulate.model.snapshot import JobState, Snapshot
+from ...simulate.queue_policies.kept import LimitNow
 from ..learning.interval_correction import Groups
 from ..planning.guard_rail import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, factor
@@ -283,6 +284,15 @@ class Metrics:
         self._make_energy = partial(
             make, Counter, "energy_joules_total", "Energy of all nodes, by the power model; absent where unknown."
         )
+        self._limit_watts = make(
+            Gauge, "power_limit_watts", "Power cap, or average power of the energy budget, while it holds.", ("kind",)
+        )
+        self._budget = make(
+            Gauge,
+            "energy_budget_joules",
+            "Energy budget while it holds: consumed since its begin, by estimates, and balance of what has accrued.",
+            ("part",),
+        )
         self.adapter_requests = make(
             Counter, "adapter_requests_total", "Requests to the resource manager.", ("adapter", "call", "result")
         )
@@ -301,6 +311,7 @@ class Metrics:
         for by, compared in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
             self.start_errors.labels(by, compared)
         self.errors = ErrorMetrics(make)
+        self._limit_kind = ""
         self._last: Snapshot | None = None
         self._watts: float | None = None
         self._states = {state: self.jobs.labels(str(state)) for state in JobState}
@@ -318,6 +329,20 @@ class Metrics:
         self.decision_duration.observe(seconds)
         self.evaluations.inc(plan.evaluations)
         self.decisions.labels(policy, "truncated" if plan.truncated else "planned").inc()
+
+    def show_limit(self, limit: LimitNow | None) -> None:
+        """Show a limit of power or energy while it holds."""
+        kind = "" if limit is None or not limit.holds else "cap" if limit.balance_j is None else "budget"
+        if kind != self._limit_kind:
+            self._limit_watts.clear()
+            self._budget.clear()
+        self._limit_kind = kind
+        if limit is None or not kind:
+            return
+        self._limit_watts.labels(kind).set(limit.watts)
+        if limit.balance_j is not None:
+            self._budget.labels("balance").set(limit.balance_j)
+            self._budget.labels("consumed").set(limit.consumed_j)
 
     def show_snapshot(self, snapshot: Snapshot, states: Counter[JobState]) -> None:
         """Show the nodes of a snapshot, and how many of our jobs are in each state."""

@@ -6,6 +6,7 @@ out, and counts all jobs by state. Of a workflow with more jobs, the most urgent
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
@@ -16,6 +17,7 @@ from ...profiles.classes import class_fields, classify_on
 from ...simulate.model.cluster import Cluster, Node
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ...simulate.queue_policies.kept import LimitNow
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..socket.ipc import user_name
 from ..state.journal import Journal
@@ -140,6 +142,22 @@ class Documents:
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }
+
+
+def limit_document(limit: LimitNow | None) -> dict[str, Any] | None:
+    """Return a limit of power or energy as `status` shows it; times that it does not have are None."""
+    if limit is None:
+        return None
+    document = {
+        "kind": "power cap" if limit.balance_j is None else "energy budget",
+        "begin": limit.begin if math.isfinite(limit.begin) else None,
+        "end": limit.end if math.isfinite(limit.end) else None,
+        "holds": limit.holds,
+        "watts": limit.watts,
+    }
+    if limit.balance_j is None:
+        return document
+    return document | {"balance_j": limit.balance_j, "consumed_j": limit.consumed_j, "consumption": "estimated"}
 
 
 #: Names of jobs in a reply of `nodes`.

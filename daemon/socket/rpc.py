@@ -25,7 +25,7 @@ from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
 from ..report.selection import Chosen
-from ..report.status_documents import MOST_JOBS, Documents, nodes
+from ..report.status_documents import MOST_JOBS, Documents, limit_document, nodes
 from ..state.journal import Journal, JournalError
 from ..state.queue import Entry, Submission, shape_of
 from .access import Access, ForbiddenError
@@ -148,6 +148,7 @@ class Requests:
             "time": self._tracker.present,
             "seen": self._tracker.now,
             "blocked": self._tracker.blocked,
+            "limit": limit_document(self._cycle.planner.kept.limit),
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
             "guard": {
                 "median_factor": None if (median := guard.median(worst)) is None else 1.0 + median,
@@ -214,7 +215,8 @@ class Requests:
                 raise InvalidJobError(f"no workflow has a job {target!r} (name it as WORKFLOW/JOB)")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
-        document, waits = self._documents.job(entry), entry.waits if entry.waiting else ""
+        document = self._documents.job(entry)
+        waits = entry.waits or self._tracker.limited.get(entry.key, "") if entry.waiting else ""
         snapshot = self._tracker.snapshot
         view = snapshot.jobs.by_key.get(entry.key) if snapshot and submission.offered and entry.state.ended else None
         if view is not None and not view.state.ended:  # it was let go

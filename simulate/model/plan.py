@@ -179,6 +179,7 @@ class Plan:
         plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
             queue that goes on.
         rejected: why a job that a queue policy rejects, or that waits for one, is not planned, by id.
+        waits: why a limit of power or energy keeps a job from starting now, by id.
         recheck_s: when the policy wants to decide again if nothing happens, seconds; inf = it does not.
         switches: the nodes that the policy switches now.
         forecast_by: the policy that forecasts what does not start now; "": the policy itself.
@@ -200,6 +201,7 @@ class Plan:
     objective: str = "makespan"
     plain_finish_times: Mapping[str, float] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)
     recheck_s: float = math.inf
     switches: tuple[PowerSwitch, ...] = ()
     forecast_by: str = ""

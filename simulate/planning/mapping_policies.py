@@ -61,6 +61,7 @@ class Mapped:
     runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
     rejected: Mapping[int, str] = field(default_factory=dict)  # position of a job that is never started -> why
     reserved: Mapping[int, Reservation] = field(default_factory=dict)  # position of a job -> what it has reserved
+    waits: Mapping[int, str] = field(default_factory=dict)  # position of a job -> the limit that lets it not start now
     warnings: tuple[str, ...] = ()
     recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
     switches: tuple[PowerSwitch, ...] = ()  # nodes that the policy switches now

@@ -135,6 +135,7 @@ def plan(
         objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if plain is None else dict(zip(workflow.index, plain.tolist(), strict=True)),
         rejected=rejected,
+        waits={workflow.jobs[i].id: why for i, why in mapped.waits.items()},
         recheck_s=mapped.recheck_s,
         switches=mapped.switches,
         forecast_by=mapped.forecast_by,

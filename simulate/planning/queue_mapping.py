@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import PolicyError
+from ..errors import ConfigError, PolicyError
 from ..kernels.mapping import layout
 from ..model.machine import core_powers, groups_of
 from ..model.plan import Reservation
@@ -33,6 +33,9 @@ from .mapping_policies import Mapped, Request
 from .node_loads import NodeMeter
 from .search_moves import Candidate
 from .simulation import Simulation
+
+#: Why a job is not in a plan that a time limit ended.
+TOO_FAR = "the plan took too long to reach it"
 
 
 class QueueMapping:
@@ -55,12 +58,14 @@ class QueueMapping:
         """Run the whole workflow as the policy decides. Raises PolicyError."""
         try:
             policy = self._policy(simulation, request)
+        except ConfigError as error:
+            raise PolicyError(self.name, error.key, error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, "as it was made", f"{type(error).__name__}: {error}") from error
         if type(policy) is Backfilling:
             reserved = run_compiled(simulation, request, policy)
             if reserved is not None:
-                return _mapped(simulation, self.name, reserved, {})
+                return _mapped(simulation, self.name, reserved, {}, {})
         return self.run(simulation, request, policy)
 
     def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:
@@ -74,15 +79,16 @@ class QueueMapping:
 
 
 def _mapped(
-    simulation: Simulation, name: str, reserved: Mapping[int, Reservation], rejected: Mapping[int, str]
-) -> Mapped:
+    simulation: Simulation, name: str, reserved: Mapping[int, Reservation], rejected: Mapping[int, str],
+    waits: Mapping[int, str],
+) -> Mapped:  # fmt: skip
     """Return the run in the tables, of the policy of this name; its cores are not oversubscribed in repetitions."""
     world, cores = simulation.world, cores_of(simulation)
     energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
     world.nodes["cap"] = np.where(cores >= 0.0, cores, world.nodes["cap"])
     makespan = float(np.fmax.reduce(world.jobs["finish"], initial=0.0))
     found, notes = Candidate.of(simulation, world.nodes["cap"]), _notes(simulation, name)
-    return Mapped(makespan, energy, found, rejected=rejected, warnings=notes, reserved=reserved)
+    return Mapped(makespan, energy, found, rejected=rejected, warnings=notes, reserved=reserved, waits=waits)
 
 
 def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
@@ -97,7 +103,9 @@ class PlanRun(NodePolicyCalls):
     """One run of a workflow under a queue policy."""
 
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:
-        self.simulation, self.request = simulation, request
+        self.simulation, self.request, self.policy = simulation, request, policy
+        self.waits: Mapping[int, str] = {}  # why the policy's limit keeps jobs from starting now
+        self.cut = False  # the plan ended early
         self.predicted = expected_run_times(simulation).tolist()
         simulation.reset()
         simulation.settle()
@@ -205,15 +213,28 @@ class PlanRun(NodePolicyCalls):
                 while self.again:
                     self.apply(self.call_policy(), self.now)
             if self.now <= 0.0:
-                self.promised = self.reserved
+                self.promised, waits = self.reserved, getattr(self.policy, "waits", {})
+                self.waits = {number: why for number, why in waits.items() if number in self.waiting}
                 self.wake_s = self.wakes[0] if self.wakes and self.waiting else math.inf
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
                 return self._result()
             if stop is not None and stop():
-                raise self.error("", "a time limit or the end of the daemon came before all jobs were started")
+                if self.request.kept is None or not self.request.may_reject:
+                    raise self.error("", "a time limit or the end of the daemon came before all jobs were started")
+                return self._cut()
             simulation.advance(upcoming)
+
+    def _cut(self) -> Mapped:
+        """Return what is decided so far: no other policy would keep what this one keeps."""
+        self.cut = True
+        later = np.flatnonzero(self.simulation.world.jobs["state"] < layout.RUNNING).tolist()
+        self.rejected |= {number: self.waits.get(number, TOO_FAR) for number in later if number not in self.rejected}
+        self.waiting.clear()
+        while not math.isinf(self.simulation.next_event):
+            self.simulation.advance(self.simulation.next_event)
+        return self._result()
 
     def _end_what_ended(self) -> None:
         states = self.simulation.world.jobs["state"]
@@ -235,4 +256,5 @@ class PlanRun(NodePolicyCalls):
             number: Reservation(tuple(names[node] for node in nodes), time)
             for number, (time, nodes) in self.promised.items()
         }
-        return replace(_mapped(simulation, self.name, reserved, self.rejected), recheck_s=self.wake_s)
+        mapped = _mapped(simulation, self.name, reserved, self.rejected, self.waits)
+        return replace(mapped, recheck_s=self.wake_s, truncated=self.cut)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..model.node_power import NodePower
 from ..model.plan import PowerOff, PowerOn, PowerSwitch
+from ..queue_policies.energy.kept_limit import KeptLimit
+from ..queue_policies.energy.power_limits import NoLimit
 from ..queue_policies.energy.power_policies import Inertial
 from ..queue_policies.energy.saving_policy import SavingBackfilling
 from ..queue_policies.frozen import View
@@ -27,8 +30,6 @@ from .now_and_later import NowAndLater
 from .queue_mapping import PlanRun, QueueMapping
 from .simulation import Simulation
 
-#: A limit without begin and end.
-ALWAYS = -math.inf, math.inf
 #: A time that is due to within so many seconds is due: clocks are rounded.
 ROUNDING_S = 1e-6
 
@@ -44,33 +45,42 @@ class SwitchingMapping(QueueMapping):
     """
 
     def __init__(self, name: str, policy: Saving) -> None:
-        super().__init__(name, self._now_and_later, every_node=True)
+        keep = None if policy.limit is None else partial(KeptLimit, policy)
+        super().__init__(name, self._now_and_later, every_node=True, keep=keep)
         self._saving = policy
         plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
         assert not isinstance(plain, OnNodes), "it goes with no part that switches nodes"
         self._plain = plain
         self._power: NodePower | None = None  # of this plan
+        self._limit: NoLimit | None = None  # at the beginning of this plan
         self._saver: SavingBackfilling | None = None
         self._kept = set[str]()
         self._decided_at, self._wake_s = math.inf, math.inf
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
         """Return a run that starts now what the policy starts, and what it switches now. Raises PolicyError."""
-        if request.power is None:
-            return QueueMapping(self.name, self._forecasting)(simulation, request)
         self._power, self._wake_s = request.power, math.inf
         mapped = super().__call__(simulation, request)
+        if self._power is None:
+            return mapped
         return replace(mapped, recheck_s=self._wake_s, forecast_by=text_of(self._plain))
 
+    def _policy(self, simulation: Simulation, request: Request) -> QueuePolicy:
+        if self._saving.limit is not None:
+            kept = request.kept if isinstance(request.kept, KeptLimit) else KeptLimit(self._saving)
+            self._limit = kept.at(request.now, simulation.cluster)
+        return (self._forecasting if self._power is None else self._now_and_later)(request.seed)
+
     def _forecasting(self, seed: int) -> QueuePolicy:
-        return uncompiled(self._plain, seed, arranged=True, window=ALWAYS)
+        return uncompiled(self._plain, seed, arranged=True, given=self._limit)
 
     def _now_and_later(self, seed: int) -> QueuePolicy:
         return NowAndLater(lambda now: self._decide(now, seed), self._forecasting(seed))
 
     def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:
         """Run a workflow under the policy of one plan. Raises PolicyError."""
-        return _PoweredRun(simulation, request, policy, self.name).run()
+        kind = PlanRun if self._power is None else _PoweredRun
+        return kind(simulation, request, policy, self.name).run()
 
     def _decide(self, now: Snapshot, seed: int) -> Iterator[Decision]:
         """Let the object decide about this moment."""
@@ -79,14 +89,15 @@ class SwitchingMapping(QueueMapping):
             return
         off, policy = {*power.off}, self._saver
         if policy is None or power.time < self._decided_at:  # the clock was set back
-            made = uncompiled(self._saving, seed, window=ALWAYS)
+            made = uncompiled(self._saving, seed)
             assert isinstance(made, SavingBackfilling), "only it switches nodes"
             policy = self._saver = made
             self._decided_at = power.time
             self._kept = off if isinstance(self._saving.keeper, Inertial) else set()
         down = off | {name for name, (on, _) in power.switching.items() if not on}
         kept = np.array([name in self._kept and name in down for name in names], bool)
-        policy.resume(now, power.time - self._decided_at, kept, ROUNDING_S)
+        limit = None if self._limit is None else self._limit.seen_from(0.0)
+        policy.resume(now, power.time - self._decided_at, kept, ROUNDING_S, limit)
         self._decided_at = power.time
         for decision in policy.decide(now):
             if isinstance(decision, Wake):

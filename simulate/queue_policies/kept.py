@@ -7,6 +7,7 @@ by one object, which makes these policies; its state goes to the journal, so tha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..model.cluster import Cluster
@@ -14,8 +15,32 @@ from ..model.snapshot import Snapshot
 from .interface import QueuePolicy
 
 
+@dataclass(frozen=True, slots=True)
+class LimitNow:
+    """A limit of power or energy at a moment.
+
+    Args:
+        begin: seconds of the service's clock; -inf: it has always held.
+        end: seconds; inf: it has none.
+        holds: whether the moment is between them.
+        watts: a power cap, or what a budget gives out on average.
+        balance_j: what has accrued of a budget less what was consumed by estimates, joules; None: it is a power cap.
+        consumed_j: the latter since the begin; None: it is a power cap.
+    """
+
+    begin: float
+    end: float
+    holds: bool
+    watts: float
+    balance_j: float | None = None
+    consumed_j: float | None = None
+
+
 class Kept(Protocol):
-    """Makes the policy of each plan; all times are seconds of the service's clock, the resource manager's."""
+    """Makes the policy of each plan; all times are seconds of the service's clock, the resource manager's.
+
+    Derive from it to inherit the default.
+    """
 
     def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
         """Return the policy of a plan, which sees times since `now`. Raises ConfigError.
@@ -38,3 +63,7 @@ class Kept(Protocol):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the state that another object had, maybe of another policy; ignore what does not fit."""
         ...
+
+    def limit(self) -> LimitNow | None:
+        """Return the limit of power or energy at the last snapshot. Default: None, it has none."""
+        return None

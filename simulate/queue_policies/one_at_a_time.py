@@ -42,8 +42,8 @@ class OneAtATime:
     def decide(self, now: Snapshot) -> Iterator[Decision]:
         """Start the picked job if it fits, and ask to be called again: its start changes the ranks of nodes."""
         limit = self._limit_on(now.machine)
-        waiting = [job for job in now.waiting if not limit.forbids(job.size)]
-        yield from (Reject(job) for job in now.waiting if limit.forbids(job.size))
+        waiting = [job for job in now.waiting if not limit.forbids(job.size, now.time)]
+        yield from (Reject(job) for job in now.waiting if limit.forbids(job.size, now.time))
         if not waiting:
             return
         free = now.free_nodes()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import ConfigError, did_you_mean
@@ -78,6 +79,34 @@ def number(default: float, least: float, most: float, help: str) -> Any:
     allowed = f"{least:g} to {most:g}" if math.isfinite(most) else f"{least:g} or more"
     metadata = {"allowed": allowed if math.isfinite(least) else "a number", "help": help, "read": _between(least, most)}
     return field(default=default, metadata=metadata)
+
+
+class Date(float):
+    """A date, as seconds since 1970; printed as a date."""
+
+    def __format__(self, spec: str) -> str:
+        return datetime.fromtimestamp(self, UTC).isoformat().replace("+00:00", "Z")
+
+
+def moment(default: float, help: str) -> Any:
+    """Return a field that is a time in seconds, or a date with its zone; the default is infinite.
+
+    Args:
+        default: the default value.
+        help: description of the option.
+    """
+    allowed = "seconds, or a date with its zone (2026-12-01T08:00Z, 2026-12-01T08:00+01:00)"
+    return field(default=default, metadata={"allowed": allowed, "help": help, "read": _moment})
+
+
+def _moment(text: str) -> float | None:
+    try:
+        date = datetime.fromisoformat(text) if "-" in text[1:] and ":" in text else None
+    except ValueError:
+        return None
+    if date is None:
+        return _between(-math.inf, math.inf)(text)
+    return None if date.tzinfo is None else Date(date.timestamp())
 
 
 def amount(help: str) -> Any:

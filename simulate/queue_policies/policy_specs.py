@@ -12,6 +12,7 @@ thesis (2021), table 5.1.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -29,6 +30,8 @@ PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mi
 #: What the name of a decision component of Batsim 4, and of Batsim 5, begins with; its endpoint follows.
 COMPONENT = "batsim:", "batsim5:"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
+#: Between two parts; not before the zone of a date.
+_PLUS = re.compile(r"\+(?=\D|$)")
 _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
 
 
@@ -255,7 +258,7 @@ _ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", R
 
 def parse(text: str) -> Policy | Placing:
     """Parse the SPEC of a built-in policy. Raises ConfigError."""
-    first, *others = text.split("+")
+    first, *others = _PLUS.split(text)
     if others and first in PLANNING:
         problem = f"{first!r} does not go with {others[0]!r}: it searches for the best plan, and knows of no limit"
         raise ConfigError("policy", "", problem, "mom+powercap, easy+...")
@@ -319,7 +322,7 @@ def is_queue_policy(text: str) -> bool:
 
 
 def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
-    """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where only a replay has it.
+    """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where it cannot.
 
     Args:
         text: the SPEC.
@@ -335,20 +338,31 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
     if isinstance(policy, Saving) and (policy.shutdown or policy.keeper) and not service:
         problem = f"{text!r} switches nodes off and on: the daemon does that, a plan of one workflow switches nothing"
         raise ConfigError("policy", "", problem, PLANNED)
-    if isinstance(policy, Saving) and isinstance(policy.limit, EnergyBudget):
-        problem = f"{text!r} gives out energy over time, and a plan does not know what was consumed before it"
-    elif isinstance(policy, Saving) and policy.limit and policy.limit.is_set():
-        problem = f"{text!r} begins or ends at a time of a trace, and a plan has none"
-    else:
-        return policy
-    raise ConfigError("policy", "", f"{problem}; only a replay has that", PLANNED)
+    limit = policy.limit if isinstance(policy, Saving) else None
+    if isinstance(limit, EnergyBudget) and math.isinf(limit.end):
+        problem = f"{text!r} needs an end, because no submission is known to be the last"
+        raise ConfigError("policy", "", problem, "end=2026-12-31T00:00Z, or end=SECONDS")
+    if limit is not None and limit.is_set() and isinstance(base_of(policy), Placing):
+        problem = f"{text!r} begins or ends at some time, and the policy decides only when jobs are submitted or end"
+        raise ConfigError("policy", "", problem, "a cap without begin and end; easy, strict or conservative")
+    return policy
 
 
 @lru_cache(8)
+def parts_of(text: str) -> Saving | None:
+    """Return the policy of a SPEC if it has energy-saving parts, else None. Raises ConfigError."""
+    policy = parse(text) if "+" in text and not is_python_policy(text) and not text.startswith(COMPONENT) else None
+    return policy if isinstance(policy, Saving) else None
+
+
 def switches_nodes(text: str) -> bool:
     """Return whether the policy of a SPEC switches nodes off and on. Raises ConfigError."""
-    policy = parse(text) if "+" in text and not is_python_policy(text) and not text.startswith(COMPONENT) else None
-    return isinstance(policy, Saving) and bool(policy.shutdown or policy.keeper)
+    return (policy := parts_of(text)) is not None and bool(policy.shutdown or policy.keeper)
+
+
+def limit_of(text: str) -> PowerCap | EnergyBudget | None:
+    """Return the limit of power or energy of a policy; None: it has none. Raises ConfigError."""
+    return policy.limit if (policy := parts_of(text)) is not None else None
 
 
 def base_of(policy: Any) -> Any:

@@ -41,13 +41,13 @@ class SharedBackfilling(SavingBackfilling):
     Args:
         policy: EASY with the bound, and the parts.
         queue: order of the queue.
-        window: see `SavingBackfilling`.
+        window, limit: see `SavingBackfilling`.
     """
 
     _one_by_one = True
 
-    def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
-        super().__init__(policy, queue, window)
+    def __init__(self, policy: Saving, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
+        super().__init__(policy, queue, window, limit)
         self._bound = policy.base.share.bound  # type: ignore[union-attr]
         self._first: Job | None = None  # who has the reservation
 
@@ -79,7 +79,7 @@ class SharedBackfilling(SavingBackfilling):
         assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         room = machines.opened(wide=True) if wide else machines.room
         rooms = (room,) if later is None else (room, later)
-        if self._limit.blocked and job.size > min(each.total for each in rooms):
+        if self._blocked and job.size > min(each.total for each in rooms):
             return None
         free, fits = room.nodes, machines.ready <= now.time
         for each in rooms:

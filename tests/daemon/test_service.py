@@ -324,6 +324,15 @@ def test_an_energy_objective_without_power_data_is_refused_at_the_start(daemon, 
     assert not (daemon.folder / "state").exists()
 
 
+def test_a_limit_without_power_data_is_refused_at_the_start(daemon, capsys):
+    daemon.write("policy: easy+powercap:cap=60%\n")
+    assert main(["daemon", "--config", str(daemon.config)]) == 1
+    assert (
+        "policy: found 'easy+powercap:cap=60%', but the power of this machine is not known" in capsys.readouterr().err
+    )
+    assert not (daemon.folder / "state").exists()
+
+
 @pytest.mark.parametrize(
     ("policy", "says"),
     [

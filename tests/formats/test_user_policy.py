@@ -15,6 +15,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
+from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.trust import UntrustedError
 
 MINE = "class Fair:\n    def __init__(self, depth: int = 1):\n        self.depth = depth\n    def decide(self, now):\n        pass\n"
@@ -82,16 +83,18 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
     assert POLICIES[spec] is first  # what cannot be read replaces nothing
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "strict+energybud:budget=50%",
-        "strict+powercap:cap=50%,begin=5",
-    ],
-)
-def test_what_only_a_replay_has_is_refused_with_the_reason(spec: str) -> None:
-    with pytest.raises(ConfigError, match=r"only a replay has that \(allowed: easy, strict, conservative, pairs"):
+@pytest.mark.parametrize("spec", ["strict+energybud:budget=50%", "easy+reducepc:begin=2026-12-01T08:00Z"])
+def test_a_budget_needs_an_end(spec: str) -> None:
+    with pytest.raises(ConfigError, match=r"needs an end, because no submission is known to be the last"):
         queue_mapping(spec)
+    found = queue_mapping(f"{spec}{',' if ':' in spec else ':'}end=2026-12-31T00:00+01:00")
+    assert isinstance(found, QueueMapping) and found.keep is not None
+
+
+@pytest.mark.parametrize("base", ["pairs", "nodes", "mom", "let", "slf", "loadavg"])
+def test_a_cap_with_times_needs_a_policy_that_can_wake(base: str) -> None:
+    with pytest.raises(ConfigError, match=r"the policy decides only when jobs are submitted or end"):
+        queue_mapping(f"{base}+powercap:cap=50%,begin=2026-12-01T08:00Z")
 
 
 @pytest.mark.parametrize("base", ["easy", "conservative", "pairs", "nodes", "mom", "let", "slf", "loadavg"])

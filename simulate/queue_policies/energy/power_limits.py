@@ -8,17 +8,22 @@ walltimes; at each stage the balance is corrected by what was really consumed, w
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from ...arrays import Array
 from ...kernels.queue.power.tables import TIE
+from ...model.intervals import count_of
 from ...model.machine import Machine, Powers, equal_powers
-from ..interface import MachineStates
+from ..interface import MachineStates, Snapshot
 from .power_policies import EnergyBudget, PowerCap, ReducePC
 
 Window = tuple[float, float]
+#: Share of the time since the begin of a plan within which it has no other stage.
+SPARSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Use:
 
 
 class NoLimit:
-    """No limit of power or energy."""
+    """No limit of power or energy. Of a limit that holds, a copy is made for each plan, see `seen_from`."""
 
     #: Resources that are blocked now, and when they no longer are.
     blocked = 0
@@ -58,8 +63,12 @@ class NoLimit:
         """Return how many resources jobs may use at these times [times]."""
         return np.full(len(times), math.inf)
 
-    def forbids(self, size: int) -> bool:
-        """Return whether a job of that size can never start."""
+    def blocks(self, now: Snapshot) -> int:
+        """Return how many of the free resources it blocks at a call."""
+        return self.blocked
+
+    def forbids(self, size: int, time: float = math.inf) -> bool:
+        """Return whether a job of that size can never start, from a time on that limits have begun by, seconds."""
         return False
 
     def allows(self, now: float, running: list[Use], job: Use, head: Use | None) -> bool:
@@ -80,6 +89,10 @@ class NoLimit:
     def note(self, running: list[Use]) -> None:
         """Note the jobs that run after the decisions of a call."""
 
+    def seen_from(self, origin: float) -> Self:
+        """Return a copy whose times count from `origin`, seconds."""
+        return copy(self)
+
 
 class Cap(NoLimit):
     """A power cap.
@@ -89,36 +102,59 @@ class Cap(NoLimit):
         window: begin and end, seconds.
         powers: estimated power of a resource.
         resources: number of resources.
+
+    Attributes:
+        begin: seconds.
+        end: seconds.
+        watts: the cap.
     """
 
     def __init__(self, limit: PowerCap, window: Window, powers: Powers, resources: int) -> None:
-        self._begin, self.end = window
+        self.begin, self.end = window
+        self.watts = limit.cap.absolute(resources * powers.budget_computing)
         self._allowed, self._resources, self._begun = limit.allowed(powers, resources), resources, False
 
-    def forbids(self, size: int) -> bool:
-        """Return whether a job of that size can never start: it is above a cap that never ends."""
-        return self.end == math.inf and size > self._allowed
+    def forbids(self, size: int, time: float = math.inf) -> bool:
+        """Return whether a job of that size can never start: it is above a cap that has begun and never ends."""
+        return time >= self.begin and self.end == math.inf and size > self._allowed
 
     def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Block resources, or free them. Return whether jobs may start for that."""
         begun, blocked = self._begun, self.blocked
-        self._begun = begun or time >= self._begin
+        self._begun = begun or time >= self.begin
         self.blocked = self._resources - self._allowed if self._begun and time < self.end else 0
         return self._begun != begun or self.blocked != blocked
+
+    def blocks(self, now: Snapshot) -> int:
+        """Return how many of the free resources it blocks at a call.
+
+        In a plan, the machine has the usable nodes only; jobs may also run on others.
+        """
+        if not (self.blocked and now.machine.nodes):
+            return self.blocked
+        elsewhere = sum(it.job.size - count_of(it.resources) for it in now.running)
+        left: int = max(0, self.blocked + now.machine.processors + elsewhere - self._resources)
+        return left
 
     def next_time(self) -> float:
         """Return when the cap begins or ends, seconds."""
         if not self._begun:
-            return self._begin
+            return self.begin
         return self.end if self.blocked else math.inf
 
     def changes(self) -> tuple[float, ...]:
         """Return when the cap begins and ends, seconds."""
-        return self._begin, self.end
+        return self.begin, self.end
 
     def allowed(self, times: Array) -> Array:
         """Return how many resources jobs may use at these times [times]."""
-        return np.where((times >= self._begin) & (times < self.end), self._allowed, self._resources)
+        return np.where((times >= self.begin) & (times < self.end), self._allowed, self._resources)
+
+    def seen_from(self, origin: float) -> Self:
+        """Return a copy whose times count from `origin`, seconds."""
+        found = copy(self)
+        found.begin, found.end = self.begin - origin, self.end - origin
+        return found
 
 
 class Budget(NoLimit):
@@ -129,46 +165,99 @@ class Budget(NoLimit):
         window: begin and end, seconds.
         powers: estimated power of a resource.
         resources: number of resources.
+
+    Attributes:
+        begin: seconds.
+        end: seconds.
+        credited: until when energy has accrued and been consumed, seconds.
+        balance: what has accrued until then less what was consumed, joules.
+        watts: what accrues.
     """
 
     def __init__(self, limit: EnergyBudget, window: Window, powers: Powers, resources: int) -> None:
-        self._begin, self._end = window
+        self.begin, self.end = window
         self._stage_s, self._reduces = limit.stage, isinstance(limit, ReducePC)
-        lasts = self._end - self._begin
+        lasts = self.end - self.begin
         budget = limit.budget.absolute(resources * powers.budget_computing * lasts)
-        self._rate, self._tie = budget / lasts, TIE * budget
+        self.watts, self._tie = budget / lasts, TIE * budget
         self._idle = resources * powers.budget_idle
         self._extra = powers.budget_computing - powers.budget_idle
-        self._credit, self._credited, self._used = 0.0, self._begin, 0
+        self.balance, self.credited, self._used = 0.0, self.begin, 0
         self._stage, self._consumed_before = 0, 0.0
+        self._reserved, self._plan_begin = math.inf, None  # type: float, float | None
+        self._known: tuple[list[Use], Array] = [], np.zeros((0, 3))  # the running jobs of a pass, as an array
+        #: Of a pass, as long as no job starts: the running jobs, their number, the head, and when the balance is least.
+        self._least: tuple[list[Use], int, Use | None, float, float] | None = None
+
+    @property
+    def consumed(self) -> float:
+        """Return what has been consumed since the begin, joules."""
+        return self.watts * (self.credited - self.begin) - self.balance
+
+    def resume(self, consumed: float, until: float) -> None:
+        """Go on with what was consumed from the begin until then, joules and seconds."""
+        self.credited = until
+        self.balance = self.watts * (until - self.begin) - consumed
+        self._pass_stages(until)
+
+    def account(self, until: float, computed: float) -> None:
+        """Add what accrues until then, at most until the end, less what is consumed by estimates.
+
+        Args:
+            until: seconds.
+            computed: for how many seconds resources have computed since `credited`, over all resources.
+        """
+        if until > self.credited:
+            self.balance += (self.watts - self._idle) * (until - self.credited) - self._extra * computed
+            self.credited = until
+            self._pass_stages(until)
+
+    def seen_from(self, origin: float) -> Self:
+        """Return a copy whose times count from `origin`, seconds."""
+        found = copy(self)
+        found.begin, found.end = self.begin - origin, self.end - origin
+        found.credited = self.credited - origin
+        found._plan_begin = 0.0
+        return found
 
     def _holds(self, now: float) -> bool:
-        return self._begin <= now < self._end
+        return self.begin <= now < self.end
 
     def _time_of(self, stage: int) -> float:
-        return min(self._begin + stage * self._stage_s, self._end)
+        return min(self.begin + stage * self._stage_s, self.end)
 
     def next_time(self) -> float:
-        """Return the time of the next stage, seconds; the last is the end of the window."""
-        ended = self._stage and self._time_of(self._stage - 1) >= self._end
-        return math.inf if ended else self._time_of(self._stage)
+        """Return the time of the next stage, seconds; the last is the end of the window.
+
+        In a plan, no stage corrects the balance. So it has those at which a job is reserved, and the further ahead, the
+        fewer of the others.
+        """
+        ended = self._stage and self._time_of(self._stage - 1) >= self.end
+        if ended or self._plan_begin is None:
+            return math.inf if ended else self._time_of(self._stage)
+        ahead = self.credited + SPARSE * (self.credited - self._plan_begin)
+        stage = max(self._stage, math.ceil((ahead - self.begin) / self._stage_s))
+        return min(self._time_of(stage), self._reserved if self._reserved > self.credited else math.inf)
+
+    def _pass_stages(self, now: float) -> None:
+        while self._time_of(self._stage) <= now and not (self._stage and self._time_of(self._stage - 1) >= self.end):
+            self._stage += 1
 
     def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Add what has accrued; at a stage, correct it by what was consumed. Return whether it is a stage."""
-        until = min(time, self._end)
-        if until > self._credited:
-            self._credit += (self._rate - (self._idle + self._extra * self._used)) * (until - self._credited)
-            self._credited = until
+        until = min(time, self.end)
+        if until > self.credited:
+            self.balance += (self.watts - (self._idle + self._extra * self._used)) * (until - self.credited)
+            self.credited = until
         first = self._stage
-        while self.next_time() <= time:
-            self._stage += 1
+        self._pass_stages(time)
         if self._stage == first:
             return False
-        if states is not None:
+        if states is not None and self._plan_begin is None:
             if first == 0:
                 self._consumed_before = states.consumed
             consumed = states.consumed - self._consumed_before
-            self._credit = self._rate * (until - self._begin) - consumed
+            self.balance = self.watts * (until - self.begin) - consumed
         return True
 
     def note(self, running: list[Use]) -> None:
@@ -179,56 +268,89 @@ class Budget(NoLimit):
         """Return whether a job may start now, see `NoLimit`."""
         if not self._holds(now):
             return True
-        if head is None:
-            return self._affords(now, [*running, job], now)
-        if not self._reduces:
-            return self._affords(now, [*running, job, head], now)
-        held = self._extra * head.size * max(0.0, min(head.end, self._end) - head.begin)
-        less = held / (head.begin - now) if head.begin > now else 0.0
-        return self._affords(now, [*running, job], now, less, head.begin)
+        kept, less, until = list[Use](), 0.0, 0.0
+        if head is not None and not self._reduces:
+            kept = [head]
+        elif head is not None:
+            held = self._extra * head.size * max(0.0, min(head.end, self.end) - head.begin)
+            less, until = held / (head.begin - now) if head.begin > now else 0.0, head.begin
+        found = self._least
+        if found is None or found[0] is not running or found[1:3] != (len(running), head):
+            times, balance = self._course(now, running, kept, less, until)
+            least = int(np.argmin(balance)) if len(times) else -1
+            time, joules = (float(times[least]), float(balance[least])) if least >= 0 else (now, math.inf)
+            found = self._least = running, len(running), head, time, joules
+        if found[4] - self._extra * job.size * (min(found[3], job.end) - now) < -2.0 * self._tie:
+            return False  # most jobs, without a look at the other times
+        return self._affords(now, running, [*kept, job], now, less, until)
 
     def reserved(self, now: float, running: list[Use], size: int, walltime: float, time: float) -> float:
         """Return when there are resources and energy for a job: `time`, or the first stage after it."""
 
         def affords(start: float) -> bool:
-            return self._affords(now, [*running, Use(size, start, start + walltime)], start)
+            return self._affords(now, running, [Use(size, start, start + walltime)], start)
 
-        if not self._holds(now) or time >= self._end or affords(time):
+        self._reserved = time
+        if not self._holds(now) or time >= self.end or affords(time):
             return time
-        low = int((time - self._begin) / self._stage_s) + 1
-        high = int((self._end - self._begin) / self._stage_s) + 1
+        low = int((time - self.begin) / self._stage_s) + 1
+        high = int((self.end - self.begin) / self._stage_s) + 1
         while low < high:
             middle = (low + high) // 2
             if affords(self._time_of(middle)):
                 high = middle
             else:
                 low = middle + 1
-        return self._time_of(low)
+        self._reserved = self._time_of(low)
+        return self._reserved
 
-    def _affords(self, now: float, users: list[Use], since: float, less: float = 0.0, until: float = 0.0) -> bool:
+    def _affords(
+        self, now: float, running: list[Use], more: list[Use], since: float, less: float = 0.0, until: float = 0.0
+    ) -> bool:
         """Return whether the balance stays at 0 or above.
 
         Args:
             now: seconds.
-            users: jobs that run, now or later.
+            running: jobs that run.
+            more: jobs that run now or later.
             since: from when on the balance counts, seconds.
             less: watts that are set aside until `until`.
             until: seconds.
         """
-        sizes = np.array([each.size for each in users])
-        begins, ends = (np.array([getattr(each, name) for each in users]) for name in ("begin", "end"))
-        end = min(self._end, float(ends.max()))
+        times, balance = self._course(now, running, more, less, until)
+        return bool((balance[times >= since] >= -self._tie).all())
+
+    def _course(
+        self, now: float, running: list[Use], more: list[Use], less: float, until: float
+    ) -> tuple[Array, Array]:
+        """Return the times at which the slope of the balance changes, and the balance then; see `_affords`."""
+        if self._known[0] is not running or len(self._known[1]) != len(running):
+            self._known = running, np.array([(each.size, each.begin, each.end) for each in running]).reshape(-1, 3)
+        others = np.array([(each.size, each.begin, each.end) for each in more]).reshape(-1, 3)
+        sizes, begins, ends = np.concatenate([self._known[1], others]).T
+        end = min(self.end, float(ends.max(initial=now)))
         times = np.unique(np.concatenate([[now, end, until], begins, ends]))
         times = times[(times >= now) & (times <= end)]
         if not len(times):
-            return True
+            return times, times
         order = np.argsort(begins), np.argsort(ends)
         came, went = (np.concatenate([[0], np.cumsum(sizes[each])]) for each in order)
         used = came[np.searchsorted(begins[order[0]], times, "right")]
         used = used - went[np.searchsorted(ends[order[1]], times, "right")]
-        rises = self._rate - (self._idle + self._extra * used) - np.where(times < until, less, 0.0)
-        balance = self._credit + np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(times))])
-        return bool((balance[times >= since] >= -self._tie).all())
+        rises = self.watts - (self._idle + self._extra * used) - np.where(times < until, less, 0.0)
+        return times, self.balance + np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(times))])
+
+
+def made(limit: PowerCap | EnergyBudget, window: Window, powers: Powers, resources: int) -> Cap | Budget:
+    """Return a limit for a machine.
+
+    Args:
+        limit: its options.
+        window: begin and end, seconds; of a budget both finite, the end after the begin.
+        powers: estimated power of a resource.
+        resources: number of resources.
+    """
+    return (Budget if isinstance(limit, EnergyBudget) else Cap)(limit, window, powers, resources)  # type: ignore[arg-type]
 
 
 def limit_on(machine: Machine, limit: PowerCap | EnergyBudget | None, window: Window | None) -> NoLimit:
@@ -241,5 +363,4 @@ def limit_on(machine: Machine, limit: PowerCap | EnergyBudget | None, window: Wi
     """
     if limit is None or window is None:
         return NoLimit()
-    kind = Budget if isinstance(limit, EnergyBudget) else Cap
-    return kind(limit, window, equal_powers(machine.powers), machine.processors)  # type: ignore[arg-type]
+    return made(limit, window, equal_powers(machine.powers), machine.processors)

@@ -15,10 +15,10 @@ from ...errors import ConfigError
 from ...kernels.queue.power.tables import TIE
 from ...model.machine import Powers
 from ...model.workload import Workload
-from ..policy_options import Amount, amount, choice, number
+from ..policy_options import Amount, Date, amount, choice, moment, number
 
-_BEGIN = "begin of the limit, seconds of the trace (default: its first submission)"
-_END = "end of the limit, seconds of the trace (default: its last submission; a cap on dependent jobs has none)"
+_BEGIN = "begin of the limit: seconds of the trace, live since 1970 (default: its first submission, live now)"
+_END = "end of the limit, likewise (default: the last submission; a cap on dependent jobs, or live, has none)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,19 @@ class Limit:
 
     #: Whether it may have no end.
     endless: ClassVar[bool] = False
-    begin: float = number(-math.inf, -math.inf, math.inf, _BEGIN)
-    end: float = number(math.inf, -math.inf, math.inf, _END)
+    begin: float = moment(-math.inf, _BEGIN)
+    end: float = moment(math.inf, _END)
 
     def is_set(self) -> bool:
         """Return whether it begins or ends at a given time."""
         return math.isfinite(self.begin) or math.isfinite(self.end)
+
+    def refuse_dates(self) -> None:
+        """Raise ConfigError if it begins or ends at a date, which a trace does not have."""
+        for name, time in (("begin", self.begin), ("end", self.end)):
+            if isinstance(time, Date):
+                problem = f"'{time}' is a date, and the times of a trace are not"
+                raise ConfigError("policy", name, problem, "seconds of the trace")
 
     def window(self, workload: Workload) -> tuple[float, float] | None:
         """Return begin and end of the limit for a workload, within its first and last submission; None if empty.
@@ -48,6 +55,7 @@ class Limit:
         If jobs have dependencies, the last submission is not known. Then a missing `end` is infinite, or a ConfigError
         if the limit needs an end.
         """
+        self.refuse_dates()
         if not len(workload):
             return None
         begin = max(self.begin, float(workload.submit_time[0]))

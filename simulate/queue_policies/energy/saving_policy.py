@@ -28,6 +28,9 @@ from .power_limits import NoLimit, Use, Window, limit_on
 from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at
 
+#: Why a job waits that has free resources.
+NO_ENERGY = "it waits for energy: the balance of the budget does not cover its walltime yet"
+NO_POWER = "it waits for power: the cap lets no more cores compute now"
 Started = tuple[float, Job, Places]  # latest end, job, nodes
 
 
@@ -37,21 +40,24 @@ class SavingBackfilling:
     Args:
         policy: the base policy and the parts.
         queue: order of the queue.
-        window: begin and end of the limit, seconds; None: it has no limit.
+        window: begin and end of the limit, seconds; None: it does not hold.
+        limit: the limit as it is when the policy is first called; None: it begins in its window.
     """
 
     _one_by_one = False  # a call starts one job, and asks for the next call
 
-    def __init__(self, policy: Saving, queue: Order, window: Window | None) -> None:
+    def __init__(self, policy: Saving, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
         self._policy, self._queue, self._window = policy, queue, window
         assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
         self._fills = policy.base.backfills
-        self._shutdown, self._limit = Shutdown(policy.shutdown), NoLimit()
+        self._shutdown, self._given, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
         self._keeper: Keeper | None = None
         self._seen = self._first_end = -math.inf
         self._waits: list[Job] = []
         self._head: Use | None = None
         self._later: Room | None = None  # None: no reservation is known
+        self._blocked = 0  # resources that the limit blocks at this call
+        self.waits = dict[int, str]()  #: why the limit kept jobs from starting at the last pass, by number
         self._refused = set[int]()  # numbers of jobs that need not be looked at
         self._stands = self._again = False  # the reservation may stand; the next call goes on with this pass
 
@@ -82,14 +88,17 @@ class SavingBackfilling:
     def _set_up(self, now: Snapshot) -> None:
         policy = self._policy
         self._kept = np.zeros(Machines.count(now), bool)
-        self._limit = limit_on(now.machine, policy.limit, self._window)
+        if self._given is None:
+            self._limit = limit_on(now.machine, policy.limit, self._window)
         if policy.keeper is not None:
             of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
             self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]
             self._kept = self._keeper.kept
         self._off_s, self._on_s = switching_times(now.machine.powers)
 
-    def resume(self, now: Snapshot, elapsed_s: float, kept: Array, rounding_s: float) -> None:
+    def resume(
+        self, now: Snapshot, elapsed_s: float, kept: Array, rounding_s: float, limit: NoLimit | None = None
+    ) -> None:
         """Go on in another plan, whose clock begins at 0 again, and look at everything there.
 
         Args:
@@ -97,7 +106,9 @@ class SavingBackfilling:
             elapsed_s: seconds from the beginning of the plan before to that of this one.
             kept: which of the machines of this plan are kept off, bool [machines]; it is updated in place.
             rounding_s: by how much the time of a decision may be missed, seconds.
+            limit: the limit as it is when the plan begins; None: it has none.
         """
+        self._given = self._limit = limit or NoLimit()
         if self._seen == -math.inf:
             self._set_up(now)
         self._seen, self._first_end, self._kept = now.time, -math.inf, kept
@@ -106,7 +117,8 @@ class SavingBackfilling:
             self._keeper.resume(elapsed_s, kept, rounding_s)
 
     def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
-        machines, keeper = machines_at(now, self._kept, self._limit.blocked), self._keeper
+        self._blocked = self._limit.blocks(now)
+        machines, keeper = machines_at(now, self._kept, self._blocked), self._keeper
         started = list[Started]()
         if happened:
             yield from self._pass(now, machines, started)
@@ -134,7 +146,7 @@ class SavingBackfilling:
         self._begin_pass(queue)
         left = machines.room.total
         for job in queue:
-            if limit.forbids(job.size):
+            if limit.forbids(job.size, now.time):
                 yield Reject(job)
                 continue
             found = None
@@ -144,7 +156,9 @@ class SavingBackfilling:
             if found is not None:
                 places, until = found
                 if not limit.allows(now.time, running, Use(job.size, now.time, until), self._head):
-                    found = None
+                    found, self.waits[job.number] = None, NO_ENERGY
+            elif left < job.size <= left + self._blocked:
+                self.waits[job.number] = NO_POWER
             if found is None:
                 if self._later is None:
                     self._reserve(now, machines, job, started, running)
@@ -162,7 +176,7 @@ class SavingBackfilling:
 
     def _begin_pass(self, queue: list[Job]) -> None:
         """Forget the reservation of the last pass."""
-        self._waits, self._head, self._later = [], None, None
+        self._waits, self._head, self._later, self.waits = [], None, None, {}
 
     def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
         """Return where a job can start now without delaying the head of the queue, and its latest end."""
@@ -217,7 +231,7 @@ class SavingBackfilling:
         ends += [(until, (job, places)) for until, job, places in started]
         if now.states is not None:
             ends += [(it.until, it) for it in now.states.switching if wide or not self._is_kept(machines, it)]
-        if self._limit.blocked:
+        if self._blocked:
             ends.append((self._limit.end, None))
         ends.sort(key=itemgetter(0))
         return ends
@@ -263,4 +277,4 @@ class SavingBackfilling:
 
 def _uses(now: Snapshot) -> list[Use]:
     """Return the use of resources by the running jobs, from now on."""
-    return [Use(it.job.size, now.time, it.until) for it in now.running]
+    return [Use(it.job.size, now.time, latest_end(it, now.time)) for it in now.running]

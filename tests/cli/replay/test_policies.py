@@ -64,7 +64,7 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "easy:order=sfj"], "did you mean sjf?"),
         (
             ["plan", "d.yaml", "-c", "c.yaml", "-p", "easy+energybud"],
-            "only a replay has that (allowed: easy,",
+            "needs an end, because no submission is known to be the last (allowed: end=2026-12-31T00:00Z, or",
         ),
         (["plan", "d.yaml", "-c", "c.yaml", "-p", "stric"], "did you mean 'strict'?"),
         (["run", "d.yaml", "-p", "./mine.py"], "'./mine.py' (allowed: ./file.py:Class or"),

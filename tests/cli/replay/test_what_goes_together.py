@@ -243,7 +243,10 @@ def cell(policy: str, world: World, folder: Path) -> str:
 #: Without begin and end, a power cap must leave room for each job.
 LIVE_POLICIES = (
     *POLICIES,
-    "easy+powercap:cap=95%,begin=0", "easy+reducepc:budget=70%",
+    "easy+powercap:cap=95%,begin=0,end=4e9", "conservative+powercap:cap=95%,begin=0,end=4e9",
+    "pairs+powercap:cap=95%,begin=0", "mom+powercap:cap=95%,begin=0",
+    "easy+energybud:budget=70%,end=4e9", "easy+reducepc:budget=70%,end=4e9",
+    "easy+energybud:budget=70%,end=4e9+opportunistic",
 )  # fmt: skip
 #: Cores that may compute under a cap of 95 %: (0.95 x 180 W - 120 W) / 5 W.
 LIVE_CAP = 10
@@ -277,7 +280,9 @@ def planned(policy: str, folder: Path) -> None:
 def run(policy: str, folder: Path) -> None:
     """Run the workflow by its plan, as the command `run` does, on the simulated adapter."""
     adapter = SimulatedAdapter(CLUSTER)
-    took = WorkflowRun("r.1", Workflow("w", WORKFLOW), made_plan(policy, folder), adapter, Metrics(), lambda: 0.0)
+    took = WorkflowRun(
+        "r.1", Workflow("w", WORKFLOW), made_plan(policy, folder), adapter, Metrics(), lambda: adapter.time
+    )
     try:
         done = took.until_ended(lambda report: None, lambda: False)
     finally:
@@ -375,7 +380,8 @@ LIVE_INTRODUCTION = """
 Which policy plans a workflow, runs it, and decides in the service. The same test does each: `plan`, `run` on the simulated
 adapter, and the control loop of the service with the jobs of a trace, where no plan may fail. The parts that switch nodes
 (`opportunistic`, `proportional`, `inertial`) need an adapter that can: Slurm, or the simulated one where the cluster file
-has power off and the times of switching. Else the daemon does not start, and says so.
+has power off and the times of switching. Else the daemon does not start, and says so. The times of a limit are seconds of
+the service's clock, or dates.
 """
 
 

@@ -15,6 +15,7 @@ from pilotfish.simulate.model.snapshot import Snapshot as ClusterSnapshot
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.interface import Decision, QueuePolicy, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.kept import Kept
 
 
 class Late:
@@ -31,7 +32,7 @@ class Late:
             yield from [Start(job) for job in now.waiting]
 
 
-class AfterHours:
+class AfterHours(Kept):
     """Lets jobs start `wait_s` seconds after the first snapshot that it ever saw."""
 
     wait_s = 20.0

@@ -280,6 +280,8 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     for text in (
         "conservative:order=sjf,allocation=contiguous",
         "easy+powercap:cap=60%",
+        "easy+powercap:cap=60%,begin=2026-12-01T08:00+01:00,end=2026-12-01T18:00+01:00",
+        "strict+reducepc:budget=1e12,end=2026-12-31T00:00Z",
         "easy+proportional:rho=0.5+opportunistic",
         "easy+inertial",
         "pairs",
@@ -293,7 +295,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     [
         ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
-        ("easy+energybud", "'easy+energybud' gives out energy over time, and a plan does not know what was consumed"),
+        ("easy+energybud", "'easy+energybud' needs an end, because no submission is known to be the last"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),
     ],

@@ -120,7 +120,7 @@ def test_energy_is_left_out_where_the_power_of_a_node_is_unknown(kit):
             metrics.show_snapshot(manager.snapshot(), Counter())
             manager.time += 5.0
         shown = generate_latest(metrics.registry).decode()
-        assert "energy" not in shown and 'node_power_watts{node="unknown"}' not in shown
+        assert "energy_joules" not in shown and 'node_power_watts{node="unknown"}' not in shown
         assert ('node_power_watts{node="n1"}' in shown) == (len(nodes) > 1)
 
 

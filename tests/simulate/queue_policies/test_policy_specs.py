@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import (
     EnergyBudget,
     Inertial,
@@ -46,6 +48,10 @@ from pilotfish.simulate.queue_policies.policy_specs import (
             "easy+inertial:v_ub=1e5+reducepc:budget=1e9",
             Saving(Easy(), None, ReducePC(budget=Amount(1e9)), Inertial(1e5)),
         ),
+        (
+            "easy+powercap:begin=1970-01-02T00:00Z,end=1970-01-02T02:00:00.5+01:00,cap=1e+3+opportunistic",
+            Saving(Easy(), Opportunistic(), PowerCap(86400.0, 90000.5, Amount(1000.0))),
+        ),
     ],
 )
 def test_parse(text: str, policy: object) -> None:
@@ -56,7 +62,7 @@ def test_parse(text: str, policy: object) -> None:
 def test_printed_specs_can_be_parsed(name: str) -> None:
     kind = (POLICIES | PARTS)[name]
     for option in fields(kind):
-        words = option.metadata.get("words") or {"0.5": "", "12": "", "40%": ""}
+        words = option.metadata.get("words") or {"0.5": "", "12": "", "40%": "", "2026-12-01T08:00+01:00": ""}
         for word in words:
             value = option.metadata["read"](word)
             if value is not None:
@@ -90,8 +96,20 @@ def test_printed_specs_can_be_parsed(name: str) -> None:
         ("easy+proportional:rho=1.5", "0 to 1"),
         ("easy+inertial:growth=fast", "plus-one, double"),
         ("easy+powercap:begin=5,end=5", "more than begin=5"),
+        ("easy+powercap:begin=2026-12-01T08:00", "a date with its zone"),
+        ("easy+powercap:begin=2026-13-01T08:00Z", "a date with its zone"),
+        ("easy+powercap:begin=2026-12-01T08:00Z,end=5", "more than begin=2026-12-01T08:00:00Z"),
     ],
 )
 def test_invalid_specs_are_rejected(text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         parse(text)
+
+
+@pytest.mark.parametrize("option", ["begin", "end"])
+def test_a_trace_has_no_dates(option: str) -> None:
+    policy = parse(f"easy+powercap:{option}=2026-12-01T08:00Z")
+    jobs = Workload("w", np.arange(2), np.array([0.0, 9.0]), np.ones(2), np.ones(2), np.ones(2, np.int64))
+    assert isinstance(policy, Saving) and policy.limit is not None
+    with pytest.raises(ConfigError, match="'2026-12-01T08:00:00Z' is a date, and the times of a trace are not"):
+        policy.limit.window(jobs)

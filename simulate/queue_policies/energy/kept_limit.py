@@ -1,0 +1,127 @@
+"""A limit of power or energy in a service: its time is the service's clock, and what was consumed outlives each plan.
+
+Rule: the limit is that of replays, for all nodes of the cluster, also those that take no jobs now. From a budget goes
+what is estimated: each node draws its idle power all the time, also while it is off, and each core that a job has, ours
+or not, draws its share of the power of computing for as long as the job has it. Of a time that was not seen, because
+the service did not run, or because the budget began before it did, nothing is known: all nodes count as computing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...model.cluster import Cluster
+from ...model.machine import core_powers, equal_powers
+from ...model.snapshot import JobView, Snapshot
+from ..interface import QueuePolicy
+from ..kept import Kept, LimitNow
+from ..policy_specs import Saving
+from ..uncompiled import uncompiled
+from .power_limits import Budget, Cap, NoLimit, made
+from .power_policies import EnergyBudget, Limit
+
+
+class KeptLimit(Kept):
+    """Keeps the limit of a policy.
+
+    Args:
+        policy: the policy, which has a limit.
+    """
+
+    def __init__(self, policy: Saving) -> None:
+        assert policy.limit is not None, "only that is kept"
+        self._policy, self._options = policy, policy.limit
+        self._limit: NoLimit | None = None
+        self._now = -math.inf  # of the last snapshot
+        self._before: Mapping[str, Any] = {}  # the state to go on from
+        self._held: Mapping[str, JobView] | None = None  # the jobs with nodes of the last snapshot; None: not known
+
+    def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
+        """Return the policy of a plan. Raises ConfigError: the power of the nodes is not known, or not the same."""
+        return uncompiled(self._policy, seed, arranged=True, given=self.at(now, cluster))
+
+    def at(self, now: float, cluster: Cluster) -> NoLimit:
+        """Return the limit for a plan of this cluster that begins now. Raises ConfigError, see `policy`."""
+        return (self._limit or self._begun(now, cluster)).seen_from(now)
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take from a budget what has been consumed since the last snapshot. O(jobs)."""
+        self._now = snapshot.time
+        if self._limit is None:
+            self._limit = self._begun(snapshot.time, snapshot.cluster)
+        if isinstance(self._limit, Budget):
+            until = min(snapshot.time, self._limit.end)
+            self._limit.account(until, self._computed(snapshot, self._limit.credited, until))
+            self._held = snapshot.jobs.holding
+
+    def state(self) -> dict[str, Any]:
+        """Return begin, end and consumption of a budget, and until when it is known, seconds and joules."""
+        if not isinstance(self._limit, Budget):
+            return dict(self._before)
+        it = self._limit
+        return {"begin": it.begin, "end": it.end, "until": it.credited, "joules": it.consumed}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with what was consumed, if it was counted for the same time as the options give."""
+        self._before = state
+
+    def limit(self) -> LimitNow | None:
+        """Return the limit at the last snapshot."""
+        it = self._limit
+        if isinstance(it, Budget):
+            return LimitNow(it.begin, it.end, it.begin <= self._now < it.end, it.watts, it.balance, it.consumed)
+        if isinstance(it, Cap):
+            return LimitNow(it.begin, it.end, it.begin <= self._now < it.end, it.watts)
+        return None
+
+    def _begun(self, now: float, cluster: Cluster) -> NoLimit:
+        """Return the limit; a budget without a `begin` begins now, unless it has begun before."""
+        powers, cores = equal_powers(core_powers(cluster)), _cores(cluster)
+        begin, end = self._options.begin, self._options.end
+        if not isinstance(self._options, EnergyBudget):
+            return made(self._options, (begin, end), powers, cores)
+        before = self._before if _goes_on(self._before, self._options) else None
+        if math.isinf(begin):
+            begin = now if before is None else before["begin"]
+        if begin >= end:
+            return NoLimit()
+        budget = made(self._options, (begin, end), powers, cores)
+        if before is not None and isinstance(budget, Budget):
+            budget.resume(before["joules"], before["until"])
+        return budget
+
+    def _computed(self, snapshot: Snapshot, since: float, until: float) -> float:
+        """Return for how many seconds cores can have computed between two times, over all cores."""
+        if until <= since:
+            return 0.0
+        if self._held is None:
+            return _cores(snapshot.cluster) * (until - since)
+        total = 0.0
+        for view, begin, end in self._ran(snapshot, since, until):
+            here = sum(name in snapshot.cluster.index for name in view.nodes)
+            total += view.job.profile.threads * here * max(0.0, min(end, until) - max(begin, since))
+        return total
+
+    def _ran(self, snapshot: Snapshot, since: float, until: float) -> Iterator[tuple[JobView, float, float]]:
+        """Yield the jobs that may have run between two times, and between which times they did at most."""
+        held, now = self._held or {}, snapshot.jobs.by_key
+        for key, view in held.items():
+            ended = now[key].finish_time if key in now and now[key].state.ended else None
+            yield view, since, until if ended is None else ended
+        for key, view in now.items():
+            if key in held or not view.nodes:
+                continue
+            if not view.state.ended:
+                yield view, since if view.start_time is None else view.start_time, until
+            elif view.start_time is not None and view.finish_time is not None:
+                yield view, view.start_time, view.finish_time
+
+
+def _cores(cluster: Cluster) -> int:
+    return sum(node.type.cores for node in cluster.nodes)
+
+
+def _goes_on(before: Mapping[str, Any], options: Limit) -> bool:
+    return before.get("end") == options.end and (math.isinf(options.begin) or before.get("begin") == options.begin)
