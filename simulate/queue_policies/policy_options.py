@@ -6,10 +6,12 @@ Rule: an option is a field of a frozen dataclass; its metadata is all that parsi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
 
 from ..errors import ConfigError, did_you_mean
 
@@ -85,7 +87,7 @@ class Date(float):
     """A date, as seconds since 1970; printed as a date."""
 
     def __format__(self, spec: str) -> str:
-        return datetime.fromtimestamp(self, UTC).isoformat().replace("+00:00", "Z")
+        return f"{np.datetime64(round(self * 1000), 'ms')}Z".replace(".000Z", "Z")
 
 
 def moment(default: float, help: str) -> Any:
@@ -99,14 +101,19 @@ def moment(default: float, help: str) -> Any:
     return field(default=default, metadata={"allowed": allowed, "help": help, "read": _moment})
 
 
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?:Z|([+-]\d\d):?([0-5]\d))")
+
+
 def _moment(text: str) -> float | None:
-    try:
-        date = datetime.fromisoformat(text) if "-" in text[1:] and ":" in text else None
-    except ValueError:
-        return None
-    if date is None:
+    if (date := _DATE.fullmatch(text)) is None:
         return _between(-math.inf, math.inf)(text)
-    return None if date.tzinfo is None else Date(date.timestamp())
+    there, hours, minutes = date.groups(default="0")
+    try:
+        seconds = float(np.datetime64(there, "us").astype(np.int64)) / 1e6
+    except ValueError:  # 30 February
+        return None
+    east = 3600 * int(hours) + (60 if hours[0] != "-" else -60) * int(minutes)
+    return Date(seconds - east)
 
 
 def amount(help: str) -> Any:
