@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -66,4 +67,24 @@ def test_jobs_that_are_handed_over_start_in_the_order_of_the_policy(
     assert {*ran[:2]} == {*wanted[:2]} and ran[2:] == wanted[2:]
     for job in jobs:  # pilotfish placed each, although nothing was gained by it
         assert daemon.placed(job) == ("n1",)
+    assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in daemon.log.read_text()
+
+
+def test_a_job_waits_for_the_energy_of_a_budget(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    """What accrues is what the idle nodes and one core draw, so two jobs of one core run one after the other."""
+    file = daemon.folder / "cluster.yaml"
+    cluster = yaml.safe_load(file.read_text())
+    for kind in cluster["node_types"].values():
+        kind["power"] = {"idle": 4, "per_core": 10}
+    file.write_text(yaml.safe_dump(cluster))
+    watts, lasts = 4 * slurm.nodes + 10, 3600
+    budget = f"budget={watts * lasts},end={int(time.time()) + lasts}"
+    configure(daemon, policy=f"easy+energybud:{budget}", without_gain="release")
+    trail = slurm.shared() / "trail"
+    trail.unlink(missing_ok=True)
+    daemon.start()
+    line = f"echo begin >> {trail}; sleep 4; echo end >> {trail}"
+    jobs = [hand_over(slurm, line, "--cpus-per-task=1", "--time=1") for _ in range(2)]
+    eventually(lambda: all_ended(slurm, jobs), "the end of both jobs")
+    assert trail.read_text().split() == ["begin", "end"] * 2 and all(daemon.placed(job) for job in jobs)
     assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in daemon.log.read_text()
