@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ import forked
 import guardian
 import workers
 from installed import locked
+from waiting import look_until
 
 from pilotfish.daemon.socket import ipc
 from pilotfish.simulate.kernels import cache_directory
@@ -141,8 +141,14 @@ class Served:
         return code
 
     def placed(self, job: int) -> tuple[str, ...]:
-        """The nodes to which it pinned a job last; () if it did not."""
-        chosen = [each["data"]["nodes"] for each in self.story(job)["story"] if each["kind"] == "chosen"]
+        """The nodes to which it pinned a job last; () if it did not, or has never seen the job."""
+        try:
+            story = self.story(job)["story"]
+        except ipc.DaemonError as error:
+            if "has no job" not in str(error):
+                raise
+            story = []
+        chosen = [each["data"]["nodes"] for each in story if each["kind"] == "chosen"]
         return tuple(chosen[-1]) if chosen else ()
 
     def story(self, job: int) -> dict[str, Any]:
@@ -178,13 +184,7 @@ class Served:
 
 
 def eventually(look: Callable[[], Found], what: str) -> Found:
-    """Look until there is something, and return that.
-
-    A look that takes long, as a command does, is repeated less often: what is waited for needs the processor, too.
-    """
-    begun = time.monotonic()
-    while (now := time.monotonic()) < begun + PATIENCE_S:
-        if found := look():
-            return found
-        time.sleep(min(1.0, 0.01 + 3 * (time.monotonic() - now)))
+    """Look until there is something, and return that."""
+    if found := look_until(look, PATIENCE_S):
+        return found
     raise AssertionError(f"{what} did not come about within {PATIENCE_S:g} s")

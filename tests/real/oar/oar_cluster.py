@@ -15,13 +15,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import guardian
+from waiting import look_until
 
 CONFIG, PACKAGED = Path("/etc/oar/oar.conf"), Path("/usr/share/oar/oar-common/oar.conf")
 MARK = "# written by the tests of pilotfish\n"
@@ -288,13 +288,8 @@ class OarCluster:
             subprocess.run(["userdel", "--remove", user], capture_output=True, check=False)
 
     def until(self, wanted: Callable[[], object], what: str) -> None:
-        """Wait for something; a look that takes long is repeated less often."""
-        deadline = time.monotonic() + PATIENCE_S
-        while (now := time.monotonic()) < deadline:
-            if wanted():
-                return
-            time.sleep(min(1.0, 0.2 + 5 * (time.monotonic() - now)))
-        raise AssertionError(f"waited in vain for {what}; logs are in {self.path / 'log'}")
+        """Wait for something."""
+        assert look_until(wanted, PATIENCE_S), f"waited in vain for {what}; logs are in {self.path / 'log'}"
 
     def configure(self) -> None:
         """Write the configuration again; Almighty reads it at its start, its schedulers at each pass."""

@@ -14,12 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import guardian
+from waiting import look_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "scancel", "sdiag")
 PATIENCE_S = 60.0
@@ -259,10 +259,7 @@ class SlurmCluster:
 
     def until(self, wanted: Callable[[], object], what: str) -> None:
         """Wait for something."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not wanted():
-            assert time.monotonic() < deadline, f"waited in vain for {what}; logs are in {self.path / 'log'}"
-            time.sleep(0.1)
+        assert look_until(wanted, PATIENCE_S), f"waited in vain for {what}; logs are in {self.path / 'log'}"
 
     def _lay_out(self) -> None:
         for name in ("etc", "run", "log", "spool", "munge", "controller"):

@@ -152,7 +152,7 @@ def test_jobs_of_one_user_together_stay_within_their_limit(site: SlurmSite, daem
         shown = [site.show(job) for job in jobs]
         most = max(most, sum(words["JobState"] == "RUNNING" for words in shown))
         reasons |= {words["Reason"] for words in shown if words["JobState"] == "PENDING"}
-        time.sleep(0.1)
+        time.sleep(0.3)
     assert most == 2 and not [reason for reason in reasons if reason.startswith("QOS")], reasons
 
 
