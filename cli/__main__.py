@@ -75,7 +75,7 @@ class Pilotfish(LazyGroup):
             "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
             "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),
             "warm": Lazy(".warm", "warm", "Compile all kernels for this machine, so that no command does."),
-            "reap": Lazy(".site", "reap", "Release pins whose jobs have not started (for a timer)."),
+            "reap": Lazy(".site", "reap", "Clear pins whose jobs have not started (for a timer)."),
         },
     }
     lazy = {name: command for commands in sections.values() for name, command in commands.items()}

@@ -226,14 +226,15 @@ def probes(as_json: options.Json = False) -> None:
 
 def reap(
     config: options.ConfigFile = None,
-    older_than: Annotated[float, option("SECONDS", "Release pins that are at least this old.", min=0)] = 30.0,
+    older_than: Annotated[float, option("SECONDS", "Clear pins that are at least this old.", min=0)] = 30.0,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
 ) -> int:
-    """Release pins whose jobs have not started, so that no job waits for a daemon that has stopped.
+    """Clear pins whose jobs have not started, so that no job waits for a daemon that has stopped.
 
-    Needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
-    `dry_run: true`, it only prints what it would do. Of an invalid configuration it uses what it can, and exits with 1.
+    It needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
+    `dry_run: true`, it only prints what it would do. If the configuration is invalid, it uses the part that it can
+    read, and exits with 1.
 
     \b
     Examples:

@@ -84,8 +84,8 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
     heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
     screen.named_table([Column("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
     screen.put(
-        "1 min     share of starts within a minute of what was first said",
-        "compared  on the first snapshot on which both said when a job would start",
+        "1 min     share of starts within a minute of the first forecast",
+        "compared  by the first snapshot that has both forecasts of a start",
         "",
     )
 

@@ -76,13 +76,13 @@ def calibrate(
         float, option("SECONDS", "Wait this long, then read its power for as long.", min=0.1, max=3600)
     ] = 10.0,
     yes: Annotated[bool, flag("--yes", "Confirm that the node may be switched off.")] = False,
-    force: Annotated[bool, flag("--force", "Write the files also if the node was not idle.")] = False,
+    force: Annotated[bool, flag("--force", "Write the files even if the node was not idle.")] = False,
 ) -> None:
     """Measure this node: memory bandwidth, cores, contention, power; write it as a node type.
 
-    It loads every CPU that it may use: run it on an idle node, or in a job that has the node to itself. If others used
-    its cores, the results are printed, but no file is written, and the exit code is 1.
-    With --switching, measure how long another node takes to go off and come back, by commands of the site.
+    It loads every CPU that it may use: run it on an idle node, or in a job that has the node to itself. If other
+    processes used its cores, the results are printed, but no file is written, and the exit code is 1. With --switching,
+    measure how long another node takes to go off and come back, with commands of the site.
 
     \b
     Examples:

@@ -35,9 +35,10 @@ def corun(
     """Score how COMMAND and memory traffic slow each other.
 
     COMMAND runs alone, and next to a memory streamer at three pressures: six runs in each round. This is for machines
-    without hardware counters. Its standard output goes to standard error. The scores are relative to that streamer on
-    this machine. They are kept in the profile store; plans use them for programs whose memory bandwidth is unknown.
-    The last lines are for a node type. By default it may use all CPUs except the last, which is the streamer's.
+    without hardware counters. The output of COMMAND goes to standard error. The scores are relative to that streamer on
+    this machine. They are kept in the profile store; plans use them for programs whose memory bandwidth is unknown. The
+    last lines that it prints are for a node type of a cluster file. By default COMMAND may use all CPUs except the
+    last, which is the streamer's.
 
     \b
     Examples:

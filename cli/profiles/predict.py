@@ -102,8 +102,8 @@ def classes(
 ) -> None:
     """Compare guesses of class and power with first runs.
 
-    Each command of the store is guessed from the runs of other commands before it. F1 is the mean over the classes. A
-    cluster file gives the nodes on which the commands ran.
+    Each command of the store is guessed from earlier runs of other commands. F1 is the mean over the classes. A cluster
+    file gives the nodes on which the commands ran.
 
     \b
     Examples:
@@ -133,8 +133,8 @@ def command(
 ) -> None:
     """Show what COMMAND needs, measured or predicted.
 
-    COMMAND is not run. The prediction rests on runs of the same program with other arguments. A job with this command
-    and no profile of its own is planned with it.
+    COMMAND is not run. The prediction rests on runs of the same program with other arguments. Plans use it for a job
+    with this command and no profile of its own.
 
     \b
     Examples:

@@ -60,9 +60,9 @@ def run(
 ) -> int:
     """Run COMMAND, measure what it needs, and keep that as a profile.
 
-    Measure on an idle machine if possible; otherwise the time that it waited for a core is subtracted. With --name it
-    is also kept for jobs with this command and no profile. The exit code is the command's. With --json its standard
-    output goes to standard error.
+    Measure on an idle machine if possible; on a busy one, the time that COMMAND waited for a core is subtracted. With
+    --name, the profile is also used for jobs with this command and no profile. The exit code is the command's. With
+    --json its standard output goes to standard error.
 
     \b
     Examples:
@@ -115,9 +115,9 @@ app.command()(pairs)
 def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_json: options.Json = False) -> None:
     """List the profiles of the store and the library, with classes.
 
-    A profile belongs to the user who owns the store; runs of other users who name it are learned apart, under a name
-    such as `align of uid 1005`. The classes hold for the nodes of --cluster, else for the type of node where each was
-    measured; `profile show` explains a class.
+    A profile belongs to the user who owns the store. If other users name it, their runs are stored separately, under a
+    name such as `align of uid 1005`. The classes hold for the nodes of --cluster, else for the type of node where each
+    was measured; `profile show` explains a class.
 
     \b
     Examples:

@@ -81,7 +81,7 @@ def simulate(
     runtimes: Annotated[
         str, option("KIND", "Run times that the policy knows: walltime, predicted or actual.", words=RUNTIMES)
     ] = WALLTIME,
-    edc: Annotated[str | None, option("ENDPOINT", "A decision component of Batsim decides, bound there.")] = None,
+    edc: Annotated[str | None, option("ENDPOINT", "Let a decision component of Batsim decide; it binds here.")] = None,
     edc_command: Annotated[
         str | None, option("COMMAND", "Start the component, by default at tcp://127.0.0.1:28000.")
     ] = None,
@@ -112,8 +112,8 @@ def simulate(
 ) -> None:
     """Replay traces of jobs under a policy, and print waiting time, slowdown, utilisation and energy.
 
-    Exact: at each instant all ends, then all submissions, then one pass of the policy; the processors with the lowest
-    numbers first. Several traces are joined.
+    The replay is exact: at each instant all ends come first, then all submissions, then one pass of the policy. Jobs
+    get the processors with the lowest numbers. Several traces are joined.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ MOST_WHYS = 3
 
 
 def sweep(
-    file: Annotated[Path, argument("FILE", "What is varied (YAML).")],
+    file: Annotated[Path, argument("FILE", "The study: what is varied (YAML).")],
     out: Annotated[
         Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
     ] = None,

@@ -36,11 +36,11 @@ def accuracy(
     """Compare the forecasts of completed jobs with their outcomes.
 
     By contention model, source of profiles, policy, class, user, command and profile: the median and the 90 % quantile
-    of the factors by which run times were off (2.0x: twice or half as long as forecast); the bias, the median of
-    actual / forecast; the trend of the factors from the earlier half of the jobs to the later; the share of jobs
-    inside their prediction interval, which should be 80 %; and the median width of the intervals, longest over
-    shortest run time. Over Slurm also the starts: the share of jobs that began within 1 and 10 minutes of what was
-    first said, by the daemon and by Slurm. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
+    of the factors by which run times were off (2.0x: twice or half as long as forecast); the bias, the median of actual
+    / forecast; the trend of the factors from the earlier half of the jobs to the later; the share of jobs inside their
+    prediction interval, which should be 80 %; and the median width of the intervals, longest over shortest run time.
+    With Slurm and OAR also the starts: the share of jobs that began within 1 and 10 minutes of the first forecast, that
+    of the daemon and that of the resource manager. Asks the daemon, or reads its journal, for the latest 10,000 jobs.
 
     \b
     Examples:

@@ -60,8 +60,8 @@ def submit(
     workflow: options.WorkflowFile,
     key: Annotated[str | None, option("KEY", "Submit the same workflow under a key only once.")] = None,
     wait: Annotated[bool, flag("--wait", "Wait for the end; exit with the workflow's exit code.")] = False,
-    patience: Annotated[float, option("SECONDS", "How long --wait asks an absent daemon again.", min=0.0)] = 300.0,
-    no_hold: Annotated[bool, flag("--no-hold", "Over Slurm: let Slurm start jobs at once, without pilotfish.")] = False,
+    patience: Annotated[float, option("SECONDS", "How long --wait retries if the daemon is away.", min=0.0)] = 300.0,
+    no_hold: Annotated[bool, flag("--no-hold", "On Slurm: let Slurm start jobs at once, without pilotfish.")] = False,
     store: options.Store = None,
     as_json: options.Json = False,
     adapter: Adapter = None,
@@ -70,7 +70,7 @@ def submit(
         str | None,
         option(
             "NAMES",
-            "Your variables that the jobs have: ALL, NONE, or names such as A,B=1; ALL,B=1 adds one.",
+            "Your variables that the jobs get: ALL, NONE, or names such as A,B=1; ALL,B=1 adds one.",
             words=("ALL", "NONE"),
             default="ALL",
         ),
@@ -78,9 +78,9 @@ def submit(
 ) -> int:
     """Submit a workflow to the service, or to Slurm or OAR itself, whole or not at all; print its id.
 
-    --wait exits with 0 if every job completed, 1 if one did not, and 75 if the end could not be learned. It continues
-    when the daemon is restarted. On one machine its jobs have your environment, as with sbatch; a variable of the
-    workflow file takes precedence.
+    --wait exits with 0 if every job completed, 1 if one did not, and 75 if the result is unknown. It continues when the
+    daemon is restarted. On one machine the jobs get your environment, as with sbatch; a variable of the workflow file
+    takes precedence.
 
     \b
     Examples:
@@ -162,8 +162,8 @@ def nodes(
 ) -> None:
     """Show the nodes of the service: their state and load, and the jobs that run there.
 
-    LOAD is threads over cores, BANDWIDTH the memory traffic that the jobs would have alone, of what the node has, and
-    POWER what the power model gives for so many busy cores. `-` is unknown.
+    LOAD is threads per core. BANDWIDTH is the memory traffic that the jobs would have alone, of the bandwidth of the
+    node. POWER is the value of the power model for that many busy cores. `-` means unknown.
 
     \b
     Examples:
