@@ -1,23 +1,24 @@
 -- Let jobs that are handed over to pilotfish wait for it for a few minutes, by a begin time that Slurm enforces.
 --
--- Rule: the script sets a begin time and records it in the comment (`pilotfish:hold=SECONDS`, which shows pilotfish that
--- the begin time is not the user's) with a checksum of the batch script (`script=LETTERS`, by which pilotfish knows jobs
--- that run the same), and nothing else. Kinds of jobs by which pilotfish gains nothing are not held. In
--- doubt it leaves the job as the user wrote it. An error in this script never refuses a job. It runs under the
--- controller's locks, so it uses only its arguments and a small file on a local disk.
+-- Rule: the script sets a begin time and records it in the comment (`pilotfish:hold=SECONDS`, which shows pilotfish
+-- that the begin time is not the user's) with a checksum of the batch script (`script=LETTERS`, by which pilotfish
+-- recognises jobs that run the same script), and nothing else. It does not hold kinds of jobs that gain nothing from
+-- pilotfish. If in doubt, it leaves the job as the user wrote it. An error in this script never refuses a job. It runs
+-- under the controller's locks, so it uses only its arguments and a small file on a local disk.
 --
 -- Put it next to slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
--- job_submit.lua of its own adds what is above `slurm_job_submit`, and calls `pilotfish_hold` at the end of its own.
--- To undo: first take `lua` out of JobSubmitPlugins and run `scontrol reconfigure`, then remove the file. Never the file
--- first: slurmctld goes on with what it has read, and does not start again without it.
+-- job_submit.lua of its own copies everything above `slurm_job_submit` into it, and calls `pilotfish_hold` at the end of
+-- its own `slurm_job_submit`.
+-- To undo: first remove `lua` from JobSubmitPlugins and run `scontrol reconfigure`, then remove the file. Never remove
+-- the file first: a running slurmctld continues with what it has read, but cannot start again without the file.
 -- Source: https://slurm.schedmd.com/job_submit_plugins.html; Slurm 22.05, which does not pass a job's deadline.
 
-local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true, batch = true}; those of others are if
-                          -- they have the word `pilotfish` in their comment
+local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true, batch = true}; a job of another one is
+                          -- handed over if it has the word `pilotfish` in its comment
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
-local SPREAD_S = 120      -- some wait shorter, by up to this, so that holds of many jobs do not end in one moment
+local SPREAD_S = 120      -- holds are shorter by up to this, so that those of many jobs do not all end at once
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
-local UNHELD = "/run/pilotfish/unheld"  -- kinds of jobs that pilotfish gains nothing by, which it writes; "": none
+local UNHELD = "/run/pilotfish/unheld"  -- kinds of jobs that gain nothing; pilotfish writes it; "": no file
 local LONGEST = 1024      -- bytes: Slurm refuses a job whose comment has as many
 local READ = 16384        -- bytes of a script that its checksum covers, so that a long one takes a millisecond, too
 
@@ -44,7 +45,7 @@ local function checksum(job)
    return table.concat(letters)
 end
 
--- The comment with the hold in it; nil where pilotfish would not read it back, or where it is not ours to write.
+-- Return the comment with the hold in it; nil if pilotfish could not read it back, or if we may not change it.
 local function with_hold(comment, hold)
    local _, times = comment:gsub("pilotfish", "")
    if times == 0 then
