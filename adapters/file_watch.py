@@ -1,7 +1,7 @@
-"""Whether the resource manager has read a file, as it does when a job is handed over or a program of its own begins.
+"""Notice when the resource manager reads a file, as it does when a job is handed over or one of its programs begins.
 
-Rule: a read is a hint and says nothing: anybody may read the files. So hints that come within EVERY_S are one.
-Source: inotify(7). A file system without it, such as NFS of another host's reads, gives no hints.
+Rule: a read is only a hint, because any user may read the files. Hints within EVERY_S of each other count as one.
+Source: inotify(7). A file system that does not report reads, such as NFS for reads by other hosts, gives no hints.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A request budget and circuit breakers for the requests to a resource manager.
 
-Rule: a service that does not answer is not asked for a while, each service by itself. Only reads test whether it is
-back, and only a read that failed at once is repeated, once; a change is never sent twice. Above the budget a read waits
-for its turn and a change is put off; the last part of the budget is for reads only. All is pure but for its clock and
-its random numbers.
+Rule: a service that does not answer is not asked for a while; each service has its own breaker. Only reads test whether
+it is back, and only a read that failed at once is repeated, once; a change is never sent twice. Above the budget a read
+waits for its turn and a change is put off; the last part of the budget is for reads only. Everything is pure except for
+the clock and the random numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a resource manager's command: one at a time, with a time limit.
 
-Rule: a command that failed or timed out has done nothing as far as we know, and may still do it; a caller that changes
-something reads before it tries again. One that ran out of time is killed. A setuid program cannot be; it is left alone
-and not waited for.
+Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
+something reads before it tries again. A command that ran out of time is killed. A setuid program cannot be killed; it
+is left alone and not waited for.
 """
 
 from __future__ import annotations

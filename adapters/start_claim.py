@@ -1,13 +1,12 @@
-"""Which job may run under a key: the first that claims it, for ever.
+"""Decide which job may run under a key: the first job that claims it, for ever.
 
-A resource manager may carry out a submission minutes after its command gave up, when the same work was long submitted
-again, and has no word by which the second would be refused. So a job asks before it works: a symbolic link, in a
-directory that the login node and the compute nodes share, names the one job that may run. Making it is atomic, over NFS
-too.
+A resource manager may carry out a submission minutes after its command gave up, when the same work has been submitted
+again, and it cannot refuse the second job. So each job checks before it works: a symbolic link, in a directory that the
+login node and the compute nodes share, names the one job that may run. Creating the link is atomic, over NFS too.
 
-Rule: the client claims for the job that it has seen; a job that finds no claim makes its own; a job that finds one of
-another does nothing, and one that finds that its work was cancelled ends as cancelled, so that nothing follows it. A
-requeued job has its own id again. Where no link can be made or read the job runs.
+Rule: the client claims the key for the job that it has seen. A job that finds no claim makes its own. A job that finds
+the claim of another job does nothing. A job whose work was cancelled ends as cancelled, so that no job follows it. A
+requeued job has its own id again. If no link can be made or read, the job runs.
 """
 
 from __future__ import annotations

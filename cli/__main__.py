@@ -1,8 +1,8 @@
 """The command line: its commands, and the exit code and message of each error.
 
 Rule: results go to stdout, diagnostics to stderr as one line each. Exit codes: 0 success, 1 failure, 64 wrong command
-line (EX_USAGE of sysexits.h), 75 the end of a workflow could not be learned (EX_TEMPFAIL), 130 interrupted, 141 the
-reader of stdout closed it.
+line (EX_USAGE of sysexits.h), 75 the result of a workflow is unknown (EX_TEMPFAIL), 130 interrupted, 141 the reader of
+stdout closed it.
 """
 
 from __future__ import annotations

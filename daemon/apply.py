@@ -1,6 +1,6 @@
 """Carry actions out: live through the adapter, or only printed (dry run).
 
-Rule: a failed action is a value with the reason. The next snapshot shows whether it happened all the same. A resource
+Rule: a failed action is a value with the reason. The next snapshot shows whether it happened after all. A resource
 manager that is slow to answer makes a cycle do less, not last longer.
 """
 

@@ -2,7 +2,7 @@
 
 Rule: one thread; a cycle begins when there is reason to look (see `cadence`); a signal sets a flag and nothing else.
 READY=1 follows the first cycle, WATCHDOG=1 each completed cycle, also one that found the resource manager unreachable,
-because a restart of the daemon would not help. A look that finds the counts unchanged counts as a cycle.
+because a restart of the daemon would not help. A read that finds the counters unchanged counts as a cycle.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A decision component of Batsim as a queue policy: our engine in Batsim's place.
 
 Rule: a component is called when Batsim would call it. The first submission of an instant comes alone if nothing else
-happens then; all that happens while the component is busy comes in its next message, with the times at which it
-happened. Submissions of one instant come in the order of their ids as text. What cannot be done is an error that quotes
-the message. A time within a microsecond of now is now, because messages have six decimals.
+happens then. All events while the component is busy come in its next message, with the times at which they happened.
+Submissions of one instant come in the order of their ids as text. A decision that cannot be carried out is an error
+that quotes the message. A time within a microsecond of now is now, because messages have six decimals.
 """
 
 from __future__ import annotations

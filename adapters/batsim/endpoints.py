@@ -1,7 +1,7 @@
 """Endpoints of decision components, and who may listen there.
 
-Rule: what decides for a service is trusted as a file of code is. A file of a socket lies in a folder that only this
-account or root can write. TCP is for this machine alone: nothing on the way is checked or encrypted.
+Rule: a program that decides for a service must be trusted like a file of code. A socket file lies in a folder that only
+this account or root can write. TCP is for this machine alone: nothing on the way is checked or encrypted.
 """
 
 from __future__ import annotations

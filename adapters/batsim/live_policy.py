@@ -1,10 +1,10 @@
-"""A decision component as the policy of the daemon: it is asked about what really happened, once.
+"""A decision component as the policy of the daemon: it is asked once about each event that really happened.
 
-Rule: what the component has started begins in each plan at once, on the nodes of its hosts if these are the cores of as
-many nodes as the job asks for and have room; else where there is room; else it waits for it. A node that takes no jobs
-is shown as a job that runs. Everything later in a plan is only a forecast, by EASY. After an answer that makes no
-sense, or none, the session ends, and the next one begins after RETRY_S; until then every plan fails with the same
-error, so that the fallback decides.
+Rule: a job that the component has started begins at once in each plan. It gets the nodes of its hosts if these are the
+cores of as many nodes as the job asks for and have room; otherwise other nodes with room; otherwise it waits for room.
+A node that takes no jobs is shown as a running job. Everything later in a plan is only a forecast, by EASY. After an
+invalid answer, or no answer, the session ends, and the next one begins after RETRY_S; until then every plan fails with
+the same error, so that the fallback decides.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A session with a decision component that decides about real jobs: what it was shown, and what it decided.
+"""A session with a decision component that decides about real jobs: the jobs that it has seen, and its decisions.
 
-Rule: a job is submitted once, and ends once. A job that runs already is submitted, too, with the rest of its walltime:
-where the component places it is only noted, so that it counts on fewer free hosts. A job that has left the queue before
-the component starts it ends as killed at once. One that came back (a requeue) is submitted again under a new id. What
-an operator of jobs must not do (kill, register, switch machines, place ranks, add transfers) is an error, as is all
-that makes no sense; an error quotes the message, and ends the session.
+Rule: a job is submitted once, and ends once. A job that already runs is submitted, too, with the rest of its walltime;
+the hosts on which the component places it are only noted, so that it counts on fewer free hosts. A job that has left
+the queue before the component starts it ends as killed at once. A job that came back (a requeue) is submitted again
+under a new id. Decisions that a component must not make here (kill, register, switch machines, place ranks, add
+transfers), and all invalid ones, are errors. An error quotes the message, and ends the session.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The periodic calls that a decision component of protocol 5 has asked for.
 
-Rule: they come at the multiples of their period, as in Batsim.
+Rule: the calls come at the multiples of their period, as in Batsim.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a decision to execute a job changes of its work: where ranks run, its storages, and additional transfers.
+"""What a decision to execute a job changes in the job's work: where ranks run, its storages, and additional transfers.
 
 Rule: as in Batsim 4. A mapping names the place in the allocation of each rank. An additional job of transfers has an
-allocation of its own, of hosts of the job and of storages; what both do on a host, or between two, is added. Sequences
-are added part by part. What waits, or uses a storage by its label, gets no transfers.
+allocation of its own, of hosts of the job and of storages; what both do on a host, or between two hosts, is added.
+Sequences are added part by part. A job that waits, or uses a storage by its label, gets no transfers.
 Source: Batsim's documentation, "Protocol", EXECUTE_JOB, and "File System model"; Batsim 4's `task_execution.cpp`.
 """
 

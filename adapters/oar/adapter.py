@@ -1,8 +1,8 @@
 """The OAR adapter: reads OAR's database, and places jobs that were handed over by the file that the shim reads.
 
-Rule: nothing is written to OAR's database. A hold or a placement is a line of the placement file, and means nothing
-once its heartbeat has passed; only `keep_holding` and a placement prolong it. A snapshot is one statement. A job of our
-own is searched before it is submitted.
+Rule: nothing is written to OAR's database. A hold or a placement is a line of the placement file, and is void once the
+heartbeat of the file has passed; only `keep_holding` and a placement prolong it. A snapshot is one SQL statement. A job
+of our own is looked up before it is submitted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs OAR's commands and `psql`, and sends OAR the notification that makes it look at its queues.
 
-Rule: an `oarsub` that says the server is away has submitted the job all the same, and one that gets no answer may
-still do it: both are transient errors, after which a job is searched before it is submitted again.
+Rule: an `oarsub` that reports that the server is away has still submitted the job, and one that gets no answer may
+still submit it. Both are transient errors; afterwards, the job is looked up before it is submitted again.
 Source: behaviour of OAR 2.5.9 with its server, or its database, away.
 """
 

@@ -1,6 +1,6 @@
 """The doctor for OAR: answers every question on which the adapter depends, and prints how to set it up and to undo it.
 
-Rule: it only reads. A question that cannot be answered is a finding itself. The queue is given its own scheduler back
+Rule: it only reads. A question that cannot be answered is a finding itself. The queue gets its own scheduler back
 before a file is removed, because OAR disables a queue whose program is missing.
 """
 

@@ -2,7 +2,7 @@
 
 Rule: it runs as the user and asks for that user's jobs alone. A job that OAR submits again is one job under its first
 id, which its own shell knows as OAR_ARRAY_ID. `oarsub -a` waits for any end of a job, so each job leaves a link when it
-has completed, and one that misses a link of those before it ends at once with SKIPPED.
+has completed. A job that does not find the links of the jobs before it ends at once with SKIPPED.
 """
 
 from __future__ import annotations

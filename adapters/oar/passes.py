@@ -1,9 +1,9 @@
-"""Hears of OAR's scheduling passes, and asks for them until the jobs that may begin have begun.
+"""Notices OAR's scheduling passes, and asks for passes until the jobs that may begin have begun.
 
-Rule: OAR counts the least time between two passes in whole seconds, and looks at a request that comes too soon only
-10 s later. So it is asked after each change, unless a pass has just begun, and again at each whole second. After FOR_S
-it is left alone: at least each 60 s it begins a pass anyway. DEAF_S after a pass there is news once more: what was
-submitted in between may wait for these 10 s.
+Rule: OAR counts the least time between two passes in whole seconds, and handles a request that comes too soon only 10 s
+later. So it is asked after each change, unless a pass has just begun, and again at each whole second. After FOR_S it is
+not asked any more, because it begins a pass at least every 60 s anyway. DEAF_S after a pass, this class reports news
+once more, because jobs that were submitted in between may wait for these 10 s.
 """
 
 from __future__ import annotations

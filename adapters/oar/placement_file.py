@@ -1,7 +1,7 @@
 """The placement file: which jobs the shim keeps from OAR's scheduler, and on which nodes it lets the placed ones start.
 
-Rule: it is replaced as a whole, and means nothing without its last line or after `alive`. It is read again at a
-start, so that what was let go for good, and what was placed, survives a restart.
+Rule: the file is replaced as a whole, and is void without its last line or after `alive`. The daemon reads it when it
+starts, so that a restart forgets neither the jobs that were let go for good nor the placements.
 
     pilotfish-placements 1
     alive EPOCH                     until when it holds

@@ -1,8 +1,8 @@
 """Besteffort jobs, which OAR kills for any other job: they are an obstacle until nothing else is left.
 
-Rule: pure. A besteffort job holds its nodes while the jobs that are handed over fit next to it. Where one fits nowhere,
-the besteffort jobs of the fewest cores that make room for it are shown without their nodes. They run on until OAR
-starts a placed job on their cores.
+Rule: pure. A besteffort job holds its nodes while the jobs that are handed over fit next to it. If one of these fits
+nowhere, the besteffort jobs with the fewest cores that make room for it are shown without their nodes. They run on
+until OAR starts a placed job on their cores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Submission to OAR: the `oarsub` of our own jobs.
 
-Rule: pure. The key is at the beginning of the command, quoted so that any text comes back, and in the job's name, by
-which a job is searched before it is submitted. OAR's names have at most 100 bytes, and no quotes.
+Rule: pure. The key is at the beginning of the command, quoted so that any text comes back, and in the job's name, which
+serves to look a job up before it is submitted. OAR's names have at most 100 bytes, and no quotes.
 Source: oarsub(1) of OAR 2.5.
 """
 

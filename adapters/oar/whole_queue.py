@@ -1,8 +1,8 @@
 """OAR's whole queue as OAR's own schedulers see it, for forecasts of their decisions.
 
-Rule: pure. A start is not known where it depends on what is not simulated: holds, sharing, moldable requests, advance
-reservations that come before it. The clause that says so is shown to users. Besteffort jobs, which OAR kills for any
-other job, take no room from the others.
+Rule: pure. A start is unknown if it depends on something that is not simulated: holds, sharing, moldable requests,
+advance reservations that come before it. Users see the reason. Besteffort jobs, which OAR kills for any other job, take
+no room from the others.
 """
 
 from __future__ import annotations

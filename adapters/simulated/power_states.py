@@ -1,7 +1,7 @@
 """The power states of simulated nodes: which are on or off, and which are being switched.
 
-Rule: a node that is being powered down is DOWN, then ASLEEP, as Slurm shows it; one that boots is UP, and what was
-started there waits. Times are seconds of the adapter's virtual clock.
+Rule: a node that is being powered down is DOWN, then ASLEEP, as Slurm shows it; a node that boots is UP, and jobs that
+were started there wait. Times are seconds of the adapter's virtual clock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Slowly changing state of Slurm, read in turns.
+"""State of Slurm that changes slowly, read in turns.
 
 Rule: at most one request each time, so that a cycle makes three in all: jobs, nodes, and one of these. Each kind has a
 longest age, and the one that is oldest relative to it is read. Only the first time all are read at once, so that jobs
-need not wait. What Slurm refuses is reported once and done without.
+need not wait. If Slurm refuses a request, that is reported once, and the kind is left out.
 """
 
 from __future__ import annotations

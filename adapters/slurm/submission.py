@@ -1,7 +1,7 @@
 """Submission to Slurm: the `sbatch` of our own jobs on chosen nodes, and of users' jobs that wait for us.
 
-Rule: pure. The key is in the comment, quoted so that any text comes back. A job is searched by it before it is
-submitted, so no job is submitted twice. The job's name contains the key, too, by which accounting finds a job that has
+Rule: pure. The key is in the comment, quoted so that any text comes back. A job is looked up by its key before it is
+submitted, so no job is submitted twice. The job's name contains the key, too, so that accounting finds a job that has
 left the queue.
 Source: sbatch(1) of Slurm 22.05.
 """

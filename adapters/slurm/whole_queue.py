@@ -1,7 +1,7 @@
 """Slurm's whole queue as Slurm's own scheduler sees it, for forecasts of its decisions.
 
-Rule: pure. A start is not known where it depends on what is not simulated: holds, limits, reservations, licenses,
-heterogeneous jobs, cores that jobs share. The clause that says so is shown to users.
+Rule: pure. A start is unknown if it depends on something that is not simulated: holds, limits, reservations, licenses,
+heterogeneous jobs, cores that jobs share. Users see the reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pictures of forecasts and what came true: of all jobs of a daemon, and of one run.
+"""Pictures of forecasts and outcomes: of all jobs of a daemon, and of one run.
 
-Both have a Gantt chart of both, and a scatter of actual against forecast; that of all jobs has the errors over time and
-by profile, too.
+Each picture has a Gantt chart of forecast and actual times, and a scatter plot of actual against forecast run times.
+The picture of all jobs also has the errors over time and by profile.
 
 Rule: an error is a factor, on a logarithmic scale: actual over forecast, or its inverse, whichever is larger. Errors
 above the top of a panel are drawn at its top, and a note counts them.

@@ -1,6 +1,6 @@
 """The progress of a run on stderr: a picture redrawn in place on a terminal, lines elsewhere.
 
-Rule: it shows what the queue contains and nothing else; a closed stderr does not stop the run.
+Rule: it shows only what the queue contains; a closed stderr does not stop the run.
 """
 
 from __future__ import annotations

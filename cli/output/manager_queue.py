@@ -1,6 +1,6 @@
 """Output on the resource manager's own queue: when its jobs will start, and how well that was forecast.
 
-Rule: what is not known says why; our forecast and that of the resource manager stand next to each other.
+Rule: an unknown start has its reason; our forecast and that of the resource manager are next to each other.
 """
 
 from __future__ import annotations

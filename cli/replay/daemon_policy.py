@@ -1,4 +1,4 @@
-"""The daemon as what decides in a replay, named as a queue policy is; nothing of the daemon is imported here."""
+"""The daemon as the policy of a replay, with a name like a queue policy; this module imports nothing of the daemon."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A replay under the control loop of the service, whose configuration takes the place of a queue policy.
 
-Rule: of the configuration, what decides is used; what reads, watches or stores is not. The guide on replays has a list.
+Rule: only those keys of the configuration that influence decisions are used. The guide on replays lists them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A decision component of Batsim as what decides in a replay, named as a queue policy is."""
+"""A decision component of Batsim as the policy of a replay, with a name like a queue policy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The environment that jobs of a submission have, as `--export` says: ALL, NONE, or names, as with `sbatch`.
+"""The environment of the jobs of a submission, as `--export` says: ALL, NONE, or names, as with `sbatch`.
 
-Rule: values are sent to the service and nowhere else; no message has one.
+Rule: values are sent to the service and nowhere else; no message shows a value.
 """
 
 from __future__ import annotations

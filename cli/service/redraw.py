@@ -1,6 +1,6 @@
-"""Redraw: a view that is asked for and drawn again and again, until Ctrl-C.
+"""Redraw a view again and again, until Ctrl-C.
 
-Rule: the first question must be answered; while a later one is not, the last view stays, and a line says why.
+Rule: the first request must be answered; while a later one is not, the last view stays, and a line says why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""`pilotfish daemon` and its clients: submit, status, cancel, explain; with a daemon, or over Slurm or OAR without one.
+"""`pilotfish daemon` and its clients: submit, status, cancel, explain; with a daemon, or with Slurm or OAR alone.
 
-Rule: clients only ask and print. `--wait` outlasts a restart of the daemon, and never takes its absence for an end.
+Rule: clients only ask and print. `--wait` survives a restart of the daemon, and never takes its absence for the end of
+a workflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sweeps carried out: in processes of this machine or on a Dask cluster, journalled, so that none is done twice.
+"""Carry out sweeps: in processes of this machine or on a Dask cluster, with a journal, so that no run is done twice.
 
-Rule: a worker is given all that a run needs and gives back numbers; what is kept is the caller's.
+Rule: a worker gets all that a run needs and returns numbers; the caller stores them.
 """

@@ -1,7 +1,7 @@
 """The settings of a user's commands (schema pilotfish/client/v1): the service's socket, or Slurm or OAR itself.
 
-Rule: a wrong key is a ConfigError that names its file. A file says whose daemon is trusted and how jobs are submitted,
-so it must be trusted itself. `systemd/client.yaml` explains the keys.
+Rule: a wrong key is a ConfigError that names its file. The file says which user's daemon is trusted and how jobs are
+submitted, so it must be trusted itself. `systemd/client.yaml` explains the keys.
 """
 
 from __future__ import annotations

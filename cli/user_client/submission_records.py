@@ -1,7 +1,7 @@
 """Records of submissions: one file for each workflow, in its user's state directory.
 
-Rule: the intent is on disk before the first job is submitted; what is learned later is appended line by line, so that a
-killed process loses nothing that it had written. What is in a record is submitted: only trusted ones are read. The
+Rule: the intent is on disk before the first job is submitted; later facts are appended line by line, so that a killed
+process loses nothing that it had written. The jobs in a record are submitted, so only trusted records are read. The
 keys of the jobs in the queue take precedence over the record.
 Format: JSON lines (schema pilotfish/submission/v1): the intent, then {job, id}, {stage}, {ended, ...}.
 """

@@ -1,10 +1,10 @@
 """Submit a whole workflow to a resource manager as its user, job by job, all jobs or none.
 
-Rule: no job can start before all are submitted, where jobs have begin times: those without dependencies get a later one
-(a lock), and are unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up by
-its key; a refusal takes back the jobs submitted before. The jobs of a killed submission are found again by the same
-submission. What is carried out later all the same finds its key claimed by another job, and does nothing (see
-`start_claim`).
+Rule: if jobs have begin times, no job can start before all are submitted: jobs without dependencies get a late begin
+time (a lock), and are unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up
+by its key; after a refusal, the jobs submitted before are cancelled. The jobs of a killed submission are found again by
+the same submission. A job that the resource manager creates later finds its key claimed by another job, and does
+nothing (see `start_claim`).
 
 Holds: a job may start by itself a grace time after its earliest possible start, so that without pilotfish a workflow
 is late by about one grace time, not by one for each step. No hold exceeds `max_defer_seconds` after the earliest start

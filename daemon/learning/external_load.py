@@ -1,10 +1,10 @@
-"""What other programs took of the CPUs of a job while it ran, and what they leave of the nodes for the next ones.
+"""The CPU time that other programs took from a job while it ran, and the share of the nodes that they leave.
 
-Rule: rather too little than too much, because a run that others slowed down is not held against its forecast. Others
-took at most what the job's threads waited for a core, and at most what its CPUs did beyond our own jobs. Jobs of ours
-that still run count with all that their threads could have used, as far as these are known. What others leave now is
-what they left lately: of the jobs that ended in the last RECENT_S the latest LATEST count, by the time for
-which they wanted a core.
+Rule: the estimate is rather too small than too large, because a run that others slowed down does not count against its
+forecast. Others took at most the time that the job's threads waited for a core, and at most what its CPUs did beyond
+our own jobs. Our jobs that still run count with all that their threads could have used, as far as these are known. The
+share that others leave now is assumed to be the share that they left recently: of the jobs that ended in the last
+RECENT_S the latest LATEST count, by the time for which they wanted a core.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Prediction intervals corrected by what came true, for each profile, program, user and source of profiles.
+"""Prediction intervals corrected by outcomes, for each profile, program, user and source of profiles.
 
-Rule: the interval of a plan covers what is known of a job's needs, not what else makes forecasts miss. Once enough jobs
-of a profile have ended, the interval of its next job is that of their errors: as wide as it must be for LEVEL of them
-to end inside, and adapted after each job. Until then it is at least as wide as that of jobs with other profiles of the
-same source: of the program, else of the user, else of all. Errors are logarithms of actual over forecast run time.
+Rule: the interval of a plan covers the known uncertainty of a job's needs, not other causes of forecast errors. Once
+enough jobs of a profile have ended, the interval of its next job is that of their errors: as wide as it must be for
+LEVEL of them to end inside, and adapted after each job. Until then it is at least as wide as that of jobs with other
+profiles of the same source: of the program, else of the user, else of all. Errors are logarithms of actual over
+forecast run time.
 """
 
 from __future__ import annotations

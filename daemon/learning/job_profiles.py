@@ -1,7 +1,7 @@
 """Profiles of jobs: replace the default by what earlier runs showed, measure a run, and classify planned jobs.
 
-Rule: a profile that a user gave is never replaced. A job that failed teaches nothing. In JSON a job's class is under
-`class` and `class_why`; None = unknown.
+Rule: a profile that a user gave is never replaced. Nothing is learned from a job that failed. In JSON a job's class is
+under `class` and `class_why`; None = unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hardware counters of jobs on this node: a completed job is learned from once its counts have come in.
 
-Rule: no cycle waits for a counter or fails for one. Only jobs that teach are counted, and only those on one node: the
-parts of a job on several nodes differ.
+Rule: no cycle waits for a counter, or fails because of one. Counters run only for jobs from which profiles are learned,
+and only for jobs on one node, because the parts of a job on several nodes differ.
 """
 
 from __future__ import annotations

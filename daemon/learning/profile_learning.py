@@ -1,10 +1,11 @@
 """Profiles that the daemon learns from the jobs that it runs, for the next ones.
 
-Rule: only jobs without a profile of their own receive a learned one and teach. A measured profile is replaced once its
-forecasts miss, a given one never. A named profile belongs to the owner of the store: jobs of other users may be planned
-with it, but what they show is learned apart for each user, and changes no job of anybody else. A profile store that
-cannot be used costs a warning, never a job or a long wait: writes are repeated later, and a locked store is not read
-for a while. A learned profile never makes a job that fits somewhere fit nowhere.
+Rule: only jobs without a profile of their own receive a learned profile, and profiles are learned from these jobs
+alone. A measured profile is replaced once its forecasts miss; a given profile is never replaced. A named profile
+belongs to the owner of the store: jobs of other users may be planned with it, but their runs are stored separately for
+each user, and change no job of any other user. A profile store that cannot be used costs a warning, never a job or a
+long wait: writes are repeated later, and a locked store is not read for a while. A learned profile never makes a job
+that fits somewhere fit nowhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learn from the resource manager's accounting what ended jobs used, if no other source reports it.
 
-Rule: requests are rare and for many jobs at once. A job is asked for some time after its end, because accounting is
+Rule: requests are rare and for many jobs at once. A job is looked up some time after its end, because accounting is
 late, and again with growing gaps until it is found. The pending jobs are in the journal alone, so that neither a
 restart nor a long outage of the accounting forgets one, and memory holds one request's worth. A request that takes too
 long is repeated in smaller parts.

@@ -1,7 +1,7 @@
 """Planning within limits: which policy, for how long, and what to do if it fails.
 
 Rule: the guard chooses between the configured policy and the fallback, but a queue policy, which decides by walltimes,
-is not overruled when forecasts miss. A policy that fails is logged and the fallback decides; where both fail, the
+is not overruled when forecasts miss. If a policy fails, this is logged and the fallback decides; if both fail, the
 workflow that makes them fail is set aside (see `isolation`). The fallback knows of no limit of power or energy, so if a
 policy with one fails, nothing is started. A search ends at its time limit, when the daemon stops, or once for news (see
 `plan_cache`).

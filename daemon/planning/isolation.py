@@ -1,8 +1,8 @@
 """Isolation: find the workflow that makes planning fail, and set it aside, so that all others are planned.
 
-Rule: a workflow is set aside as a whole; a job that is the resource manager's, alone. It stays so until it has left the
-queue, the configuration is reloaded, or the daemon is restarted, which finds it again. Its waiting jobs are not
-planned; its running jobs keep their nodes, and are planned with the default profile.
+Rule: a workflow is set aside as a whole; a job of the resource manager is set aside alone. It stays set aside until it
+has left the queue, the configuration is reloaded, or the daemon is restarted (which finds it again). Its waiting jobs
+are not planned; its running jobs keep their nodes, and are planned with the default profile.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether placing jobs gains more than it costs; where it does not, the resource manager starts them itself.
+"""Decide whether placing jobs gains more than it costs; if not, the resource manager starts them itself.
 
 Rule: the gain of a plan is what it saves against the resource manager's own order, in seconds of turnaround, summed
-over all submissions, each by its weight. Where a need is not known (a default profile), a saving would be a guess and
-counts as none; a loss counts. The cost is the time that it takes to see an end, to decide and to tell the resource
-manager: a job that waits is later by that much, and once more for each job that waits ahead of it on its nodes. Without
-enough gain, a job that is held for us is released, and one that may start by itself is left alone. The plan of a queue
-policy is not judged: its order is what the site asked for, so nothing is released.
+over all submissions, each by its weight. If a need is not known (a default profile), a saving would be a guess and
+counts as 0; a loss counts. The cost is the time that it takes to see an end, to decide and to send the command to the
+resource manager: a waiting job is delayed by that much, and once more for each job that waits ahead of it on its nodes.
+Without enough gain, a job that is held for us is released, and one that may start by itself is left alone. The plan of
+a queue policy is not judged: its order is what the site asked for, so nothing is released.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The last plan, followed until there is a better one.
 
 Rule: if jobs completed as forecast, the next jobs of the last plan start at once, on its nodes and in its order, where
-they still fit; the search follows. News ends a search only after such a start, and a search that news has ended is
-discarded whole, so no plan depends on when news came: same snapshot and seed, same plan. Any other news (a submission,
-a failure, a node) makes the last plan void. If nothing was searched, the plan is made again.
+they still fit; the search follows. News ends a search only after such a start, and the result of a search that was
+ended is discarded, so no plan depends on when news came: same snapshot and seed, same plan. Any other news (a
+submission, a failure, a node) makes the last plan void. If nothing was searched, the plan is made again.
 
 Rule of a fixed plan: a job starts on the plan's nodes as soon as its predecessors and the jobs that it waits for have
 ended, the nodes have capacity, and no job that the plan starts earlier on one of these nodes still waits. Which jobs

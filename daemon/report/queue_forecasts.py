@@ -1,10 +1,10 @@
-"""Forecasts of the starts that the resource manager itself decides, of all jobs in its queue, and what became of them.
+"""Forecasts of the starts that the resource manager itself decides, for all jobs in its queue, and their errors.
 
-Rule: they are made after a cycle, from what its snapshot has read, and take at most SHARE of a core: the longer the
-queue, the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the
-interval of a start is that of their errors: of jobs of the same user, else of all. An error is the logarithm of actual
-over forecast wait, counted from the forecast, with SPARE_S more. Until then the interval reaches at least SPARE_S later
-than the forecast, because a resource manager starts jobs in passes, some time after they could start.
+Rule: the forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue,
+the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the interval
+of a start comes from their errors: those of the same user if there are enough, else of all. An error is the logarithm
+of actual over forecast wait, counted from the forecast, with SPARE_S more. Until then the interval reaches at least
+SPARE_S later than the forecast, because a resource manager starts jobs in passes, some time after they could start.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a user wants to see of workflows, jobs and nodes, for the daemon and for clients without one.
+"""The selection of workflows, jobs and nodes that a user asks for, for the daemon and for clients without one.
 
-Rule: it says what is shown, never what may be seen (see `access`).
+Rule: it decides what is shown, never what a user may see (see `access`).
 """
 
 from __future__ import annotations

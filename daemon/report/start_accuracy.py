@@ -1,7 +1,6 @@
-"""How well starts of the resource manager's jobs were forecast, by us and by the resource manager itself.
+"""Errors of the forecasts of starts of the resource manager's jobs: of ours, and of the resource manager's own.
 
-Rule: a forecast counts as it was when it was first made for a job. The two are compared on the first snapshot on which
-both say something of the job.
+Rule: the first forecast for a job counts. The two are compared by the first snapshot that has both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may do what over the socket: rights by owner and administrator, and quotas by user.
 
-Rule: the kernel says who asks (`Peer`), never the request. A workflow belongs to the user who submitted it; only its
-owner or an administrator changes it. The daemon's own user and root are administrators.
+Rule: the kernel names the user who asks (`Peer`), never the request. A workflow belongs to the user who submitted it;
+only its owner or an administrator changes it. The daemon's own user and root are administrators.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The datagram socket on which the resource manager tells that something has happened, such as the end of a job.
+"""The datagram socket on which the resource manager reports that something has happened, such as the end of a job.
 
-Rule: a datagram wakes the daemon and says nothing: what has happened is read from the resource manager. Only root, the
-daemon's own user and the users named in the configuration are heard; the kernel names the sender (SCM_CREDENTIALS,
-unix(7)). A flood by others closes the socket's ear for a while; cycles go on at their cadence.
+Rule: a datagram wakes the daemon and carries no information: the daemon then reads the resource manager. Only datagrams
+of root, the daemon's own user and the users named in the configuration count; the kernel names the sender
+(SCM_CREDENTIALS, unix(7)). After a flood by other users the socket is ignored for a while; cycles go on at their
+cadence.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rule: the permissions of the socket file decide which users may connect, and the kernel reports which user it is. Every
 connection has one request, a deadline, and a bounded size; every user has a bounded number of connections. So no user
-keeps the daemon from its cycles, its memory, or its other users; of requests that wait, those of the user who has
-needed the least time come first.
+can block the daemon's cycles, exhaust its memory, or shut out other users. Of the waiting requests, those of the user
+who has needed the least time come first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What plans say of jobs in the queue: the forecast of a start that was decided, and the outlook of a waiting job."""
+"""Forecasts of jobs in the queue, from plans: that of a start that was decided, and that of a waiting job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's forecast and what came of it, as the journal has them."""
+"""The forecast and the outcome of a job, as the journal has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock by which nothing gets older when the wall clock is set forward."""
+"""A clock for ages that ignores jumps of the wall clock."""
 
 from __future__ import annotations
 

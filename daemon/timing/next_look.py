@@ -1,7 +1,7 @@
-"""When to look at the resource manager again: what a cycle leaves to look for, and the counts of what happens.
+"""When to read the resource manager again: what a cycle still waits for, and the counters of events.
 
-Rule: whatever the daemon has to do at a certain time (let a job go, take a pin back, repeat a start, plan again), it
-sees in time; what others do is seen by counts and events. See `cadence`.
+Rule: the daemon wakes in time for everything that it must do at a certain time (let a job go, clear a pin, repeat a
+start, plan again); it notices what others do by counters and events. See `cadence`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is read of OAR: its nodes and jobs, and what jobs ask for."""
+"""Records read from OAR: its nodes and jobs, and what jobs ask for."""

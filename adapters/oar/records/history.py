@@ -1,4 +1,4 @@
-"""What is recorded of OAR's jobs beyond their states: how long OAR takes to launch and to release them, and odd ends.
+"""Records about OAR's jobs beyond their states: how long OAR takes to launch and to release them, and unusual ends.
 
 Rule: each job counts once. The delays are those of OAR's own state logs: `launch`, from OAR's decision to the start of
 the process; `release`, from the end of the process until its cores are free.

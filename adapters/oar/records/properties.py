@@ -1,7 +1,8 @@
 """Which nodes the properties of a job allow, as OAR itself evaluates them.
 
 Rule: a user's text is an argument of OAR's own command, and never a part of a statement of ours. An answer holds for a
-while. What jobs used last is evaluated again before that is over, so that new jobs like them need not wait for it.
+while. Properties that jobs used recently are evaluated again before their answer expires, so that new jobs with the
+same properties need not wait.
 """
 
 from __future__ import annotations

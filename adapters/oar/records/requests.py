@@ -1,4 +1,4 @@
-"""What a job of OAR's asks for, in nodes and cores, where that says all; otherwise why it is left to OAR.
+"""What an OAR job asks for, if nodes and cores describe it completely; otherwise the reason why it is left to OAR.
 
 Rule: pure. Only requests that nodes and cores describe exactly are placed. A job is placed by nodes; which cores of a
 node it gets is OAR's choice.

@@ -1,7 +1,7 @@
 """Whether systemd runs the reaper, with the daemon's configuration and as its account.
 
-Rule: it only asks systemd. Without a reaper, a job that is pinned to a node that fails waits for that node if the
-daemon fails as well. The reaper obeys `dry_run` of its configuration; it knows nothing of the daemon's `--dry-run`.
+Rule: it only asks systemd. Without a reaper, if a node and the daemon both fail, a job that is pinned to the node waits
+for it. The reaper obeys `dry_run` of its configuration; it knows nothing of the daemon's `--dry-run`.
 Source: systemctl(1), show; systemd.service(5).
 """
 

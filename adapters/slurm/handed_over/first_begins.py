@@ -1,7 +1,7 @@
-"""The begin time with which each job was handed over, and which jobs were let go, kept for a new daemon and the reaper.
+"""The begin time with which each job was handed over, and the jobs that were let go, stored across restarts.
 
-Rule: a begin time that has changed since was moved by its user. Without the file, which is written soon after a job is
-first seen, a move by a few seconds looks like a hold.
+Rule: if the begin time has changed since then, the user moved it. The file is written soon after a job is first seen;
+without it, a move by a few seconds looks like a hold.
 """
 
 from __future__ import annotations

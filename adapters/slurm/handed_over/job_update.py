@@ -2,12 +2,12 @@
 
 Rule: only the fields in ALLOWED, only of jobs that are handed over on a fresh read, and each change in one command, so
 that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). Comment is written only
-to remove the mark of an earlier version's pin with that pin; every other byte stays. A node list of the user's is never
-written: a job that names its nodes is placed on just these.
+when a pin of an earlier version is cleared, to remove its mark; every other byte stays. A node list that the user set
+is never overwritten: a job that names its nodes is placed on exactly these.
 
-Softer forms were tried on Slurm 22.05. ExcNodeList idles a job just as hard if its node fails. Prefer lets Slurm place
-the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it overrides
-the features that the user asked for.
+Softer forms were tried on Slurm 22.05. With ExcNodeList, a job waits just as long if its node fails. Prefer lets Slurm
+place the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it
+overrides the features that the user asked for.
 Source: scontrol(1) UPDATE; Slurm 22.05: an empty ReqNodeList clears it.
 """
 

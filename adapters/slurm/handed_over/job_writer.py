@@ -1,9 +1,9 @@
-"""Writes changes of jobs, each after the job was read again alone, and places jobs by them.
+"""Writes changes of jobs, each after reading the job again alone; a placement is such a change.
 
-Rule: nothing is written to a job that is not as it was judged: what its user changed meanwhile stands. Nodes are
-written only to a job that cannot begin, because Slurm would resize a job that has begun: one that may begin is held
-back first, by a command that Slurm refuses for a job that has begun. After a missing answer nothing more is written;
-the next reads of the queue decide.
+Rule: nothing is written to a job that has changed since the decision, so changes by its user stay. Nodes are written
+only to a job that cannot begin, because Slurm would resize a job that has begun. A job that may begin is held back
+first, by a command that Slurm refuses for a job that has begun. After a missing answer nothing more is written; the
+next reads of the queue decide.
 """
 
 from __future__ import annotations

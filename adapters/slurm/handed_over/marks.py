@@ -1,10 +1,10 @@
 """The record of our pins, and the marks that earlier versions wrote into comments.
 
 Rule: the record decides. It is written before Slurm is asked to pin a job, and neither a user nor a job can change it:
-a job is pinned by us if the record has it and the job must still run on those nodes. No mark is written any more: a
-command that Slurm carries out late would undo its user's newer comment. A mark of an earlier version counts where the
-record is lost: an HMAC with the key that those versions made, over the job, its user, the time and the nodes. A mark
-that was forged, copied or changed is a user's text.
+a job is pinned by us if the record has it and the job must still run on those nodes. No mark is written any more,
+because a command that Slurm carries out late would undo the user's newer comment. If the record is lost, a mark of an
+earlier version counts: an HMAC with the key that those versions made, over the job, its user, the time and the nodes. A
+mark that was forged, copied or changed counts as the user's text.
 """
 
 from __future__ import annotations

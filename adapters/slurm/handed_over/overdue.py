@@ -1,8 +1,8 @@
-"""The reaper of Slurm: takes back pins that did not become a start, and lets go of jobs that were held too long.
+"""The reaper for Slurm: clears pins whose job did not start, and lets go of jobs that were held too long.
 
 Rule: it shares no parser with the daemon and reads the few fields that it needs, row by row. A row, or a field of it,
-that cannot be read says nothing about any other. What is ours it knows from the record of pins, or, where that is lost,
-from the marks of earlier versions. A job is read again, alone, right before it is changed.
+that cannot be read says nothing about any other. It knows our pins from the record of pins or, if that is lost, from
+the marks of earlier versions. A job is read again, alone, right before it is changed.
 """
 
 from __future__ import annotations

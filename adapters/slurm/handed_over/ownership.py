@@ -3,13 +3,13 @@
 Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
 change only if the job's comment says so and it has been the same since it was first seen: `pilotfish:hold=SECONDS`,
 which is counted from the submission, or `pilotfish:until=EPOCH`, the begin time itself, which no clock can make wrong.
-Every other begin time is the user's or Slurm's; Slurm sets one when it requeues a job, until the credential of the
-first run has expired.
+Every other begin time is the user's or Slurm's. Slurm sets one when it requeues a job, so that the job waits until the
+credential of the first run has expired.
 
-Slurm changes the nodes of a job that begins while it is bound to them. So a job is bound only while a begin time keeps
-it from starting for ENOUGH_S. Any other job is first held back for HOLD_BACK_S, by its begin time alone, which Slurm
-refuses for a job that has begun. ENOUGH_S is longer than a command or a request may take (15 s, `timeout_s`); a
-request that slurmctld carries out later still is beyond what can be excluded here.
+If a job begins while a new node list is on its way, Slurm changes the nodes of the running job. So a job is bound only
+while a begin time keeps it from starting for ENOUGH_S. Any other job is first held back for HOLD_BACK_S, by its begin
+time alone, which Slurm refuses for a job that has begun. ENOUGH_S is longer than a command or a request may take (15 s,
+`timeout_s`). A request that slurmctld carries out even later cannot be excluded here.
 """
 
 from __future__ import annotations

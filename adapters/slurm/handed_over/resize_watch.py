@@ -1,8 +1,8 @@
 """Finds jobs that Slurm resized because our node list reached them after they had begun.
 
 Rule: a placement that Slurm refused for a job that has begun, or whose answer was lost, is in doubt for as long as
-munge lets slurmctld carry it out. Meanwhile the job is looked at, one request in a while, and a change of its nodes is
-reported as a fault of ours, once.
+munge lets slurmctld carry it out. Meanwhile the job is read from time to time, and a change of its nodes is reported
+once as a fault of ours.
 Source: slurmctld 22.05 (`_update_job` sets the nodes first); munge(7): a credential is valid for 300 s.
 """
 

@@ -1,10 +1,10 @@
 """Which kinds of jobs job_submit.lua need not hold back, because holding them has gained nothing.
 
-Rule: a kind is a user with a name of job. Once FEWEST of its jobs were judged, and holding them lost time in the mean
-(the newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over free
-to start. It is taken out when the mean is a gain again, and after a time, so that one more job is held and judged:
-AGAIN_S, doubled each time in vain, up to LONGEST_S. Without the file all are held: removing it costs time and nothing
-else.
+Rule: a kind is a user and a job name. Once FEWEST of its jobs were judged, and holding them lost time on average (the
+newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over without a
+hold. The kind is removed from the file when the average is a gain again. It is also removed after AGAIN_S, so that one
+more job is held and judged; this time doubles, up to LONGEST_S, each time that holding gained nothing. Without the file
+all kinds are held, which costs time and nothing else.
 """
 
 from __future__ import annotations

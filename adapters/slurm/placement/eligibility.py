@@ -2,7 +2,7 @@
 
 Rule: pure. A node where Slurm would refuse the job, or where it would delay a job that Slurm puts first, is not
 allowed. A job without an allowed node waits, with the reason. A job that only Slurm understands, or that waits too
-long, is to be let go.
+long, must be let go.
 """
 
 from __future__ import annotations

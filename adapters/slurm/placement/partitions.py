@@ -1,8 +1,8 @@
 """Partitions, which limit jobs and how they share nodes, and reservations, which keep nodes for others.
 
-Rule: pure. The reason that keeps a job out of a partition is a clause for a person. What cannot be seen from outside (a
-user's groups) was checked by Slurm at submission. A job without a reservation stays off the nodes of every reservation
-that begins before the job's time limit, whatever its flags and users.
+Rule: pure. The reason that keeps a job out of a partition is a clause that users read. Slurm checked at submission what
+cannot be seen from outside (a user's groups). A job without a reservation stays off the nodes of every reservation that
+begins before the job's time limit, whatever its flags and users.
 Source: scontrol(1) of Slurm 22.05, `show partition` and `show reservation`; slurm.conf(5), OverSubscribe, and
 Exclusive, which replaces it in 26.11.
 """

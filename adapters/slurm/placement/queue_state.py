@@ -1,8 +1,8 @@
-"""The queue from one read to the next: what decisions need of it, adjusted by what has changed.
+"""The part of the queue that decisions need, adjusted from one read to the next by what has changed.
 
-Rule: equal to a count from scratch. `update` is given the jobs that are new or different, and those that have gone;
-`advance` finds the jobs whose begin time has passed. Of a job that is not handed over only this counts: the nodes that
-it has, its place among the jobs that Slurm may start on the same nodes, and whose limits it uses.
+Rule: the result equals a count from scratch. `update` is given the jobs that are new or different, and those that have
+gone; `advance` finds the jobs whose begin time has passed. For a job that is not handed over, only this counts: its
+nodes, its place among the jobs that Slurm may start on the same nodes, and the limits that it uses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers of slurmrestd: whether one is usable, and what went wrong if not.
 
 Rule: the HTTP status decides nothing that the body can decide. An answer with an error in it is an error, however many
-jobs it lists. Only `NotDone` means that nothing was changed: every other error of a write leaves that open.
+jobs it lists. Only `NotDone` means that nothing was changed; after every other error of a write, this is unknown.
 Source: slurmrestd of Slurm 22.05, observed; rest_api.html of 23.02 to 25.11; numbers from slurm_errno.h.
 """
 

@@ -1,8 +1,8 @@
 """The token for slurmrestd: where it comes from, and when a new one is needed.
 
 Rule: a token is shown to slurmrestd only: not in a log, an error or a repr. Its file must be trusted (see `trust`).
-Whether it is valid is read from the token itself. A process that can create tokens for others is root on the cluster: a
-token of an operator account that lives for minutes is enough.
+Whether it is valid is read from the token itself. A process that can create tokens for others is root on the cluster,
+so use a token of an operator account that is valid for minutes.
 Source: RFC 7519; scontrol(1) `token`; Slurm's tokens carry exp, iat and sun.
 """
 

@@ -1,7 +1,7 @@
 """The differences between two long lists that are mostly equal, such as two answers about the same queue.
 
-Rule: what is outside the ranges returned is equal, in the same order; what is inside may be equal, too. Equal runs are
-compared as slices, which costs a few nanoseconds an element.
+Rule: elements outside the returned ranges are equal, and in the same order; elements inside may be equal, too. Equal
+runs are compared as slices, which costs a few nanoseconds an element.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The transport to Slurm with a request budget and circuit breakers, the controller and accounting each by itself.
 
-Rule: see `request_guard`. What jobs used has a breaker of its own: jobs with many steps make accounting slow, which
-must not hide how jobs ended.
+Rule: see `request_guard`. Requests for the usage of jobs have a breaker of their own: jobs with many steps make
+accounting slow, which must not hide how jobs ended.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Parsing of what Slurm's commands print: times, durations, sizes, counts, states, and tables.
 
 Rule: what Slurm reports as unknown (`Unknown`, `N/A`, `None`, `UNLIMITED`, ...) is None, never 0; an unreadable value
-is a ValueError that quotes it. A state that is not in the tables is UNKNOWN; of a base state with flags the worst flag
+is a ValueError that quotes it. A state that is not in the tables is UNKNOWN; if a base state has flags, the worst flag
 counts. In tables every row ends with a mark that is drawn for each call: a comment may hold blanks, newlines, `|` or
-`JobState=RUNNING`, but not the mark. Fields are divided by a control character; a row with more of them than fields has
-one in a text of a user's, and is unreadable. A row with too few was cut off, which is an error.
+`JobState=RUNNING`, but not the mark. Fields are divided by a control character. A row with too many of these has one in
+a user's text, and is unreadable. A row with too few was cut off, which is an error.
 Source: squeue(1), scontrol(1), sinfo(1), `--Format=type[:[.][size][suffix]]` (a size of 0 prints a field whole); times
 are UTC because the commands run with TZ=UTC. slurm.h of 22.05 to 25.05.
 """

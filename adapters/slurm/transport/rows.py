@@ -1,7 +1,7 @@
 """Rows of Slurm's answers, read one by one.
 
-Rule: of a row that cannot be read nothing is known. A stand-in takes its place, which is never changed and whose nodes,
-if they can be read, are taken; it hides no other row. It is counted, and reported once.
+Rule: a stand-in takes the place of a row that cannot be read. The job behind it is never changed, and its nodes, if
+they can be read, count as taken. Other rows are read as usual. Each such row is counted, and reported once.
 """
 
 from __future__ import annotations

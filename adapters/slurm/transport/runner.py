@@ -1,8 +1,8 @@
-"""Runs Slurm's commands: one at a time, with a time limit, and with errors that say who must act.
+"""Runs Slurm's commands: one at a time, with a time limit, and with errors that name the one who must act.
 
-Rule: a command that failed or timed out has done nothing as far as we know, and may still do it; a caller that changes
-something reads before it tries again. What Slurm prints on stderr counts even if it exits with 0. A user's text is
-bytes: those that are no UTF-8 come as surrogates, and no line end is changed.
+Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
+something reads before it tries again. Output on stderr counts even if a command exits with 0. A user's text is bytes:
+bytes that are not UTF-8 become surrogates, and no line end is changed.
 Source: behaviour of Slurm 22.05 with its controller, munge or accounting away.
 """
 

@@ -1,6 +1,6 @@
 """Ended jobs from accounting, by `sacct`: how they ended and what they used, its commands and the parsers.
 
-Rule: pure. Of several records of one job (it was requeued, or ids started again) the last submission counts, with the
+Rule: pure. If a job has several records (it was requeued, or ids started again), the last submission counts, with the
 steps after it. A record that has not ended is reported as it is; its usage is omitted, because it comes later.
 Source: sacct(1) of Slurm 22.05. Without `--duplicates` it chooses among records by itself; `--name` ignores case; the
 comment exists only at sites that store it; CPU time and memory are of steps, which `--allocations` omits.

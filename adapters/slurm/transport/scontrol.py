@@ -1,4 +1,4 @@
-"""What `scontrol show` prints of partitions, reservations and the configuration, split into words.
+"""Output of `scontrol show` about partitions, reservations and the configuration, split into words.
 
 Rule: pure, and only for what administrators alone can write: lines are split at blanks, so no value may be a user's. A
 setting that is missing has Slurm's own default.
