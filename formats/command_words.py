@@ -1,4 +1,4 @@
-"""The words of a command that say what it does, and those that may name its input files."""
+"""The words of a command that identify its work, and those that may name its input files."""
 
 from __future__ import annotations
 

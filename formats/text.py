@@ -1,6 +1,6 @@
 """Text for terminals: escape names, fit text to terminal cells, and format numbers with units.
 
-Rule: text of others reaches a terminal, a log or a file for people only through `clean`.
+Rule: text from others reaches a terminal, a log, or a file that people read only through `clean`.
 """
 
 from __future__ import annotations

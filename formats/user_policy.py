@@ -1,8 +1,8 @@
-"""Queue policies by their SPEC: a user's own, loaded and made with its options, and any of them for plans.
+"""Queue policies by their SPEC: load a user's own policy with its options, and make any queue policy for plans.
 
 Rule: an option is a parameter of the class, read as its annotation or its default says. An exception in the user's code
-is reported by the traceback of that code and one line that names the policy. What a service executes as its own account
-is one file that only this account or root can change, or an installed module; it searches no other folder.
+is reported by the traceback of that code and one line that names the policy. A service executes only one file that its
+own account or root alone can change, or an installed module; it searches no other folder.
 """
 
 from __future__ import annotations

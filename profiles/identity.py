@@ -3,10 +3,10 @@
 Without a command it is made from the job's name, owner and size.
 
 Rule: words that define the amount of work stay (words, options, numbers, names of programs and scripts); places and
-serial numbers are dropped (folders, names of data files, dates, long numbers within a word). Of several dates, the days
-between the first and the last stay. Of a variable that is set to something other than a number the value is dropped,
-because it may be a secret. The same command on more nodes is another job. The sizes of input files are not in the name,
-but kept with each run.
+serial numbers are dropped (folders, names of data files, dates, long numbers within a word). If there are several
+dates, the number of days between the first and the last stays. The value of a variable is dropped if it is not a
+number, because it may be a secret. The same command on more nodes is another job. The sizes of input files are not in
+the name, but kept with each run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Let the resource manager know that jobs are still to be held, and what that gains.
+"""Report to the resource manager that jobs must still be held, and what holding them gains.
 
 Rule: only a live cycle that saw the cluster prolongs a hold.
 """

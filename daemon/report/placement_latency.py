@@ -1,4 +1,4 @@
-"""Where the time goes from the end of a job to the start of the next one on its node, by phase.
+"""The time from the end of a job to the start of the next one on its node, by phase.
 
 Phases: `seen`, from an end to the snapshot that shows it; `decided`, from there to the command; `sent`, until the
 resource manager has answered; `started`, from there to the start of the job. Times of the resource manager are as exact

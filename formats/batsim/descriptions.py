@@ -1,6 +1,6 @@
 """The jobs and profiles of a replay as Batsim describes them to a decision component.
 
-Rule: what a Batsim file says of a job and of a profile is passed on as it is there. A job of another format gets a
+Rule: the description of a job or a profile in a Batsim file is passed on unchanged. A job of another format gets a
 `delay` profile of its run time, as when it is converted. Workloads are named w0, w1, ... in the order of the files.
 """
 

@@ -1,6 +1,7 @@
 """The handshake of version 5 of Batsim's protocol: an initialisation string, and the hello of the component.
 
-Rule: JSON alone is spoken; a component that asks for what is not done is refused by the name of the feature.
+Rule: only JSON is supported; a component that asks for an unsupported feature is refused, and the error names the
+feature.
 Source: Batsim's documentation of version 5, "Initialization phase" and "Simulation features"; its `edc.cpp`.
 """
 

@@ -1,6 +1,6 @@
-"""How far a killed job was, as both versions of the protocol write it.
+"""The progress of a killed job, as both versions of the protocol write it.
 
-Rule: a sequence names its present part, and how far that was.
+Rule: a sequence names its present part, and the progress of that part.
 Source: Batsim 4's `protocol.cpp`, whose names differ from its documentation; the tests of batprotocol, "jobs killed".
 """
 

@@ -2,7 +2,7 @@
 
 Rule: Batsim ends each message with a NUL, which components cut off, so it is written in Batsim's place. Components look
 up what they need, so they get all fields of the expected outputs; Batsim refuses unknown fields, so it gets no others
-than those that every release knows. What version 5 has no words for, such as metadata of jobs, is left out.
+than those that every release knows. What version 5 cannot express, such as metadata of jobs, is left out.
 Source: the schema and the expected outputs of batprotocol; Batsim's `server.cpp`.
 """
 

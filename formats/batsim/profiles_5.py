@@ -1,7 +1,8 @@
 """Profiles as Batsim 5 writes them in messages: a type, and fields that are named after it.
 
-Rule: what cannot be said in the other version is an error, not a guess. Batsim 4's `parallel_homogeneous_total` sends
-com / n bytes between each pair; that of version 5 sends com / (n^2 - n), so the two are only the same without bytes.
+Rule: a profile that the other version cannot express is an error, not a guess. Batsim 4's `parallel_homogeneous_total`
+sends com / n bytes between each pair; that of version 5 sends com / (n^2 - n), so the two are only the same without
+bytes.
 Source: the schema and the expected outputs of batprotocol, "Register profile".
 """
 

@@ -1,10 +1,8 @@
-"""Quantities that are valid and yet implausible: mostly a bare number whose unit was forgotten.
-
-Of platforms, also what they say and no replay honours.
+"""Quantities that are valid but implausible, mostly without their unit, and settings of platforms that no replay uses.
 
 Rule: a doubt is a warning and changes nothing. Bare numbers are in bytes, bytes/s and seconds; the bounds lie far below
-every real node. Of jobs, whole numbers are doubted, and rates with one decimal: programs write floats, and rates below
-a kB/s with their unit.
+every real node. In jobs, only whole numbers, and rates with one decimal, are doubted: programs write floats, and rates
+below a kB/s with their unit.
 """
 
 from __future__ import annotations

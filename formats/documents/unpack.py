@@ -1,7 +1,8 @@
 """Unpack gzip files, in bounded memory.
 
-Rule: a small file does not become a large one unless the user asks for it. What is unpacked may be LARGEST_RATIO times
-as large as the file, or SMALL bytes. The environment variable PILOTFISH_UNPACK_LIMIT, a size such as 4GiB, replaces it.
+Rule: a small file does not become a large one unless the user asks for it. The unpacked content may be LARGEST_RATIO
+times as large as the file, or SMALL bytes. The environment variable PILOTFISH_UNPACK_LIMIT, a size such as 4GiB,
+replaces it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Rule: unknown keys are ignored, as IRMaSim does. Units are IRMaSim's (GHz, GB, M
 does not define is read from node_types.json or processor_types.json in the same folder. Where IRMaSim's code and paper
 differ (a weight of 0.6 in d, static power for each core), the paper is followed. A processor without mem_bw gets the
 bandwidth c, from which on its tasks are slowed. A task runs for instructions / (IPC x frequency), on the slowest core
-there is; `mem` and `mem_vol` belong to a task. req_time never ends a job in IRMaSim, so jobs have no walltime; job
-rules read it from the column `asked`.
+there is; `mem` and `mem_vol` belong to a task. In IRMaSim, req_time never ends a job, so jobs have no walltime; job
+rules read req_time from the column `asked`.
 Source: Herrera et al., "IRMaSim", CCGrid 2021, section III-A; data/*_types.json and the examples of its repository.
 """
 

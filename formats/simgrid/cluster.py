@@ -4,10 +4,10 @@ The resources, and after them the storages, are in the order of their names as t
 
 Rule: a host is one resource of one core, whatever its cores; hosts with the role (or a usual name) of the master, or
 the role of a storage, are no resources. Speeds are in flop/s; the format has no memory, which is unlimited here. A host
-draws its idle power while nothing computes on it, and else epsilon + (all cores - epsilon) * load, where one busy core
-is a load of 1 / cores, and epsilon is idle if not given. In `sleep_pstates`, each triple names
-a sleep state and two more: the host switches off (and on) at the power of these, for as long as one flop takes there.
-The first triple is `off`.
+draws its idle power while nothing computes on it, otherwise epsilon + (all cores - epsilon) * load. One busy core is a
+load of 1 / cores. If epsilon is not given, it is the idle power. In `sleep_pstates`, each triple names a sleep state
+and two more: the host switches off (and on) at the power of these, for as long as one flop takes there. The first
+triple is `off`.
 Source: Batsim's documentation, "Platform"; SimGrid's documentation, "Host energy plugin".
 """
 

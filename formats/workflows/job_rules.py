@@ -1,7 +1,7 @@
-"""What holds for every job that is planned, whichever reader it came from: files, the socket, other formats.
+"""Rules for every job that is planned, whichever reader it came from: files, the socket, other formats.
 
-Rule: a number that passes here can be planned: it is finite, and far enough from the ends of what a float can hold that
-neither a sum over a workflow nor a quotient of two of them leaves it.
+Rule: a number that passes here can be planned: it is finite, and so far from the limits of a float that sums over a
+workflow and quotients of two such numbers stay within them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The bandwidth curve, and the cost of remote memory under contention.
 
-Rule: streaming threads are fitted by what they get together; a plateau (BW_max) that was not reached is a lower bound,
-and the fit says so. Remote memory is fitted with the curve of the same threads bound to their own memory; every fourth
-unbound thread streams the memory of another node.
+Rule: the fit is to the total bandwidth of the streaming threads; a plateau (BW_max) that was not reached is a lower
+bound, and the fit says so. Remote memory is fitted with the curve of the same threads bound to their own memory; every
+fourth unbound thread streams the memory of another node.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How jobs share a core: one job next to another, and how long sleeping jobs wait for it (the constant `queueing`).
 
-Rule: shares are of the time that all processes got, so that other load on the core cancels out; a share between those
-of the two kinds of sharing is reported as unknown. The model of waiting is the engine's own simulation of the same
-jobs. A slowdown compares two successive runs, so that changes of the machine spoil few of them; runs alone that others
-slowed are discarded.
+Rule: shares are relative to the time that all processes got, so that other load on the core cancels out. A share
+between those of the two kinds of sharing is reported as unknown. The model of waiting is the engine's own simulation of
+the same jobs. A slowdown compares two successive runs, so that changes of the machine spoil few of them; runs alone
+that others slowed are discarded.
 """
 
 from __future__ import annotations

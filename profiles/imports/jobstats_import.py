@@ -1,6 +1,6 @@
 """A run in the JSON of `jobstats --json`, or packed (JS1:...) as in Slurm's AdminComment.
 
-Rule: a job is its mean node; memory is that of the node that used most.
+Rule: a job is described by the mean of its nodes; memory is that of the node that used most.
 Source: Princeton University's jobstats: nodes -> {total_time: CPU seconds, cpus, used_memory: bytes}; total_time:
 seconds.
 """

@@ -1,8 +1,8 @@
 """Hardware counters of jobs that an adapter runs on this node, within the node's budget.
 
 Rule: no call waits. CPU time spent on counting, commands included, is paid for by a pause before the next reading or
-the next job, one budget for the whole node; a job that does not get its turn is not counted. What a crash leaves ends
-by itself (see `ExternalCounter`) or is removed by the next start (see `probes.resctrl`).
+the next job, one budget for the whole node; a job that does not get its turn is not counted. Leftovers of a crash end
+by themselves (see `ExternalCounter`) or are removed by the next start (see `probes.resctrl`).
 """
 
 from __future__ import annotations

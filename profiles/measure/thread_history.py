@@ -1,4 +1,4 @@
-"""What a thread has used of its core and waited for it, as readings of a run.
+"""The time that a thread used its core and waited for it, as readings of a run.
 
 Rule: the points are sums, so that dropping some loses no time.
 """

@@ -1,9 +1,10 @@
-"""Adaptive conformal bounds: intervals that are corrected by what came true, for each group of jobs.
+"""Adaptive conformal bounds: intervals that are corrected by outcomes, for each group of jobs.
 
 Rule: a bound is a quantile of the latest scores of a group; a score says how far beyond a prediction the truth was, as
-a logarithm. The quantile moves after each score, so that the promised share of the scores lies within, and is higher
-or lower by the share of the group's scores that were beyond its bounds so far. Each batch of jobs counts once, and the
-next one may be unlike all others. So the first group of a job whose batches support the quantile answers.
+a logarithm. The quantile moves after each score, so that the promised share of the scores lies within, and is higher or
+lower by the share of the group's scores that were beyond its bounds so far. Each batch of jobs counts once, and the
+next one may be unlike all others. So the first of a job's groups that has enough batches for the quantile gives the
+bound.
 Source: Gibbs and Candes, "Adaptive conformal inference under distribution shift" (NeurIPS 2021); the sum of past misses
 decides as in Angelopoulos, Candes and Tibshirani, "Conformal PID control for time series prediction" (NeurIPS 2023);
 the finite-sample quantile is that of Vovk, Gammerman and Shafer, "Algorithmic learning in a random world" (2005).

@@ -1,11 +1,10 @@
 """Comparison of predictors on a trace.
 
 Rule: each job is predicted at its submission, from jobs that have ended before; later facts never change a prediction.
-Intervals are corrected by what came true for the jobs of the user, then of the kind, then of all, as far as they had
-ended.
-Predictors are compared over the jobs that all of them predict; one that predicts none is named and left out. In a
-trace, values below 0 are unknown (SWF), and so are amounts of 0 and columns with one value for all jobs; an estimate is
-the requested time or memory, never derived from the use.
+Intervals are corrected by the outcomes of the jobs of the user, then of the kind, then of all, as far as they had
+ended. Predictors are compared over the jobs that all of them predict; one that predicts none is named and left out. In
+a trace, values below 0 are unknown (SWF), and so are amounts of 0 and columns with one value for all jobs; an estimate
+is the requested time or memory, never derived from the use.
 """
 
 from __future__ import annotations

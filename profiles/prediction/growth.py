@@ -1,11 +1,12 @@
-"""How the need of a command grows with the amounts that it is given: numbers among its words, sizes of its input files.
+"""How the need of a command grows with the amounts in it: numbers among its words, and sizes of its input files.
 
-Model: need = base + factor x product of amount ^ exponent, with base and factor 0 or more. The exponents are not
-chosen but weighed: each combination of a grid counts by how well it explains the runs and by how common it is. So one
-run gives a wide interval, and runs that differ in an amount narrow it. An amount that is the same in all runs and in
-what is asked explains nothing.
+Model: need = base + factor x product of amount ^ exponent, with base and factor 0 or more. The exponents are not chosen
+but weighed: each combination of a grid counts by how well it explains the runs and by how common it is. So one run
+gives a wide interval, and runs that differ in an amount narrow it. An amount that is the same in all runs and in the
+command in question explains nothing.
 
-Rule: amounts that are not known of each run and of what is asked are left out; what they do then shows as scatter.
+Rule: an amount is left out unless it is known of each run and of the command in question; its effect then shows as
+scatter.
 Complexity: O(runs x combinations); 161 combinations for one amount, 289 for two.
 """
 

@@ -1,6 +1,6 @@
 """Run times predicted during a replay, from the jobs that have ended in it.
 
-Rule: a prediction rests on what was submitted and on the jobs given to `ended` before; it is at most the walltime.
+Rule: a prediction rests on the submitted job and on the jobs given to `ended` before; it is at most the walltime.
 """
 
 from __future__ import annotations

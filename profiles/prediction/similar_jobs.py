@@ -1,8 +1,9 @@
 """The profile of a job that a user submitted to the resource manager, from jobs that ended before.
 
-Rule: the run time is predicted as `predict evaluate` does it, from at least ENOUGH jobs of the same user. What else it
-needs is that of the user's latest job of its name: of its size, or else each thread as there, and the power unknown.
-Without one, it is taken to be busy on all its cores, and what it does with them is unknown.
+Rule: the run time is predicted as `predict evaluate` does it, from at least ENOUGH jobs of the same user. Its other
+needs are those of the user's latest job of its name and size. If only a job of another size has run, each thread needs
+what it needed there, and the power is unknown. Without any job of its name, it is assumed to be busy on all its cores,
+and its other needs are unknown.
 """
 
 from __future__ import annotations

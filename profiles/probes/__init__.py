@@ -1,1 +1,1 @@
-"""Probes: one source of readings about a running process tree each."""
+"""Probes: each is one source of readings about a running process tree."""

@@ -1,6 +1,6 @@
 """Memory traffic and instructions of the node, counted by likwid-perfctr (group MEM).
 
-Rule: counts are the whole node's. LIKWID leaves counters alone that others use, as it runs without -f. Its CSV is read
+Rule: counts are the whole node's. LIKWID runs without -f, so it leaves alone counters that others use. Its CSV is read
 by the heading lines (`Event,` and `Metric,`), which all generations have; a value that is not a finite number is
 skipped, and a table with fewer rows than announced makes the whole incomplete.
 

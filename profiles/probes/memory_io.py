@@ -1,9 +1,9 @@
 """Peak memory of a job, and its bytes read from and written to storage.
 
 Rule: memory is the sum of resident sets; with several processes, which may share pages, proportional sets are read
-instead, but only when the sum reaches a new peak, as the kernel walks the page tables for them. A parent's I/O counters
-include those of the children that it waited for (taskstats), so the sum over living processes never counts twice; a
-sum once reached is kept.
+instead, but only when the sum reaches a new peak, because the kernel must walk the page tables for them. A parent's I/O
+counters include those of the children that it waited for (taskstats), so the sum over living processes never counts
+twice; a sum once reached is kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Load of the node: CPU time of other processes, time stolen by a virtual machine's host, pressure stalls.
 
 Rule: each value covers the span from start to stop. Other processes' CPU time is what the CPUs did (/proc/stat) minus
-what this process and its jobs did. Linux leaves stolen time out of a thread's core time and of its waiting; it is not
-known by thread, so each second on a core is charged the steal of the least affected CPU, rather too little than too
-much. Pressure comes from the kernel's totals, not from its moving averages.
+what this process and its jobs did. Linux counts stolen time neither as a thread's core time nor as its waiting. It is
+not known by thread, so each second on a core is charged the steal of the least affected CPU, which is rather too little
+than too much. Pressure comes from the kernel's totals, not from its moving averages.
 
 Source: Documentation/accounting/psi.rst of Linux (pressure stall information, 4.20).
 """

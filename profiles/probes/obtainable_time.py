@@ -1,7 +1,7 @@
-"""What a job would get of CPUs that other processes keep busy, measured by trying.
+"""The CPU time that a job would get on CPUs that other processes keep busy, measured by trying.
 
-Rule: nothing is tried on CPUs that are free. The scheduler of the kernel divides a busy CPU by priorities and control
-groups, so that a count of processes does not tell; a process of ours, with the priority that a job would have, does.
+Rule: nothing is tried on free CPUs. The scheduler of the kernel divides a busy CPU by priorities and control groups, so
+counting processes is not enough; we run a process of our own with the priority that a job would have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The whole queue of a resource manager that decides by itself, as an adapter saw it at one moment.
 
-Rule: it holds what is known and nothing assumed. A job whose start depends on more than nodes, walltimes and the ends
-of other jobs says what keeps it (`unknown`), and its start is not guessed.
+Rule: it holds what is known, and no assumption. If the start of a job depends on more than nodes, walltimes and the
+ends of other jobs, `unknown` says on what, and the start is not guessed.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Rule: every argument holds for any mapping. (1) No thread progresses faster than in isolation, and a job takes at least
 its core-seconds and its bytes divided by what its node has. (2) A core runs one thread at a time, so core-seconds
 cannot exceed cores x time; the same holds for placed threads under a finite oversubscription, and for bytes through
-memory channels that the model limits. (3) For every pair of thresholds, the jobs whose heads and tails (longest chains
-before and after them) reach it must all fit between. (4) Threads do not split: sizes may be rounded up by any dual
-feasible function (Fekete & Schepers, Mathematical Programming 91, 2001). (5) Jobs do not split either: of n jobs on m
-places, some place takes ceil(n / m), one after the other or sharing the place.
+memory channels that the model limits. (3) A head or tail is the longest chain of jobs before or after a job. For every
+pair of thresholds, the jobs whose heads and tails reach them must all fit between the two. (4) Threads do not split:
+sizes may be rounded up by any dual feasible function (Fekete & Schepers, Mathematical Programming 91, 2001). (5) Jobs
+do not split either: of n jobs on m places, some place takes ceil(n / m), one after the other or sharing the place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """EASY backfilling and strict order in plans, in compiled code.
 
-Rule: the plan is the one that `queue_mapping` makes with the policy in Python. What only that can do is left to it:
+Rule: the plan is the one that `queue_mapping` makes with the policy in Python. Some cases are left to that policy:
 dependencies, orders that change with time, jobs that are rejected, and jobs whose threads end or change their needs at
-different times, because a policy is called when jobs end only.
+different times, because a policy is called only when jobs end.
 """
 
 from __future__ import annotations

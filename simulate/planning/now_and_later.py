@@ -1,4 +1,4 @@
-"""The policy of a plan whose starts are decided by an object that lives on, and what comes later by a forecast."""
+"""The policy of a plan in which a lasting object decides the starts of now, and a forecast shows what comes later."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Rule: `turnaround` is the mean over submissions of the time from the submission to the end of its last job; `slowdown`
 is the mean of that time over the run time of the submission alone (at least TAU_S; the bounded slowdown of Feitelson
 and Rudolph 1998). Each submission counts by its weight. No submission is planned to end later than LONGER times its
-turnaround in the resource manager's own order, plus SPARE_S, as forecast when it was first planned; what cannot be kept
-any more is planned as that order has it. That order is: each job in the order of the queue, as soon as it fits, on the
-node with the least load.
+turnaround in the resource manager's own order, plus SPARE_S, as forecast when it was first planned; if that cannot be
+kept any more, it is planned as in that order. That order is: each job in the order of the queue, as soon as it fits, on
+the node with the least load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jobs that start some time after their nodes are free, because the free nodes must be seen and the jobs started.
+"""Jobs that start some time after their nodes are free, because seeing that and starting the jobs takes time.
 
 Rule: such a job takes its place on the node at once, and its threads run after an idle phase. So a search lets jobs run
 together where waiting for an end would leave the cores idle. Forecasts are then made without these phases.

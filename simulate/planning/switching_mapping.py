@@ -1,8 +1,8 @@
 """A queue policy that switches nodes, in the service: one object decides in each plan what happens now.
 
-Rule: the object is that of a replay. It outlives plans: a plan begins where the one before has got to. Which nodes are
-off, being switched or idle is what the service sees, so a switch that failed, or a node that woke for a job of others,
-is a node that is on. Everything later in a plan is a forecast by the policy without the parts that switch.
+Rule: the object is that of a replay. It outlives plans: each plan begins in the state that the plan before has reached.
+The service observes which nodes are off, being switched or idle, so after a failed switch, or if a node woke for a job
+of others, the node counts as on. Everything later in a plan is a forecast by the policy without the parts that switch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a queue policy of a service must know from one plan to the next.
+"""The state that a queue policy of a service keeps from one plan to the next.
 
-Rule: each plan has a policy of its own, because a plan runs ahead of what really happens. What was really seen is kept
-by one object, which makes these policies; its state goes to the journal, so that a restart does not lose it.
+Rule: each plan has a policy of its own, because a plan runs ahead of what really happens. One object makes these
+policies and keeps what was really observed; its state goes to the journal, so that a restart does not lose it.
 """
 
 from __future__ import annotations

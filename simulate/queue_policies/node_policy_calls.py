@@ -1,9 +1,9 @@
 """A queue policy on nodes: what it sees of them, and the cores that its jobs get.
 
 Rule: cores are numbered over the nodes. A queue policy does not oversubscribe: a job starts on free cores only,
-whatever the cluster allows. While a `Start` without nodes fits nowhere, because what is free is spread over nodes, the
-job waits; for the rest of that call the nodes on which it lacks least are kept free for it, so that smaller jobs do not
-pass it for ever.
+whatever the cluster allows. If a job fits nowhere for a `Start` without nodes, because the free cores are spread over
+the nodes, the job waits; for the rest of that call the nodes on which it lacks least are kept free for it, so that
+smaller jobs do not pass it for ever.
 """
 
 from __future__ import annotations

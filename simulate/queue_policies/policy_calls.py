@@ -1,4 +1,4 @@
-"""What every world has that calls a queue policy: the queue, the snapshot, and the carrying out of decisions.
+"""The parts of every world that calls a queue policy: the queue, the snapshot, and carrying out decisions.
 
 Rule: a decision is carried out or is an error that names the policy, the job and the time. A world says when jobs are
 submitted and end, and which resources a start gets; `begin` is its part of a start.

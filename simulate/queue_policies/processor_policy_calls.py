@@ -1,4 +1,4 @@
-"""What worlds of numbered resources have in common that call a queue policy: the machine is one node."""
+"""The common part of worlds of numbered resources that call a queue policy: the machine is one node."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """States, power and energy of the machine over a replay.
 
 Rule: energy is exact at every change, from the first submission to the last end, over all resources, and power is the
-mean between two changes. Resources with the same power are one kind. Jobs that do not compute draw idle power. A job on
-a network whose power was not logged has its mean power all the time.
+mean between two changes. Resources with the same power are one kind. Jobs that do not compute draw idle power. If the
+power of a job on a network was not logged, it has its mean power all the time.
 """
 
 from __future__ import annotations

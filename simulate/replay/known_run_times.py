@@ -1,4 +1,4 @@
-"""What a policy may know of the run times of jobs: the walltimes, the actual run times, or predictions.
+"""The run times of jobs that a policy may know: walltimes, actual run times, or predictions.
 
 Rule: a job is killed at its walltime, whatever is known of it. A prediction is made when a job is submitted (handed in,
 if it depends on others), from jobs that ended before that time in the same schedule, and is at most the walltime. A job

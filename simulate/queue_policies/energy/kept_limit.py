@@ -1,9 +1,10 @@
 """A limit of power or energy in a service: its time is the service's clock, and what was consumed outlives each plan.
 
-Rule: the limit is that of replays, for all nodes of the cluster, also those that take no jobs now. From a budget goes
-what is estimated: each node draws its idle power all the time, also while it is off, and each core that a job has, ours
-or not, draws its share of the power of computing for as long as the job has it. Of a time that was not seen, because
-the service did not run, or because the budget began before it did, nothing is known: all nodes count as computing.
+Rule: the limit is that of replays, for all nodes of the cluster, also those that take no jobs now. The consumption that
+is subtracted from a budget is estimated: each node draws its idle power all the time, even while it is off, and each
+core that a job has, ours or not, draws its share of the power of computing for as long as the job has it. For times
+that were not seen, because the service did not run, or because the budget began before the service did, all nodes count
+as computing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Power caps and energy budgets for policies in Python.
 
-Rule: those of `kernels.queue.power.budget`. A cap blocks resources from its begin to its end. Of a budget, no start may
-let the balance fall below 0 before all jobs that run then have ended, by conservative estimates of power and by
+Rule: those of `kernels.queue.power.budget`. A cap blocks resources from its begin to its end. Under a budget, no start
+may let the balance fall below 0 before all jobs that run then have ended, by conservative estimates of power and by
 walltimes; at each stage the balance is corrected by what was really consumed, where that is known.
 """
 

@@ -1,4 +1,4 @@
-"""The machines that a Python policy switches, at one call: which are idle, off, or kept off, and what jobs get of them.
+"""The machines that a Python policy switches, at one call: which are idle, off, or kept off, and which ones jobs get.
 
 Rule: a job gets machines that are on first, then those that are off, and those that are kept off only if it could not
 run without them. A machine is a resource, or a node where the machine of the policy has nodes.

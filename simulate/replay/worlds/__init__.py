@@ -1,1 +1,1 @@
-"""Worlds of a replay: what is simulated of jobs and machine, each driven by a compiled or a Python policy."""
+"""Worlds of a replay: which parts of jobs and machine are simulated. Each has a compiled or a Python policy."""

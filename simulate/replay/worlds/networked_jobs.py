@@ -1,8 +1,8 @@
 """Jobs whose run times depend on a network, under a queue policy in Python.
 
 Rule: the policy sees what it sees in other replays, and nothing of the network. Kernels carry the jobs through their
-phases, so a policy that decides as a compiled one gives its schedule. Where no job needs the network, it is not made
-before one starts that has work of its own.
+phases, so a policy that decides as a compiled one gives its schedule. The network is not built before the first job
+starts that needs it.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ Rule: at each instant all ends are processed, then all submissions, then one pas
 contention models of the cluster; a job is killed at its walltime. Nodes and threads of a job: see `node_allocation`.
 Under a mapping policy, a pass starts every waiting job that fits, in the order of submission, on the nodes that the
 policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of them, and a job that fits nowhere keeps
-no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`.
-Where decisions take time, or run times are predicted, a mapping policy is asked at each instant by `python_loop.drive`.
-What it chooses has its nodes from then on, and starts when the decision is applied: until then, nodes only become free.
-It is asked in the same way under a power cap, which begins and ends at instants of their own.
-A job that outlasts its prediction is expected to go on for `layout.OVERDUE_S`.
-The state and the loop are those of a plan (`planning.simulation`), so a policy decides here as it decides there.
-Jobs with programs communicate over the network between the nodes, see `kernels.mapping.program_phases`. What forecasts
-know of such a job is its mean demand, and that it computes and waits for this long; nothing of its messages.
+no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`. Where decisions take time, or run
+times are predicted, a mapping policy is asked at each instant by `python_loop.drive`. What it chooses has its nodes
+from then on, and starts when the decision is applied: until then, nodes only become free. It is asked in the same way
+under a power cap, which begins and ends at instants of their own. A job that outlasts its prediction is expected to go
+on for `layout.OVERDUE_S`. The state and the loop are those of a plan (`planning.simulation`), so a policy decides here
+as it decides there. Jobs with programs communicate over the network between the nodes, see
+`kernels.mapping.program_phases`. Forecasts know only the mean demand of such a job, and how long it computes and waits;
+they know nothing of its messages.
 """
 
 from __future__ import annotations
