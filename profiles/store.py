@@ -149,7 +149,7 @@ class ProfileStore:
             latest: number of runs that still count, >= 1.
             date: today, ISO 8601.
             runs: further runs to add first, oldest first.
-            like: the profile that gives what no run measured, if the name is new.
+            like: the profile that gives the values that no run measured, if the name is new.
         """
         check_name(name)
         known = self.get(name) or (self.get(like) if like else None)
@@ -227,13 +227,13 @@ class ProfileStore:
     def expected(self, job: Job, *, predict: bool = True) -> Profile | None:
         """Return the profile of a job's command, or one predicted from runs of its program; else None.
 
-        It is measured if the same command ran with inputs of the same sizes. A prediction takes about a millisecond.
-        While no file that a command names is there, as of a job whose predecessors will make it, the runs count whose
+        It is measured if the same command ran with inputs of the same sizes. A prediction takes about a millisecond. If
+        no file that a command names exists yet, because a predecessor of the job will write it, the runs count whose
         files had the same names.
 
         Args:
             job: the job.
-            predict: also what was not measured.
+            predict: also return a prediction if the command was not measured.
         """
         name, inputs = signature(job), {place: size for place, size in job.inputs if size >= 0.0}
         if name is None:

@@ -165,7 +165,7 @@ class NodeType:
 
     @property
     def nominal(self) -> NodeType:
-        """The type that this one is a variant of; itself if it is none."""
+        """The type that this one is a variant of; the type itself if it is not a variant."""
         return replace(self, name=self.variant_of, variant_of="", pace=1.0) if self.variant_of else self
 
     def at_pace(self, pace: float) -> NodeType:
@@ -192,7 +192,7 @@ class Wiring(Protocol):
 
     @property
     def ignored(self) -> Collection[str]:
-        """What the file says and no replay honours."""
+        """Settings of the file that no replay uses."""
 
     def network(self) -> Network:
         """Return the network of the nodes, in their order. Raises ConfigError if it cannot be simulated."""

@@ -151,7 +151,7 @@ def default_profile(walltime: float | None) -> Profile:
 
 
 class Wait(StrEnum):
-    """What the waiting parts of a multi-node job do with their cores: yield them, or spin."""
+    """What the parts of a multi-node job do with their cores while they wait for each other: yield them, or spin."""
 
     YIELD = "yield"
     SPIN = "spin"
@@ -172,16 +172,18 @@ class Job:
         environment: variables added to the environment.
         directory: working directory; None = where the workflow was submitted.
         wait: see `Wait`.
-        allowed: names of the nodes that may run it; None = all that it fits.
+        allowed: names of the nodes that may run it; None = every node that it fits.
         apart: jobs with different values share no node, unless one is "" (a rule of the resource manager; see
             `capacity`).
         known_as: identifies the kind of job if there is no command: its name and owner in the resource manager; "" =
             unknown.
-        traits: more that says which jobs are alike there: `user`, `group` (its account or project), `executable` (its
-            name), `queue` (its partition) and `script` (a checksum of what it runs), as far as they are known.
+        traits: further values that show which jobs are alike there: `user`, `group` (its account or project),
+            `executable` (its name), `queue` (its partition) and `script` (a checksum of what it runs), as far as they
+            are known.
         owner: uid of its user in the resource manager; None = the user that runs pilotfish.
-        inputs: bytes of the files that its command names, by the place of the word, as they were when it was submitted.
-        base_environment: variables that it has before `environment` is added; None = those that its starter has.
+        inputs: bytes of the files that its command names, by the position of the word, at its submission.
+        base_environment: variables that it has before `environment` is added; None = those of the process that starts
+            it.
     """
 
     id: str

@@ -39,7 +39,7 @@ class Objective:
 
     @classmethod
     def parse(cls, text: str) -> Objective:
-        """Parse "makespan", "energy", "edp" or "mix:WEIGHT". Raises ConfigError."""
+        """Parse one of KINDS, or "mix:WEIGHT". Raises ConfigError."""
         kind, _, rest = text.partition(":")
         if kind not in KINDS or (rest and kind != "mix"):
             problem = f"{text!r} is not an objective{did_you_mean(kind, KINDS)}"

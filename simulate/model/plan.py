@@ -15,7 +15,7 @@ LEVEL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Start `job`, one of our own, on `nodes` now; the resource manager is to know it as `key`."""
+    """Start `job`, one of our own, on `nodes` now; the resource manager stores `key` with it."""
 
     key: str
     job: Job
@@ -121,8 +121,8 @@ class PredictionInterval:
 class RunningJob:
     """A job that is already running when a plan begins.
 
-    `progress` is the share of its work done, [0, 1]; `elapsed_s` the seconds since its start, below 0 if its
-    nodes still boot.
+    `progress` is the share of its work that is done, [0, 1]; `elapsed_s` is the time since its start in seconds, below
+    0 if its nodes still boot.
     """
 
     id: str
@@ -133,9 +133,10 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The start that a queue policy promises a waiting job, if it decides nothing else until then.
+    """The start that a queue policy promises a waiting job, unless it decides otherwise until then.
 
-    `start_time` is seconds from the start of the plan, whose forecast may be earlier: jobs may end before their limits.
+    `start_time` is seconds from the start of the plan. The forecast may be earlier, because jobs may end before their
+    limits.
     """
 
     nodes: tuple[str, ...]
@@ -146,9 +147,9 @@ class Reservation:
 class PlannedJob:
     """The nodes and forecast of one job; times in seconds from the start of the plan.
 
-    contention_slowdown = run time / isolated_run_time on that node type, for a running job of the rest of its work; at
-    least 1. `within` is None if the interval of its needs is unknown or was not requested. `late_s` is how much later
-    than these times it is expected, because it and others take time to start (see `start_latency`).
+    contention_slowdown = run time / isolated_run_time on that node type, at least 1; for a running job, both are those
+    of the rest of its work. `within` is None if the interval of its needs is unknown or was not requested. `late_s` is
+    how much later than these times it is expected, because it and others take time to start (see `start_latency`).
     """
 
     id: str
@@ -176,10 +177,10 @@ class Plan:
         evaluations: simulated runs.
         makespan_within: prediction interval of the makespan at LEVEL; None if the needs of a job are unknown.
         objective: what the policy minimised, "" for a policy with a criterion of its own.
-        plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is that of a
-            queue that goes on.
-        rejected: why a job that a queue policy rejects, or that waits for one, is not planned, by id.
-        waits: why a limit of power or energy keeps a job from starting now, by id.
+        plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is one of
+            QUEUE_KINDS.
+        rejected: reasons why jobs are not planned, by id: a queue policy rejects the job, or a job that it waits for.
+        waits: reasons why a limit of power or energy keeps jobs from starting now, by id.
         recheck_s: when the policy wants to decide again if nothing happens, seconds; inf = it does not.
         switches: the nodes that the policy switches now.
         forecast_by: the policy that forecasts what does not start now; "": the policy itself.

@@ -64,27 +64,27 @@ def plan(
         objective: what `lookahead` minimises; the other built-in policies have their own criterion.
         seed: of all random choices.
         budget: evaluations that `lookahead` may use; None = by size.
-        should_stop: asked now and then by `lookahead`; True cuts it, and the plan says `truncated`.
+        should_stop: called now and then by `lookahead`; True cuts the search short, and the plan says `truncated`.
         underway: running jobs; they have start_time 0 in the plan.
         done: ids of jobs that have ended successfully; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
         explain: find prediction intervals (see `uncertainty`) and each job's runner-up; the latter only up to
             EXPLAINED_JOBS jobs.
         explanation_runs: the most simulations that runner-ups may take under `lookahead`.
-        submitted: what users submitted, for the objectives of a queue that goes on (see `open_queue`); empty: the
-            workflow is all that there is.
+        submitted: the submissions of users, for the objectives of a queue that goes on (see `open_queue`); empty: the
+            workflow is the only submission.
         late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
         latency_s: by how much, seconds.
         may_reject: leave out jobs that a queue policy rejects; False: they are an error.
         bounded: find a lower bound of the makespan.
         now: when the plan begins, seconds of the clock that a policy's options refer to.
-        kept: what the policy of a service knows of the time before, if it keeps anything.
+        kept: state that the policy of a service keeps from earlier plans, if any.
         power: power states of nodes, for a policy that switches them (see `switching_mapping`).
 
     Raises:
         ConfigError: unknown policy, or an energy objective on nodes of unknown power.
         InvalidJobError: a malformed workflow, or a job that can never start.
-        PolicyError: a policy of a user's own failed, or decided what cannot be done.
+        PolicyError: a user's policy failed, or decided something that cannot be done.
     """
     if policy not in POLICIES:
         raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))

@@ -44,8 +44,9 @@ class Start:
 class Reserve:
     """Promise a waiting job its start: at `time`, on these nodes, unless the next call decides otherwise.
 
-    What runs or starts by then must leave it room until its latest end, and so must the other reservations of the call.
-    Nothing starts by itself: the policy starts the job when it is called then, see `Wake`. Plans show reservations.
+    At that time there must be room for it, next to the other reservations of the call, if each running job ends at its
+    latest end. The job does not start by itself: the policy must start it when it is called then, see `Wake`. Plans
+    show reservations.
 
     Args:
         job: the job.
@@ -226,8 +227,8 @@ class Snapshot:
         machine: the machine: number of resources, first and last resource of each cluster (`groups`), and in a plan of
             each node (`nodes`, with their `names`).
         states: the states of the machines; None unless the policy has `powered = True`, and in plans.
-        killed: of the jobs with phases that were killed since the last call, by number: how many phases were done, each
-            repetition counted, with the share of the present one.
+        killed: the jobs with phases that were killed since the last call, by number: how many phases were done, each
+            repetition counted, plus the share of the present one.
     """
 
     time: float
@@ -259,7 +260,7 @@ class Snapshot:
         return self._loads()
 
     def backfill(self) -> Backfill:
-        """Return what can start now without delaying a reservation, for a policy to fill."""
+        """Return a `Backfill`, which says what can start now without delaying a reservation."""
         return self._backfill()
 
     def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
@@ -271,8 +272,8 @@ class Snapshot:
 
         Args:
             job: a waiting job.
-            nodes: positions in the `nodes` of the machine, at most as many as the job needs; of fewer, it says how it
-                would be on these.
+            nodes: positions in the `nodes` of the machine, at most as many as the job needs; with fewer, the forecast
+                is for these alone.
         """
         return self._forecast(job, nodes)
 
@@ -280,11 +281,11 @@ class Snapshot:
 class QueuePolicy(Protocol):
     """A queue policy: any class with this method. Its options are the arguments of its constructor.
 
-    With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them.
-    With `open_ended = True` a replay on numbered resources also calls it at time 0, shows it jobs that request more
-    than the machine has, and calls it whenever it wakes, even if no job is left. With `places_work = True`, too, its
-    starts may have `work` where the network or the speeds of the resources are known. With `only_starts = True` it only
-    starts jobs, and need not be called while no waiting job fits what is free.
+    With a class attribute `powered = True` it sees the `states` of the machines in a replay, and can switch them. With
+    `open_ended = True` a replay on numbered resources also calls it at time 0, shows it jobs that request more than the
+    machine has, and calls it whenever it wakes, even if no job is left. With `places_work = True`, too, its starts may
+    have `work` where the network or the speeds of the resources are known. With `only_starts = True` all its decisions
+    are starts, so it need not be called while no waiting job fits the free resources.
     """
 
     def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:

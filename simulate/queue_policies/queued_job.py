@@ -21,8 +21,8 @@ class Job:
         user: the user; None if the workload has none.
 
     `nodes`: over how many nodes the resources are spread evenly; the machine of a replay is one node. `predicted`:
-    whether `walltime` is a predicted run time, after which nothing is killed: in a plan without a given one, and in a
-    replay with predictions.
+    whether `walltime` is a predicted run time, at which the job is not killed: in a plan if no walltime is given, and
+    in a replay with predictions.
     """
 
     number: int

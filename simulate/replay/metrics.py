@@ -29,7 +29,7 @@ class Summary:
         makespan: when the last job ends, on the trace's clock.
         median_..., p95_..., p99_...: percentiles; linear interpolation between the two nearest jobs.
         utilisation: of the resources, from the first submission to the last end, [0, 1].
-        consumed_joules: None where the power of a machine is not known.
+        consumed_joules: None if the power of the machine is not known.
         simulation_time: seconds in the engine alone.
         ..._stretch: run time as a factor on that in the workload, of jobs that ended by themselves after 1 s or more.
     """

@@ -155,7 +155,7 @@ def replay(
 
 
 def is_asked(policy: object, decision_time: float | None, *, predicted: bool, networked: bool) -> bool:
-    """Return whether a built-in policy is replayed by its Python form, which is asked at each instant.
+    """Return whether a built-in policy is replayed by its Python form, which is called at each instant.
 
     Args:
         policy: the queue policy.
@@ -204,13 +204,13 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
 def assumed_powers(policy: object) -> Powers | None:
     """Return the power of a machine that is only a number of processors.
 
-    It is not known. Only a policy that decides by it, `policy`, gets that of Grid'5000 Taurus nodes.
+    That power is not known. Only if `policy` decides by power, it is that of Grid'5000 Taurus nodes.
     """
     return TAURUS_POWERS if isinstance(policy, Saving) or is_powered(policy) else None
 
 
 def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) -> None:
-    """Check that a policy can be replayed on a machine, before anything is; with the messages of a replay.
+    """Check that a policy can be replayed on a machine, before anything is replayed; with the messages of a replay.
 
     Args:
         policy: the queue policy.
