@@ -142,7 +142,7 @@ def _account_of(config: DaemonConfig, user: str) -> str:
 def _files(path: Path, config: DaemonConfig, account: str) -> list[Finding]:
     """Return which files and folders of the service another user controls, as its account sees them."""
     if os.geteuid() and account != _me():
-        return [Finding(NOTE, "files", f"not examined: only root can see with the eyes of {account}")]
+        return [Finding(NOTE, "files", f"not examined: only root can check it as {account}")]
     socket, wrong = Path(config.endpoint).parent, dict[str, Finding]()  # by what is said: a folder is named once
     checks: dict[Path, Callable[[Path], object]] = {socket: partial(check_folder, sticky=True)}
     checks |= dict.fromkeys((config.profile_store.parent, config.journal.parent, config.adapter_state), check_folder)

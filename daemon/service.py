@@ -137,7 +137,7 @@ class Service:
         load_policy_of(config, self._file)
         stack.callback(end_components)
         if os.geteuid() == 0 and not (config.access.root or self._dry):
-            problem = "the daemon was started as root: whatever it starts, and whatever goes wrong in it, is root's"
+            problem = "the daemon was started as root: its jobs, and any fault in it, would have the rights of root"
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)

@@ -85,7 +85,7 @@ def _reader(commands: Commands) -> tuple[Reader, Finding]:
     try:
         site = site_config()
     except OSError as error:
-        says = f"{CONFIG} cannot be read ({error.strerror}), so oarstat is asked: root can say more"
+        says = f"{CONFIG} cannot be read ({error.strerror}), so oarstat is asked: as root, doctor finds out more"
         return Oarstat(commands), Finding(NOTE, "database", says)
     if site.kind != "Pg":
         says = f"OAR's database is {site.kind}: pilotfish is tested on PostgreSQL only, and reads OAR by oarstat"

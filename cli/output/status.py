@@ -108,7 +108,7 @@ def show_nodes(reply: dict[str, Any]) -> None:
         screen.table(_NODE_COLUMNS, [_node_row(node) for node in found])
         for node in found:
             if (speed := node.get("speed", 1.0)) != 1.0:
-                screen.put(Text(f"{node['name']}: plans count with {times(speed)} the speed of its type"))
+                screen.put(Text(f"{node['name']}: plans assume {times(speed)} the speed of its type"))
 
 
 def _node_row(node: dict[str, Any]) -> tuple[str, ...]:

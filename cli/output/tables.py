@@ -294,7 +294,8 @@ def busy_hint(outcome: RunOutcome, others: float) -> str:
     missed = max(factor(outcome.makespan_error or 1.0), outcome.median_factor or 1.0)
     if missed < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
-    return f"other processes used {percent(others)} of these CPUs' time: forecasts count on what they left at the start"
+    left = "forecasts assume the share that was left at the start"
+    return f"other processes used {percent(others)} of these CPUs' time: {left}"
 
 
 def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[str]:

@@ -196,7 +196,7 @@ class Submitter:
                 if not error.transient and error.kind != "parse":
                     raise _refused(job, str(error)) from None
                 self._unsure = True
-                self.say(f"{error}; whether {job.id} is there is looked up")
+                self.say(f"{error}; looking up whether {job.id} was submitted")
                 if found := self._look_for(self.record.key_of(job.id)):
                     return found.id
                 if attempt == TRIES:
@@ -291,7 +291,7 @@ class Submitter:
         except AdapterError as problem:
             listed = " ".join(map(str, record.ids.values()))
             return NotKnownError(
-                f"{said}; what is there could not be cancelled: {problem} ({self.own.cancel_command} {listed})"
+                f"{said}; submitted jobs could not be cancelled: {problem} ({self.own.cancel_command} {listed})"
             )
         if ids:
             said += f"; taken back: {count(len(ids) - len(left), 'job')}"

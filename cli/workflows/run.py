@@ -132,7 +132,7 @@ def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
         return site, ()
     taken = percent(sum(busy.values()) / len(busy))
     return at_speeds(site, [round(share, 2) for share in shares]), (
-        f"these CPUs are {taken} busy with others: forecasts count on {percent(mean)} of their time, as now",
+        f"these CPUs are {taken} busy with other processes: forecasts assume {percent(mean)} of their time, as now",
     )
 
 

@@ -114,7 +114,7 @@ class NodeSpeeds:
                 self._told[name] = speed
                 how = "slower" if speed < 1.0 else "faster"
                 text = f"{percent(abs(speed - 1.0))} {how} than the" if speed != 1.0 else "as fast as the"
-                log.info("node %s runs jobs %s other nodes of its type; plans count with that", name, text)
+                log.info("node %s runs jobs %s other nodes of its type; plans use that speed", name, text)
 
 
 def at_speeds(cluster: Cluster, speeds: Sequence[float]) -> Cluster:

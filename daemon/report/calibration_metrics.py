@@ -92,16 +92,18 @@ class Calibrations:
 
         age = GaugeMetricFamily(
             "pilotfish_calibration_age_seconds",
-            "Time since a node was calibrated last, while it was idle.",
+            "Time since the last calibration of a node during which it was idle.",
             labels=("node",),
         )
         changed = GaugeMetricFamily(
             "pilotfish_calibration_changed_constants",
-            "Constants that a node's last calibration found changed by more than the bound, and than their noise.",
+            "Number of constants of a node that changed in its last calibration by more than the bound and the noise.",
             labels=("node",),
         )
         ratio = GaugeMetricFamily(
-            "pilotfish_calibration_change_ratio", "New over old, of those constants.", labels=("node", "constant")
+            "pilotfish_calibration_change_ratio",
+            "New value over old value of each changed constant.",
+            labels=("node", "constant"),
         )
         for node, calibration in sorted(self._found.items()):
             age.add_metric((node,), max(0.0, self._clock() - calibration.time))

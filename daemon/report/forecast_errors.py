@@ -114,7 +114,7 @@ class ForecastErrors:
         guard = self.guard
         for forecaster in sorted(guard.distrusted - before) if guard.enabled else ():
             log.warning(
-                "forecasts of model %s are off by %s in the median, over the bound of %s: policy %s decides for now",
+                "forecasts of model %s are off by %s in the median, over the bound of %s: policy %s decides meanwhile",
                 forecaster,
                 times(1.0 + (guard.median(forecaster) or 0.0)),
                 times(1.0 + guard.bound),

@@ -43,7 +43,7 @@ class ErrorMetrics:
         from prometheus_client import Counter, Gauge, Histogram, Summary
 
         low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
-        text = "Actual over forecast or its inverse, the larger one, {}; direction: it took longer or shorter."
+        text = "Actual over forecast or its inverse, the larger of the two, {}; direction: longer or shorter."
         self._all = make(
             Histogram,
             "forecast_error_factor",
@@ -202,28 +202,28 @@ class LoadMetrics:
         budget.add_metric((self._adapter,), load.budget_left)
         unreadable = GaugeMetricFamily(
             "pilotfish_adapter_unreadable_rows",
-            "Rows of the resource manager's newest answers that cannot be read, by what they describe.",
+            "Unreadable rows in the newest answers of the resource manager, by what they describe.",
             labels=("adapter", "what"),
         )
         for what, number in sorted(load.unreadable.items()):
             unreadable.add_metric((self._adapter, what), number)
         delays = SummaryMetricFamily(
             "pilotfish_adapter_delay_seconds",
-            "What the resource manager takes for a job: launch, from its decision to the process; release, from the "
-            "end of the process until its cores are free.",
+            "Time that the resource manager takes for a job: launch, from its decision to the process; release, from "
+            "the end of the process until its cores are free.",
             labels=("adapter", "delay"),
         )
         for kind, (number, total) in sorted(load.delays.items()):
             delays.add_metric((self._adapter, kind), number, total)
         unknown = CounterMetricFamily(
             "pilotfish_adapter_unknown_ends",
-            "Jobs that ended in a way that the resource manager does not say.",
+            "Jobs whose end the resource manager does not explain.",
             labels=("adapter",),
         )
         unknown.add_metric((self._adapter,), load.unknown_ends)
         closed = GaugeMetricFamily(
             "pilotfish_adapter_closed_queue",
-            "1 for a queue of jobs that are handed over in which no job starts, because it is disabled.",
+            "1 for a queue of jobs that are handed over that is disabled, so that none of its jobs starts.",
             labels=("adapter", "queue"),
         )
         for name in load.closed:
@@ -258,7 +258,9 @@ class Metrics:
         self.mode = make(Gauge, "mode", "1 for the mode the daemon is in, 0 for the others.", ("mode",))
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
         self.snapshot_age = make(
-            Gauge, "snapshot_age_seconds", "Seconds since a snapshot was read, or nothing had happened since."
+            Gauge,
+            "snapshot_age_seconds",
+            "Seconds since the last snapshot, or since the last check that nothing has changed.",
         )
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
         self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
@@ -267,7 +269,7 @@ class Metrics:
         self.placement_latency = make(
             Histogram,
             "placement_latency_seconds",
-            "Time from the end of a job to the start of the next on its node, by phase: seen, decided, sent, started.",
+            "Time from the end of a job to the next start on its node, by phase: seen, decided, sent, started.",
             ("phase",),
             buckets=_LATENCIES,
         )
@@ -282,7 +284,7 @@ class Metrics:
         self.node_power = make(Gauge, "node_power_watts", "Power, by the power model.", ("node",))
         self._energy: Any = None  # unknown until a snapshot shows that each node's power is known
         self._make_energy = partial(
-            make, Counter, "energy_joules_total", "Energy of all nodes, by the power model; absent where unknown."
+            make, Counter, "energy_joules_total", "Energy of all nodes, by the power model; absent if unknown."
         )
         self._limit_watts = make(
             Gauge, "power_limit_watts", "Power cap, or average power of the energy budget, while it holds.", ("kind",)
@@ -290,7 +292,7 @@ class Metrics:
         self._budget = make(
             Gauge,
             "energy_budget_joules",
-            "Energy budget while it holds: consumed since its begin, by estimates, and balance of what has accrued.",
+            "Energy budget while it holds: energy consumed since its begin (estimated), and the balance that is left.",
             ("part",),
         )
         self.adapter_requests = make(

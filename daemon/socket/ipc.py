@@ -121,7 +121,7 @@ def ask(
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
             _connect(channel, path, until, silent)
             if not trusted(uid := peer_of(channel).uid):
-                whose = f"{user_name(uid)} listens at {path}, who is not you, root, or the service's account"
+                whose = f"{user_name(uid)} listens at {path}, and is not you, root, or the service's account"
                 raise DaemonError(f"{whose}; nothing was sent (service_user in client.yaml names the account)")
             try:
                 answer = _exchange(channel, head.encode() + body, until)

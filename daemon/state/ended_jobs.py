@@ -68,7 +68,9 @@ class EndedJobs:
         if not self._answered:
             log.warning("the records of ended jobs can be read again")
         if found is None and self._kept:
-            long = "%s keeps no record of jobs that have left its queue: one that is not shown for long has failed"
+            long = (
+                "%s keeps no record of jobs that have left its queue: a job that is missing for long counts as failed"
+            )
             log.warning(long, self._adapter.name)
         self._answered, self._kept = True, found is not None
         self._answers = {} if found is None else self._answers | {key: found.get(key) for key in keys}

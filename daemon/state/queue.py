@@ -318,7 +318,7 @@ class Queue:
         if entry.missed < MISSED or missed_for_s < patience_s or entry.cancel_wanted:
             return self._lose(entry, now, records)
         entry.state, entry.finish_time = JobState.FAILED, now
-        entry.reason = f"not shown for {missed_for_s:.0f} s: it may have run, how it ended is not known"
+        entry.reason = f"missing for {missed_for_s:.0f} s: it may have run, but how it ended is not known"
         return Event("ended", entry, outcome(entry))
 
     def _lose(self, entry: Entry, now: float, records: Records | None) -> Event | None:

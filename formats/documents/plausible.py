@@ -24,7 +24,7 @@ def cluster_doubts(cluster: Cluster) -> list[str]:
     """Return a sentence for each implausible quantity of a cluster's node types, and one for what is not honoured."""
     doubts = []
     if cluster.wiring is not None and cluster.wiring.ignored:
-        doubts.append(f"{cluster.source or cluster.name}: not honoured: {', '.join(cluster.wiring.ignored)}")
+        doubts.append(f"{cluster.source or cluster.name}: ignored: {', '.join(cluster.wiring.ignored)}")
     for kind in cluster.types:
         where = f"{cluster.source or cluster.name}: node_types.{kind.name}"
         if kind.memory < LEAST_NODE_MEMORY:

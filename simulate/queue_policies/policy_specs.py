@@ -247,11 +247,11 @@ PARTS: dict[str, type[Any]] = {
 _NAMES = {kind: name for name, kind in (POLICIES | ON_NODES | PARTS).items()}
 #: Why a part does not go with a policy that promises each waiting job a start.
 _UNPROMISED = {
-    EnergyBudget: "what a budget allows then depends on what is measured until then",
-    ReducePC: "what a budget allows then depends on what is measured until then",
-    Opportunistic: "machines that are off would break it",
-    Proportional: "how many machines are off then is decided later",
-    Inertial: "how many machines are off then is decided later",
+    EnergyBudget: "what a budget allows at that time is not known in advance",
+    ReducePC: "what a budget allows at that time is not known in advance",
+    Opportunistic: "machines that are off would break that promise",
+    Proportional: "how many machines are off at that time is decided later",
+    Inertial: "how many machines are off at that time is decided later",
 }
 _ROLES = {Opportunistic: "shutdown", PowerCap: "limit", EnergyBudget: "limit", ReducePC: "limit"}
 
@@ -260,7 +260,8 @@ def parse(text: str) -> Policy | Placing:
     """Parse the SPEC of a built-in policy. Raises ConfigError."""
     first, *others = _PLUS.split(text)
     if others and first in PLANNING:
-        problem = f"{first!r} does not go with {others[0]!r}: it searches for the best plan, and knows of no limit"
+        why = "it searches for the best plan, and has no limit of power or energy"
+        problem = f"{first!r} does not go with {others[0]!r}: {why}"
         raise ConfigError("policy", "", problem, "mom+powercap, easy+...")
     base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
     if isinstance(base, Conservative) and base.allocation != "basic" and base.share != Sharing():
@@ -293,7 +294,7 @@ def _why_not(base: object, part: object) -> str:
     if isinstance(part, PowerCap) or isinstance(base, Easy | Strict):
         return ""
     if isinstance(part, EnergyBudget):
-        return "it reserves nothing for the first waiting job, for which a budget saves up"
+        return "it reserves nothing for the first waiting job, but a budget saves energy for that job"
     return "it does not consider whether the nodes that it chooses are on"
 
 
@@ -336,11 +337,11 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
     policy = parse(text)
     assert not isinstance(policy, OnNodes), "the planner has it"
     if isinstance(policy, Saving) and (policy.shutdown or policy.keeper) and not service:
-        problem = f"{text!r} switches nodes off and on: the daemon does that, a plan of one workflow switches nothing"
+        problem = f"{text!r} switches nodes off and on: only the daemon can do that, not a plan of one workflow"
         raise ConfigError("policy", "", problem, PLANNED)
     limit = policy.limit if isinstance(policy, Saving) else None
     if isinstance(limit, EnergyBudget) and math.isinf(limit.end):
-        problem = f"{text!r} needs an end, because no submission is known to be the last"
+        problem = f"{text!r} needs an end, because the last submission is not known in advance"
         raise ConfigError("policy", "", problem, "end=2026-12-31T00:00Z, or end=SECONDS")
     if limit is not None and limit.is_set() and isinstance(base_of(policy), Placing):
         problem = f"{text!r} begins or ends at some time, and the policy decides only when jobs are submitted or end"

@@ -85,7 +85,7 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["strict+energybud:budget=50%", "easy+reducepc:begin=2026-12-01T08:00Z"])
 def test_a_budget_needs_an_end(spec: str) -> None:
-    with pytest.raises(ConfigError, match=r"needs an end, because no submission is known to be the last"):
+    with pytest.raises(ConfigError, match=r"needs an end, because the last submission is not known in advance"):
         queue_mapping(spec)
     found = queue_mapping(f"{spec}{',' if ':' in spec else ':'}end=2026-12-31T00:00+01:00")
     assert isinstance(found, QueueMapping) and found.keep is not None

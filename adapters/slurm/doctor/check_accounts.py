@@ -24,7 +24,7 @@ def findings(answers: Answers, selection: Selection, service: Service) -> Iterat
     yield _rights(answers)
     yield from _privacy(answers)
     if service.power_save and not (answers.rules_all or answers.level == "Administrator"):
-        says = f"power.save is set, but {answers.user} is no administrator and may not power nodes down"
+        says = f"power.save is set, but {answers.user} is not an administrator and may not power nodes down"
         make = (f"sacctmgr modify user where name={answers.user} set AdminLevel=Administrator",)
         yield Finding(PROBLEM, "power", says, make)
     yield from _accounting(answers)
@@ -59,7 +59,7 @@ def _rights(answers: Answers) -> Finding:
         return Finding(PROBLEM, "rights", says)
     if level:
         make = (f"sacctmgr modify user where name={user} set AdminLevel=Operator",)
-        return Finding(PROBLEM, "rights", f"{user} is no operator: Slurm lets it change only its own jobs", make)
+        return Finding(PROBLEM, "rights", f"{user} is not an operator: Slurm lets it change only its own jobs", make)
     return Finding(PROBLEM, "rights", f"accounting has no user {user}: Slurm lets it change only its own jobs", again)
 
 

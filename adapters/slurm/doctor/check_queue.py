@@ -75,8 +75,8 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
         yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({some}): if pilotfish "
                       "does not start them, Slurm ends them", ("scontrol update JobId=... StartTime=now",))  # fmt: skip
     if overdue:
-        yield Finding(PROBLEM, "queue", f"{overdue} pins older than {OVERDUE_S:.0f} s have not become a start: the "
-                      "reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
+        yield Finding(PROBLEM, "queue", f"{overdue} jobs with pins older than {OVERDUE_S:.0f} s have not started: "
+                      "the reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
                       "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
 
 

@@ -66,5 +66,5 @@ def _active(unit: dict[str, str], service: Service) -> Iterator[Finding]:
         wrong, says = True, "the daemon was started with --dry-run, which the reaper does not know: it changes jobs"
         yield Finding(WARNING, "reaper", says, (f"dry_run: true   # in {service.config}",))
     if not wrong:
-        does = "only prints, as dry_run is true" if service.dry_run else "takes back pins that did not become a start"
+        does = "only prints, as dry_run is true" if service.dry_run else "clears pins whose jobs have not started"
         yield Finding(OK, "reaper", f"its timer runs: it {does}")

@@ -83,7 +83,7 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
     else:
         yield Finding(OK, "trial", f"job {job} was submitted, placed, released, and cancelled")
     if why := refused("Nice=-1"):
-        yield Finding(PROBLEM, "trial", f"Slurm treats the current user as no operator: {why}")
+        yield Finding(PROBLEM, "trial", f"Slurm does not treat the current user as an operator: {why}")
     else:
         yield Finding(OK, "trial", "Slurm treats the current user as an operator: it may raise a priority")
 

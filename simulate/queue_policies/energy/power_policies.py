@@ -62,9 +62,7 @@ class Limit:
         if workload.dependencies is None:
             end = min(self.end, float(workload.submit_time[-1]))
         elif math.isinf(end := self.end) and not self.endless:
-            why = (
-                "missing: a budget needs an end, and jobs have dependencies, so the last submission is not known before"
-            )
+            why = "missing: a budget needs an end, because jobs have dependencies and the last submission is not known"
             raise ConfigError("policy", "end", why, "end=SECONDS")
         return (begin, end) if end > begin else None
 

@@ -139,7 +139,7 @@ def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplo
     assert guard.median(guard.worst) == pytest.approx(2.0, rel=0.1)
     tripped = world.policies.index("slf")
     assert set(world.policies[:tripped]) == {"mom"} and set(world.policies[tripped:]) == {"slf"}
-    assert caplog.text.count("over the bound of 1.50x: policy slf decides for now") == 1
+    assert caplog.text.count("over the bound of 1.50x: policy slf decides meanwhile") == 1
     assert world.adapter.applied == 60
 
 

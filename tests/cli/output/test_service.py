@@ -231,7 +231,7 @@ def test_what_is_not_known_of_a_node_is_a_dash(monkeypatch, capsys):
     unknown = known | {"name": "n2", "state": "down", "bandwidth": None, "power_watts": None, "job_names": []}
     show_nodes({"cluster": "lab", "nodes": [known | {"speed": 0.93}, unknown | {"speed": 1.0}]})
     head, names, first, second, speed = capsys.readouterr().out.splitlines()
-    assert speed == "n1: plans count with 0.93x the speed of its type"
+    assert speed == "n1: plans assume 0.93x the speed of its type"
     assert head == "lab: 2 nodes" and max(map(len, (names, first, second))) <= 80
     assert first.split()[:10] == ["n1", "up", "6", "4", "1.50", "12GB/s", "80GB/s", "190", "W", "2"]
     assert second.split() == ["n2", "down", "6", "4", "1.50", "-", "80GB/s", "-", "2"]

@@ -207,7 +207,7 @@ def test_errors_are_factors_with_their_direction(actual, shown):
 def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     late, good = outcome({}), outcome({"finish_time": 10.0})
     assert busy_hint(late, 0.48) == (
-        "other processes used 48 % of these CPUs' time: forecasts count on what they left at the start"
+        "other processes used 48 % of these CPUs' time: forecasts assume the share that was left at the start"
     )
     assert busy_hint(late, 0.01) == "" and busy_hint(good, 0.48) == ""
     assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""

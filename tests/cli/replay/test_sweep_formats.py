@@ -276,4 +276,4 @@ def test_energy_is_weighed_where_all_know_it(folder: Path, capsys: pytest.Captur
 def test_what_a_platform_says_in_vain_is_said_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "p.xml").write_text(XML.replace(' <zone id="AS0"', ' <config id="c"/>\n <zone id="AS0"'))
     swept(folder, workloads=["a.swf"], machines=["p.xml"], policies=["easy", "strict"])
-    assert capsys.readouterr().err.count("p.xml: not honoured: <config>") == 1
+    assert capsys.readouterr().err.count("p.xml: ignored: <config>") == 1

@@ -295,7 +295,7 @@ def test_a_users_file_is_relative_to_the_configuration(tmp_path: Path) -> None:
     [
         ("easy:oder=sjf", "easy: 'oder=sjf'; did you mean order=...? (allowed: order=..., share=...)"),
         ("conservative:order=wfp3", "conservative:order: 'wfp3'"),
-        ("easy+energybud", "'easy+energybud' needs an end, because no submission is known to be the last"),
+        ("easy+energybud", "'easy+energybud' needs an end, because the last submission is not known in advance"),
         ("./mine.py", "'./mine.py' (allowed: ./file.py:Class or package.module:Class"),
         ("essy", "found 'essy' (allowed: 'lookahead', "),
     ],

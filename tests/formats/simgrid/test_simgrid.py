@@ -248,4 +248,4 @@ def test_what_no_replay_honours_is_said_once() -> None:
     text = f'<platform version="4"><zone id="z" routing="Full">{inside}</zone></platform>'
     found = cluster_of(parse_platform(text.encode(), "p.xml"))
     ignored = "<config>, <disk>, <prop> of <link>, bandwidth of <link> after the first"
-    assert cluster_doubts(found) == [f"p.xml: not honoured: {ignored}"]
+    assert cluster_doubts(found) == [f"p.xml: ignored: {ignored}"]

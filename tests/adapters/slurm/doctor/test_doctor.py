@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Callable[[], Answers], str, Level, str]] = {
         "controller", WARNING, "(backup) at b is DOWN",
     ),
     "root": (lambda: asked_of(user="root"), "rights", NOTE, "may do everything"),
-    "a user": (lambda: asked_of(level="None"), "rights", PROBLEM, "no operator"),
+    "a user": (lambda: asked_of(level="None"), "rights", PROBLEM, "not an operator"),
     "nobody": (lambda: asked_of(user="nobody"), "rights", PROBLEM, "accounting has no user nobody"),
     "an administrator": (lambda: asked_of(level="Administrator"), "rights", OK, "more than is needed"),
     "no accounting": (

@@ -209,7 +209,7 @@ def test_a_budget_needs_a_known_last_submission() -> None:
     jobs = with_pairs(workload([(0.0, 1.0, 1.0, 1)] * 3), [(0, 1)])
     assert not replay(jobs, 4, Saving(Easy("f1"))).rejected.any()
     cap, budget = PowerCap(cap=Amount(0.9, share=True)), EnergyBudget(budget=Amount(0.5, share=True))
-    with pytest.raises(ConfigError, match="end: missing: a budget needs an end, and jobs have dependencies"):
+    with pytest.raises(ConfigError, match="end: missing: a budget needs an end, because jobs have dependencies"):
         replay(jobs, 4, Saving(Easy(), limit=budget))
     for limit in (cap, replace(cap, end=9.0), replace(budget, end=9.0)):
         assert not replay(jobs, 4, Saving(Easy(), limit=limit), powers=TAURUS_POWERS).rejected.any()
