@@ -131,11 +131,11 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Counts of what has happened; while a part is equal, nothing of it has happened.
+    """Counters of events. While a counter is unchanged, none of its events has happened.
 
     Args:
         arrivals: Jobs that were submitted or changed: one of them may be handed over.
-        others: All else that happened to jobs and nodes, such as starts and ends.
+        others: All other events of jobs and nodes, such as starts and ends.
         nodes: Nodes that reported, as they also do when nothing has happened.
     """
 
@@ -145,7 +145,7 @@ class Activity:
 
 
 class Observe(Protocol):
-    """What every adapter does: read the nodes and jobs.
+    """The part that every adapter has: read the nodes and jobs.
 
     Every call raises AdapterError if the resource manager cannot be reached or refuses.
     """
@@ -162,14 +162,14 @@ class Observe(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences that the daemon logs once at its start, such as a missing permission. Default: none.
+        """Sentences that the daemon logs once when it starts, such as a missing permission. Default: none.
 
         To assign it in `__init__`, declare `notes: Sequence[str] = ()` in the class.
         """
         return ()
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
-        """Keep in a directory what must outlive this process. Default: nothing is kept.
+        """Use a directory for state that must outlive this process. Default: there is no such state.
 
         Args:
             folder: Directory of this adapter alone; made when it is first needed.
@@ -192,7 +192,7 @@ class Observe(Protocol):
         ...
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
-        """Read the jobs that are to be changed once more; other jobs may be as before. Default: a new snapshot."""
+        """Read again the jobs that will be changed; other jobs may be as before. Default: a new snapshot."""
         return self.snapshot()
 
     def queue(self) -> ObservedQueue | None:
@@ -206,7 +206,8 @@ class Observe(Protocol):
             since: Key -> time before which the job cannot have started, epoch seconds.
 
         Returns:
-            Key -> job; one on record that has not ended, and is not `restartable`, is UNKNOWN. None: no record is kept.
+            Key -> job; a job on record that has not ended, and is not `restartable`, is UNKNOWN. None: no record is
+                kept.
         """
         return None
 
@@ -223,7 +224,7 @@ class Observe(Protocol):
         return None
 
     def timer_s(self) -> float:
-        """Return after how many seconds a poller is to call `wait` all the same. Default: inf, never."""
+        """Return after how many seconds a poller must call `wait` in any case. Default: inf, never."""
         return math.inf
 
     def close(self) -> None:
@@ -232,13 +233,13 @@ class Observe(Protocol):
 
 
 class Count(Protocol):
-    """What has happened, for much less than a snapshot costs, so that snapshots are read only when there is reason to.
+    """Counters of events, which are much cheaper than a snapshot, so that snapshots are read only for a reason.
 
-    It may miss something: a snapshot is read from time to time all the same.
+    They may miss events, so the daemon also reads a snapshot from time to time.
     """
 
     def activity(self) -> Activity | None:
-        """Count what has happened, in one small request. Default: None, nothing is counted: each cycle reads all."""
+        """Read the counters, in one small request. Default: None, no counters: each cycle reads all."""
         return None
 
     def next_change(self, now: float) -> float:
@@ -247,7 +248,7 @@ class Count(Protocol):
 
 
 class Launch(Protocol):
-    """Jobs of our own. The resource manager keeps their keys, so that a job runs once, whatever is repeated."""
+    """Jobs of our own. The resource manager stores their keys, so that a repeated action does not run a job twice."""
 
     def submit(self, action: Submit) -> None:
         """Start a job; do nothing if one was ever started under its key. Default: refused."""
@@ -296,24 +297,24 @@ class HandOver(Protocol):
         raise AdapterError(f"{action.key}: no jobs can be placed through this adapter", kind="refused")
 
     def keep_holding(self, until: float) -> None:
-        """Go on holding jobs until then, epoch seconds of the resource manager, or until a later call.
+        """Continue to hold jobs until this time, epoch seconds of the resource manager, or until a later call.
 
-        A live daemon calls it after each cycle that saw the cluster. A dry run, and a command that only looks, never
-        do. Default: nothing is needed, the resource manager itself enforces each job's deadline.
+        A live daemon calls it after each cycle that saw the cluster. A dry run, and a command that only reads, never
+        do. Default: nothing is needed, because the resource manager itself enforces each job's deadline.
         """
         return
 
     def note_gain(self, key: str, gain_s: float) -> None:
-        """Learn what holding a job to choose its nodes has gained, seconds, for jobs like it. Default: not needed."""
+        """Learn the seconds that holding a job to choose its nodes has gained, for similar jobs. Default: ignored."""
         return
 
     def release(self, action: Release) -> None:
-        """Undo a pin that has not become a start, or end the hold of a job for good. Default: nothing is held."""
+        """Clear the pin of a job that has not started, or end the hold of a job for good. Default: nothing is held."""
         return
 
 
 class Accounting(Protocol):
-    """What ended jobs used, where snapshots do not contain it."""
+    """The resources that ended jobs used, if snapshots do not contain them."""
 
     def usage(self, since: Mapping[str, float]) -> Mapping[str, AccountingRecord] | None:
         """Look up what ended jobs used; `since` is as for `Observe.recall`. Default: no accounting.
@@ -332,7 +333,7 @@ class PowerControl(Protocol):
         raise AdapterError(f"power off: {', '.join(action.nodes)} cannot be powered down", kind="refused")
 
     def power_on(self, action: PowerOn) -> None:
-        """Power nodes up that are powered down; do nothing to a node that is on. Default: refused."""
+        """Power up nodes that are powered down; do nothing to a node that is on. Default: refused."""
         raise AdapterError(f"power on: {', '.join(action.nodes)} cannot be powered up", kind="refused")
 
 

@@ -47,7 +47,7 @@ class Breaker:
 
     @property
     def state(self) -> BreakerState:
-        """What it lets pass now."""
+        """Which requests the breaker lets pass now."""
         if self._until is None:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._clock() < self._until else BreakerState.HALF_OPEN
@@ -154,7 +154,7 @@ class RequestGuard:
         return Load(self._requests.copy(), self._seconds.copy(), states, max(0.0, self._budget.left))
 
     def read(self, call: str, ask: Callable[[], Result]) -> Result:
-        """Read, and once more after a failure at once."""
+        """Read; after a failure at once, read once more."""
         began = self._clock()
 
         def worth_it(error: Exception) -> bool:

@@ -266,7 +266,7 @@ class Service:
         return events
 
     def _access(self) -> Access:
-        """Return who may do what; where a job that we start would run as an operator, no user may submit by default."""
+        """Return the rights of users; by default, no user may submit jobs that would run as an operator."""
         operated = self._adapter.name if self._adapter.capabilities.offers else ""
         return Access(self.config.access, self.config.quotas, operated=operated, file=self._file)
 

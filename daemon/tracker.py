@@ -182,7 +182,7 @@ class JobTracker:
         self._trigger.renew()
 
     def with_interference(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with what is known of its nodes: speed, load of others, and which programs disagree."""
+        """Return the snapshot with known facts about its nodes: speed, load of others, pair factors of programs."""
         cluster = self.forecasts.speeds.on(self._profiles.with_interference(snapshot.cluster))
         cluster = self._others.leave(cluster, snapshot.time)
         return dataclasses.replace(snapshot, cluster=cluster)

@@ -39,7 +39,7 @@ def cores_of(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
 
 
 def plan_script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
-    """Return a shell script that says what it comes from.
+    """Return a shell script that names the plan from which it was made.
 
     Args:
         plan: the mapping.

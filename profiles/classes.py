@@ -31,7 +31,7 @@ LEAST = 0.1
 
 
 class JobClass(StrEnum):
-    """What a job spends its time on."""
+    """The resource on which a job spends its time."""
 
     CPU = "cpu-bound"
     BANDWIDTH = "bandwidth-bound"

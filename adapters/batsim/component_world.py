@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a component learns of the machine, and what it may do.
+    """The machine as a component sees it, and what the component may do.
 
     Args:
         about: the `data` of SIMULATION_BEGINS.

@@ -78,7 +78,7 @@ class LivePolicy(QueueMapping):
         return made
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
-        """Return a run that starts now what the component has started, later what EASY would. Raises PolicyError."""
+        """Return a run that starts the component's jobs now, and others as EASY would later. Raises PolicyError."""
         self._cluster = simulation.cluster
         until = self._clock() + PATIENCE_S
         self._stop = request.should_stop or (lambda: self._clock() > until)
@@ -109,7 +109,7 @@ class LivePolicy(QueueMapping):
         return NowAndLater(self.decide, uncompiled(FORECASTS, seed))
 
     def decide(self, now: Snapshot) -> Iterator[Decision]:
-        """Ask the component, and yield what it has decided that is still to be carried out. Raises ConfigError."""
+        """Ask the component, and yield its decisions that are not carried out yet. Raises ConfigError."""
         if self._clock() < self._retry_at:
             raise self._failure
         try:

@@ -79,7 +79,7 @@ class _Shown:
 
 
 class LiveSession:
-    """What a component and pilotfish have said to each other since SIMULATION_BEGINS.
+    """The messages between a component and pilotfish since SIMULATION_BEGINS.
 
     Args:
         name: of the component, for messages.
@@ -211,7 +211,7 @@ class LiveSession:
 
     # --- messages ---
     def _exchange(self, now: float, events: Sequence[Event], ask: Callable[[bytes], bytes]) -> list[Event]:
-        """Send a message, and carry out the reply; return what that makes happen at once. Raises ConfigError."""
+        """Send a message, and carry out the reply; return the events that follow at once. Raises ConfigError."""
         self._said = ask(self.protocol.from_batsim(Message(now, [(now, event) for event in events])))
         reply = self.protocol.read_decisions(self._said, self.name)
         self._busy_until = max(self._busy_until, self._time_of("now", reply.now, now))

@@ -34,7 +34,7 @@ class PeriodicCalls:
         return (math.floor((now + SAME_S) / given.period_s) + 1) * given.period_s
 
     def come(self, given: CallMeLater, now: float) -> tuple[RequestedCall, tuple[float, CallMeLater] | None] | None:
-        """Return a call that is due, and when it comes again as what; None: it was stopped."""
+        """Return a call that is due, and the time and the form of its next one; None: it was stopped."""
         assert given.call_id is not None, "it is periodic"
         if self._calls.get(given.call_id) is not given:
             return None

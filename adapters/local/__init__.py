@@ -54,7 +54,7 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
 def examine(
     cluster: Cluster | None, user: str, service: Service, *, state_dir: str | PathLike[str], **options: object
 ) -> list[Finding]:
-    """Return what this machine offers the adapter; `user`, `service` and other options play no part."""
+    """Return findings about what this machine offers the adapter; `user`, `service` and other options are ignored."""
     from pathlib import Path
 
     from .host import examine

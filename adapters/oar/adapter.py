@@ -381,7 +381,7 @@ class OarAdapter(Adapter):
         )  # fmt: skip
 
     def _is_left(self, job: OarJob) -> bool:
-        """Return whether a user's job is OAR's to place whatever we do, so that keeping it is in vain."""
+        """Return whether OAR must place a user's job in any case, so that keeping it gains nothing."""
         key = job_views.key_of(job, self._user)
         _, view = self._views.get(key, ((), None))
         in_vain = view is not None and (not view.offered or view.job.allowed == frozenset())
@@ -400,7 +400,7 @@ class OarAdapter(Adapter):
         return job_views.view_of(key, job, self._machine, self._ours())
 
     def _offer(self, key: str, job: OarJob) -> JobView:
-        """Return the view of one user's job, with what may be done with it."""
+        """Return the view of one user's job, with the actions that are allowed."""
         world = replace(self._world, jobs=(job,))
         found = job_views.views(world, self._machine, self._selection, self._ours())
         return next((view for view in found if view.key == key), self._view(key, job))

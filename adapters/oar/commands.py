@@ -112,7 +112,7 @@ class Commands:
 
 
 def readable(said: str) -> str:
-    """Return the sentence in what a command of OAR's printed, without traces and notes."""
+    """Return the message in the output of an OAR command, without traces and notes."""
     lines = [line.strip().removeprefix("[ERROR] ") for line in said.splitlines()]
     kept = [line for line in dict.fromkeys(lines) if not _NOISE.match(line) and not line.startswith("OAR_JOB")][-2:]
     why = _ERROR.search(said)  # of the database; those after it follow from it

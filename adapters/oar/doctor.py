@@ -81,7 +81,7 @@ def findings(
 
 
 def _reader(commands: Commands) -> tuple[Reader, Finding]:
-    """Return how OAR is read where no database is configured, and what is to be configured."""
+    """Return how OAR is read if no database is configured, and what should be configured."""
     try:
         site = site_config()
     except OSError as error:

@@ -77,7 +77,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """What we know of jobs, and OAR does not.
+    """Facts about jobs that we know and OAR does not.
 
     Args:
         user: Name of our own user.
@@ -207,7 +207,7 @@ def progress_of(
 
 
 def state_of(job: OarJob) -> tuple[JobState, str]:
-    """Return the state of a job, and what it and an exit code do not say."""
+    """Return the state of a job, and further information that the state and the exit code do not contain."""
     if job.state == "Terminated":
         return (JobState.FAILED if job.status else JobState.COMPLETED), ""
     if job.state != "Error":
@@ -260,7 +260,7 @@ def _waits_for_us(job: OarJob, ours: Ours, now: float) -> bool:
 
 
 def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
-    """Return the view of a waiting job that its user has handed over, with what may be done with it."""
+    """Return the view of a waiting job that its user has handed over, with the actions that are allowed."""
     nodes, cores, more = request_of(job, machine)
     if why := left_to_oar(job) or more:
         return replace(view, due_why=f"{why}, so it is left to OAR")

@@ -147,7 +147,7 @@ class PlacementFile:
         self._placed = {job: found for job, found in self.placed.items() if job in waiting}
 
     def text(self) -> str:
-        """Return the file as it is to be written."""
+        """Return the text of the file."""
         hold_s = int(self.hold_s)
         lines = [HEADER, f"alive {int(self._alive)}", *(f"keep {kind} {hold_s}" for kind in self._keep if hold_s)]
         lines += [f"free {job}" for job in sorted(self._freed)]

@@ -48,7 +48,7 @@ def observed_queue(
 
 
 class _Seen:
-    """What of a world its jobs depend on.
+    """The part of a world on which its jobs depend.
 
     Args:
         world: OAR at one moment.

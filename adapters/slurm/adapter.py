@@ -211,7 +211,7 @@ class SlurmAdapter(Adapter):
         return self._build_snapshot(self._clock.now())
 
     def _store_queue(self, jobs: list[SlurmJob]) -> None:
-        """Store the whole queue; only what has changed since it was last read is looked at."""
+        """Store the whole queue; only the changes since the last read are evaluated."""
         self.changes.record.refresh()
         new, gone = set[int](), set[int]()
         for before, after in differences(self._read, jobs) if jobs is not self._read else ():
@@ -308,7 +308,7 @@ class SlurmAdapter(Adapter):
 
     @property
     def _changes(self) -> Transport:
-        """What sends changes: the transport, or, in a preview, what records them."""
+        """The object that sends changes: the transport, or, in a preview, a recorder."""
         return self._writer.recorder or self.transport
 
     def wait(self, timeout_s: float) -> bool:

@@ -33,7 +33,7 @@ PATIENCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What is known of the site."""
+    """The known state of the site."""
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     reservations: Collection[Reservation] = ()

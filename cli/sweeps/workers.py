@@ -51,7 +51,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
 
     @abstractmethod
     def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
-        """Yield (task, result or Failure) for every task as they end, in lists of those that end together."""
+        """Yield (task, result or Failure) for each task when it ends, in lists of the tasks that end together."""
 
 
 class Processes(WorkerPool):

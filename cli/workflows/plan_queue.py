@@ -93,7 +93,7 @@ def show_queue(
 
 
 def _recognise_pins(manager: Adapter, configured: DaemonConfig | None) -> None:
-    """Let the adapter read what the service of this configuration has pinned; without the right to, say so."""
+    """Let the adapter read the pins of the service of this configuration; if that is not allowed, say so."""
     if configured is None:
         return
     folder = configured.adapter_state

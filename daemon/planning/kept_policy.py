@@ -34,7 +34,7 @@ class KeptPolicy(Observer):
         self.kept: Kept | None = None  #: of the configured policy; None: it keeps nothing
 
     def use(self, policy: str) -> None:
-        """Keep from now on what this policy, known to the planner, must know; the same policy goes on as it is."""
+        """Keep the state of this policy, which the planner knows, from now on; the same policy continues unchanged."""
         from ...simulate.planning.mapping_policies import POLICIES
 
         if policy == self._policy:

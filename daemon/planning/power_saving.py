@@ -139,7 +139,7 @@ class NodeSwitcher(Observer):
     def _allowed(
         self, switches: Collection[PowerSwitch], snapshot: Snapshot, known: Collection[str], taken: Collection[str]
     ) -> Iterator[PowerSwitch]:
-        """Yield what may be switched now of what the policy switches; `known`: keys of the jobs that it knows."""
+        """Yield those switches of the policy that are allowed now; `known`: keys of the jobs that the policy knows."""
         states = dict(zip(snapshot.cluster.index, snapshot.node_states, strict=True))
         waits = _waits(snapshot, known)
         for action in switches:

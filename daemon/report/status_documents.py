@@ -165,7 +165,7 @@ MOST_NAMES = 10_000
 
 
 def nodes(snapshot: Snapshot, queue: Queue, chosen: Chosen, sees: Callable[[int | None], bool]) -> list[dict[str, Any]]:
-    """Return documents of the nodes: what is placed there, and what that needs as far as it is known.
+    """Return documents of the nodes: the jobs that are placed there, and their needs as far as known.
 
     Args:
         snapshot: the nodes and their jobs.

@@ -72,7 +72,7 @@ class EventSocket:
         return None if self._clock() < self._deaf_until else self._socket.fileno()
 
     def heard(self) -> bool:
-        """Take what has arrived, without waiting; return whether one of those who are heard sent any of it."""
+        """Take the datagrams that have arrived, without waiting; return whether an allowed user sent one."""
         found = False
         for _ in range(_MOST_AT_ONCE):
             try:

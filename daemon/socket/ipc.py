@@ -42,7 +42,7 @@ class _LaterError(DaemonError):
 
 
 class Peer(NamedTuple):
-    """Who is at the other end of a connection, as the kernel knows it."""
+    """The process and user at the other end of a connection, as the kernel reports them."""
 
     uid: int
     gid: int

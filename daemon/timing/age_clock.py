@@ -6,7 +6,7 @@ import math
 
 
 class AgeClock:
-    """A clock for the age of what ended: a wall clock that is set forward makes nothing older."""
+    """A clock for the age of ended jobs: setting the wall clock forward does not make them older."""
 
     def __init__(self) -> None:
         self._least_offset_s = math.inf

@@ -32,7 +32,7 @@ _NUMBER = struct.Struct("=I")
 
 @dataclass(slots=True)
 class Hello(Event):
-    """What a component says first. `features`: what it asks for."""
+    """The first message of a component. `features`: the features that it asks for."""
 
     features: Mapping[str, bool] = field(default_factory=dict)
     type: ClassVar[str] = "EDCHelloEvent"

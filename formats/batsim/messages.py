@@ -104,7 +104,7 @@ def _state(value: Any) -> str:
 # --- events and decisions ---
 @dataclass(slots=True)
 class Event:
-    """What a message says, of either side; its fields are those of `data` in the message."""
+    """An event or decision in a message, of either side; its fields are those of `data` in the message."""
 
     #: Name in the message.
     type: ClassVar[str]

@@ -33,7 +33,7 @@ def _array(value: Sequence[Any]) -> str:
 
 
 class _Writers(dict[type, Callable[[Any], str]]):
-    """What writes a value, by its type."""
+    """The function that writes a value, by its type."""
 
     def __missing__(self, key: type) -> Callable[[Any], str]:
         return json.dumps

@@ -21,7 +21,7 @@ _OF_JOBS = {"memory": 1024, "profile.memory": 1024, "profile.bandwidth": 1000, "
 
 
 def cluster_doubts(cluster: Cluster) -> list[str]:
-    """Return a sentence for each implausible quantity of a cluster's node types, and one for what is not honoured."""
+    """Return a sentence for each implausible quantity of a cluster's node types, and one for ignored settings."""
     doubts = []
     if cluster.wiring is not None and cluster.wiring.ignored:
         doubts.append(f"{cluster.source or cluster.name}: ignored: {', '.join(cluster.wiring.ignored)}")

@@ -96,7 +96,7 @@ def _learn(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None, v
 
 
 def _corrected(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None) -> Prediction | None:
-    """Return a prediction whose interval is as much wider or narrower as what came true says."""
+    """Return a prediction whose interval is widened or narrowed by the outcomes so far."""
     if made is None or made.low is None or made.high is None or (by := bounds.of(_groups(job, made))) is None:
         return made
     low = max(made.low, _LEAST) * math.exp(-by[0])

@@ -44,7 +44,7 @@ def shape(name: str) -> str:
 
 
 def amounts(name: str, inputs: Mapping[str, float]) -> dict[str, float]:
-    """Return what a command is given: the numbers of its name in their order, and the sizes of its input files.
+    """Return the amounts of a command: the numbers in its name, in their order, and the sizes of its input files.
 
     Args:
         name: of the command.
@@ -155,7 +155,7 @@ def of_same_words(job: Job, known: Profile | None, runs: Sequence[tuple[str, Mea
 
 
 def _distance(given: Mapping[str, float], asked: Mapping[str, float]) -> float:
-    """Return how far apart two commands are in what they are given, as the sum of logarithms of ratios."""
+    """Return the distance of the amounts of two commands, as the sum of logarithms of ratios."""
     both = given.keys() & asked.keys()
     return sum(abs(math.log((1.0 + abs(given[each])) / (1.0 + abs(asked[each])))) for each in both)
 

@@ -30,7 +30,7 @@ _ALIKE, _SAME_NAME = ("user", "executable", "size"), ("user", "executable")
 
 
 def traits_of(job: Job, submit_time: float | None = None) -> dict[str, Any]:
-    """Return what is kept with the run of a job; empty if the resource manager says nothing that identifies its kind.
+    """Return the traits that are stored with the run of a job; empty if nothing identifies its kind.
 
     Args:
         job: as it was submitted.

@@ -128,7 +128,7 @@ class JobViews(tuple[JobView, ...]):
         return self._taken[1].copy()
 
     def followed_by(self, views: Iterable[JobView], gone: Collection[JobView], new: Collection[JobView]) -> JobViews:
-        """Return the views of the next snapshot; what was counted of these is adjusted. O(jobs), but fast.
+        """Return the views of the next snapshot; their counts are adjusted, not counted again. O(jobs), but fast.
 
         Args:
             views: All of them, in order.

@@ -53,7 +53,7 @@ class Kept(Protocol):
         ...
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in what the service sees; called once for each snapshot, before a plan is made from it."""
+        """Take in a snapshot of the service; called once for each snapshot, before a plan is made from it."""
         ...
 
     def state(self) -> dict[str, Any]:

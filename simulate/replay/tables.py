@@ -41,7 +41,7 @@ FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a replay starts from, in addition to the policy."""
+    """The input of a replay, in addition to the policy."""
 
     workload: Workload
     machine: int  # number of resources

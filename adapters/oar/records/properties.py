@@ -79,7 +79,7 @@ class Properties:
         return self._changes, int(self._clock() // HOLDS_S)
 
     def renew(self, used: Iterable[str]) -> None:
-        """Evaluate again what will soon not hold any more: the properties that were used last, one in a call.
+        """Evaluate answers again that will soon expire: the properties that were used last, one in each call.
 
         Args:
             used: Properties of jobs, the newest ones last.

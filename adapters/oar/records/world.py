@@ -243,7 +243,7 @@ def world_in(answer: str) -> World:
 
 
 def _read(answer: str, before: _Rows) -> tuple[World, _Rows]:
-    """Return the world in an answer, and its rows; what is said in the same words as before is not read again."""
+    """Return the world in an answer, and its rows; a row with the same text as before is not parsed again."""
     try:
         head, resources, *jobs = answer.split(ROW_END)[:-1]
         said = json.loads(head)

@@ -93,7 +93,7 @@ def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
 
 
 def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:
-    """Yield why jobs are handed over in vain, and whether backfill cuts time limits."""
+    """Yield why handed-over jobs are left to Slurm, and whether backfill cuts time limits."""
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
     reasons = Counter(job.left_to_slurm for job in waiting if selection.takes(job))
     del reasons[""]

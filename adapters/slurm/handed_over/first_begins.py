@@ -67,7 +67,7 @@ class FirstBegins:
 
 
 def _read(path: Path | None) -> dict[int, Seen]:
-    """Return what was saved; {} if it cannot be read: then each job is seen for the first time."""
+    """Return the saved state; {} if it cannot be read, as if each job were seen for the first time."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         if path is not None:
             with os.fdopen(open_file(path)) as file:

@@ -74,7 +74,7 @@ class OurChanges:
         self._recorded: set[int] = set()
 
     def recognise(self, job: SlurmJob, now: Callable[[], float]) -> SlurmJob:
-        """Return a waiting job with what we, and its user, changed of it: `pinned` to `unsettled` of a record.
+        """Return a waiting job with the changes that we and its user made: `pinned` to `unsettled` of a record.
 
         Args:
             job: The job as read.
@@ -144,7 +144,7 @@ class OurChanges:
 def with_our_pins(
     jobs: Iterable[SlurmJob], state_dir: Path | None, takes: Callable[[SlurmJob], bool], now: float
 ) -> tuple[list[SlurmJob], str]:
-    """Return jobs with what we changed of them, and why that is not known, or "".
+    """Return jobs with the changes that we made, and the reason why these are not known, or "".
 
     Args:
         jobs: The jobs as read.

@@ -116,7 +116,7 @@ class PinRecord:
         self.lost = self._folder is not None and (self._read is None or not read_only)
 
     def get(self, job: int) -> Pin | None:
-        """Return the pin of a job; whether the job still has it is for the reader of the queue to say."""
+        """Return the pin of a job; the reader of the queue finds out whether the job still has it."""
         return self._pins.get(job)
 
     def jobs(self) -> Collection[int]:
@@ -191,7 +191,7 @@ class PinRecord:
             self.drop(gone)
 
     def found_again(self) -> None:
-        """End the time in which marks decide: what they showed has been recorded."""
+        """End the time in which marks decide, because the pins that they showed have been recorded."""
         if self.lost and self._folder is not None and not self._read_only:
             with suppress(OSError):
                 make_folder(self._folder)

@@ -38,7 +38,7 @@ _NONE = ("", "(null)", "N/A")
 
 
 class Reaper:
-    """Reads the waiting jobs, and releases what is overdue.
+    """Reads the waiting jobs, and clears overdue pins and ends overdue holds.
 
     Args:
         run: Runs a command and returns what it printed.
@@ -63,7 +63,7 @@ class Reaper:
         self._changes = OurChanges(Marks(read_key(state_dir)), record, selection.takes, begins)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
-        """Release what is overdue; return how many releases failed. Raises AdapterError if no job can be read.
+        """Clear overdue pins, end overdue holds; return how many failed. Raises AdapterError if no job can be read.
 
         Args:
             older_s: Least age of a pin, and least time since the end of a hold, seconds.
@@ -109,7 +109,7 @@ class Reaper:
         return None
 
     def _waiting(self, offset: float, only: int | None = None) -> dict[int, SlurmJob]:
-        """Return the waiting jobs by id, with what is ours on them; `only`: of these the one with that id."""
+        """Return the waiting jobs by id, with our changes; `only`: just the job with that id."""
         mark = f"@{secrets.token_hex(8)}@"
         form = ",".join(f"{field}:0{mark}" for field in FIELDS)
 

@@ -41,7 +41,7 @@ _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "Beg
 
 
 class Ownership(StrEnum):
-    """What a job is to pilotfish."""
+    """Whether a job is handed over to pilotfish, and in which state it is."""
 
     NEIGHBOUR = "neighbour"  #: not ours: simulated, never changed
     WAITING = "waiting"  #: ours, and may not start yet
@@ -128,7 +128,7 @@ def hold_back_until(job: SlurmJob, now: float, max_defer_s: float) -> float | No
 
 
 def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:
-    """Return what the job is to us at `now` (controller's clock), and why it is left alone, if it is."""
+    """Return the ownership of the job at `now` (controller's clock), and the reason if it is left alone."""
     if job.state is not JobState.PENDING or not selection.takes(job):
         return Ownership.NEIGHBOUR, ""
     if job.let_go:

@@ -49,7 +49,7 @@ class Verdict:
 
 
 class EligibilityCache:
-    """What is kept from one snapshot of the queue to the next, so that only changes are evaluated again."""
+    """State that is kept from one snapshot of the queue to the next, so that only changes are evaluated again."""
 
     def __init__(self, cluster: Cluster, selection: Selection) -> None:
         self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()
@@ -158,7 +158,7 @@ class Eligibility:
         self._with_room.clear()
 
     def kind(self, job: SlurmJob) -> str:
-        """Return what the job must be kept apart by; see `Job.apart`."""
+        """Return the value of `Job.apart`: jobs with different values share no node."""
         if self._whole(job):
             return f"alone {job.id}"
         return "sharing cores" if node_capacity.shares_cores(job, self._partitions(job)) else "with cores of their own"

@@ -232,7 +232,7 @@ class Quota:
         self._known = TwoGenerationCache[object, _Scopes]()
 
     def empty(self) -> Quota:
-        """Return a new quota with nothing counted that shares what was looked up."""
+        """Return a new, empty quota that shares the caps that were looked up."""
         twin = Quota(self.limits, self.partition_qos)
         twin._known = self._known
         return twin

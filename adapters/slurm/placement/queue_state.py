@@ -131,7 +131,7 @@ class QueueState:
             self._rank(job)
 
     def ahead(self, apart: Collection[int]) -> Iterator[SlurmJob]:
-        """Yield those jobs of others that Slurm may start at any moment and that no other of them makes irrelevant.
+        """Yield the jobs of others that Slurm may start at any moment, without those that another one makes irrelevant.
 
         Of jobs for the same nodes only the first counts. `apart` are the ids of jobs that exclude some of their nodes.
         """

@@ -262,7 +262,7 @@ class SavingBackfilling:
     def _note(
         self, now: Snapshot, machines: Machines, started: list[Started], switches: list[tuple[float, Switch]]
     ) -> None:
-        """Keep what the next call needs to know of this one; `switches`: those that free machines, and when."""
+        """Keep the facts about this call that the next one needs; `switches`: those that free machines, and when."""
         running = _uses(now) + [Use(job.size, now.time, until) for until, job, _ in started]
         self._first_end = min((each.end for each in running), default=math.inf)
         self._limit.note(running)

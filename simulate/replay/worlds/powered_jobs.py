@@ -43,7 +43,7 @@ def is_powered(policy: object) -> bool:
 
 
 class Powered(PolicyCalls):
-    """What states of machines add to a world. It comes before the other world among the bases."""
+    """The part of a world that adds states of machines. It comes before the other world among the bases."""
 
     #: Of the other world.
     workload: Workload
@@ -296,7 +296,7 @@ class Powered(PolicyCalls):
 
 
 class PoweredNodes(Powered, NodePolicyCalls):
-    """What states of nodes add to a world of nodes."""
+    """The part of a world of nodes that adds states of nodes."""
 
     def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
         """Return the cores of all nodes that have some of these."""
