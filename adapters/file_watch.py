@@ -37,7 +37,7 @@ class FileWatch:
             self._watched.add((number, os.fsencode(file.name)))
             if number < 0:
                 why = os.strerror(ctypes.get_errno())
-                log.warning("%s cannot be watched, so jobs that are handed over are seen later: %s", file.parent, why)
+                log.warning("%s cannot be watched, so the daemon sees handed-over jobs later: %s", file.parent, why)
 
     def read(self, timeout_s: float) -> bool:
         """Wait for a read of a file for at most so many seconds; return whether there was one."""

@@ -115,7 +115,7 @@ def _check_environment(variables: Iterable[tuple[str, str]]) -> None:
     total = 0
     for name, value in variables:
         if not name or "=" in name or "\0" in name + value:
-            raise InvalidJobError(f"environment: {name[:60]!r} is no variable (allowed: text without NUL)")
+            raise InvalidJobError(f"environment: {name[:60]!r} is not a variable (allowed: text without NUL)")
         size = len(f"{name}={value}".encode(errors="surrogatepass"))
         if size > LARGEST_VARIABLE:
             problem = f"environment: {name[:60]!r} has {size:,} bytes (allowed: {LARGEST_VARIABLE:,})"

@@ -86,7 +86,7 @@ class KnownProfiles:
         known = self._known.setdefault(workload, {})
         parsed = inside("profile", parse_profile, dict(profile))
         if known.get(name, profile) != profile:
-            raise bad(f"profile {name!r:.60} is there already, and differs", "new names")
+            raise bad(f"profile {name!r:.60} exists already, and differs", "new names")
         known[name] = dict(profile)
         if workload in self._runs:
             self._parsed[workload].setdefault(name, parsed)

@@ -48,7 +48,7 @@ def open_output(path: str) -> int:
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         os.close(fd)
-        raise PermissionError(errno.EACCES, f"it is user {found.st_uid}'s, or no regular file")
+        raise PermissionError(errno.EACCES, f"it belongs to user {found.st_uid}, or is not a regular file")
     os.set_blocking(fd, True)
     return fd
 

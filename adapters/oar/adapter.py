@@ -228,7 +228,7 @@ class OarAdapter(Adapter):
         self._refuse_unknown(action)
         self._change(f"place {job.id} {' '.join(action.nodes)}")
         if self._unwritten:  # as the heartbeat has logged; the next one tries again
-            raise AdapterError(f"{action.key}: no placement reaches OAR now", transient=True, kind="state")
+            raise AdapterError(f"{action.key}: no placement can reach OAR now", transient=True, kind="state")
         if self._recorded is None:
             self.placements.place(job.id, action.nodes, PLACED_S, ALIVE_S)
             self._ask_for_pass(job.id)

@@ -277,7 +277,7 @@ class Submitter:
             for in_s, ids in sorted(begins.items()):
                 self.own.begin(ids, in_s)
         except AdapterError as error:
-            self.say(f"warning: all is submitted, but may begin {self._lock_s} s later than it could: {error}")
+            self.say(f"warning: all jobs are submitted, but may begin {self._lock_s} s later than they could: {error}")
 
     def _undone(self, error: AdapterError | KeyboardInterrupt) -> BaseException:
         """Cancel the submitted jobs; return the exception to raise."""

@@ -63,7 +63,7 @@ def show_queue(
         keys = ("policy", "objective", "seed", "budget", "time_limit")
         planning = Options(**({key: getattr(configured, key) for key in keys} | given))
         if planning.policy.startswith(COMPONENT):
-            problem = f"{planning.policy} decides in the daemon alone, and about each job once"
+            problem = f"{planning.policy} decides only in the daemon, and only once about each job"
             raise ConfigError(str(config), "policy", problem, "-p with another policy; or pilotfish daemon --dry-run")
         if planning.policy == configured.policy:
             load_policy_of(configured, str(config))

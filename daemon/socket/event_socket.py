@@ -50,7 +50,7 @@ class EventSocket:
         self._strangers, self._since, self._deaf_until = 0, -math.inf, -math.inf
         if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
             self._socket.close()
-            raise ConfigError("events", "path", f"{self.path} is there and is no socket", "a path of its own")
+            raise ConfigError("events", "path", f"{self.path} exists and is not a socket", "a path of its own")
         try:
             make_folder(self.path.parent, sticky=True)
             self._refuse_second()

@@ -168,7 +168,7 @@ class Server:
         if _listens(self.path):
             raise ConfigError("socket", "path", f"another daemon listens on {self.path} already")
         if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
-            raise ConfigError("socket", "path", f"{self.path} is there and is no socket", "a path of its own")
+            raise ConfigError("socket", "path", f"{self.path} exists and is not a socket", "a path of its own")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind(mode, group)

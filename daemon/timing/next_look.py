@@ -95,7 +95,7 @@ class NextLook(Observer):
                 found = self._adapter.activity()
             except AdapterError as error:
                 self._count_again_at = now + COUNT_AGAIN_S
-                log.debug("what has happened cannot be counted: %s", error)
+                log.debug("the counters of the resource manager cannot be read: %s", error)
         self._cadence.count(self._clock(), found)
 
     def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:

@@ -84,7 +84,7 @@ def slurm(run: Ask = ask) -> Accounting:
 
 def oar(run: Ask = ask) -> Accounting:
     """Return OAR's accounting, which pilotfish does not read."""
-    return Accounting("OAR", ("oarstat",), lambda _: "pilotfish does not read OAR's accounting yet", run)
+    return Accounting("OAR", ("oarstat",), lambda _: "pilotfish does not read OAR's accounting", run)
 
 
 def _slurm_lacks(run: Ask) -> str | None:

@@ -36,7 +36,7 @@ class RunTimePredictor(Protocol):
 def with_actual_walltimes(workload: Workload) -> Workload:
     """Return the workload with the times that the jobs will run as walltimes. Raises ConfigError if not known."""
     if workload.programs is not None:
-        problem = "run times depend on the network, so they are not known before"
+        problem = "run times depend on the network, so they are not known in advance"
         raise ConfigError(workload.name, "run times", problem, f"{WALLTIME}, {PREDICTED}")
     return replace(workload, walltime=np.minimum(workload.run_time, workload.walltime))
 

@@ -197,7 +197,7 @@ class _Pool:
                 what = "it" if job.tasks == 1 else "its last task"
                 found[job.key] = QueueForecast(unknown=f"more than {MOST_JOBS:,} jobs wait before {what}")
             elif sizes[i] > (machine if self._plain else self._classes.room(i)):
-                found[job.key] = QueueForecast(unknown="it needs more cores than the nodes have that take jobs")
+                found[job.key] = QueueForecast(unknown="it needs more cores than all nodes that take jobs have")
             elif math.isnan(finish[0, j]):
                 found[job.key] = QueueForecast(unknown="it waits for a job that never ends")
             elif self._plain and not self._nodes <= job.where:

@@ -80,5 +80,5 @@ def test_a_folder_that_is_not_there_gives_no_hints_and_is_reported(
     with closing(FileWatch([tmp_path / "missing" / "unheld"], clock)) as watch:
         assert not watch.read(0.0)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}/missing cannot be watched, so jobs that are handed over are seen later: No such file or directory"
+        f"{tmp_path}/missing cannot be watched, so the daemon sees handed-over jobs later: No such file or directory"
     ]

@@ -52,6 +52,6 @@ def test_a_job_that_never_began_is_restartable(tmp_path: Path, monkeypatch: pyte
 def test_a_regular_file_in_place_of_the_socket_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "precious"
     path.write_text("words")
-    with pytest.raises(ConfigError, match="no socket"):
+    with pytest.raises(ConfigError, match="not a socket"):
         Server(f"ipc://{path}", lambda request, peer: {})
     assert path.read_text() == "words"

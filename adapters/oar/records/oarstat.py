@@ -116,7 +116,7 @@ def resources_in(said: str) -> tuple[Resource, ...]:
             if each.get("type", "default") == "default"
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ParseError(f"what oarnodes says cannot be read: {error}", argv=["oarnodes", "-J"]) from None
+        raise ParseError(f"the output of oarnodes cannot be read: {error}", argv=["oarnodes", "-J"]) from None
 
 
 def jobs_in(said: str) -> list[OarJob]:
@@ -130,7 +130,7 @@ def jobs_in(said: str) -> list[OarJob]:
         return sorted((_job(each, alive) for each in shown.values()), key=lambda job: job.id)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(
-            f"what oarstat says cannot be read: {type(error).__name__}: {error}", argv=["oarstat"]
+            f"the output of oarstat cannot be read: {type(error).__name__}: {error}", argv=["oarstat"]
         ) from None
 
 
@@ -142,7 +142,7 @@ def planned_in(said: str) -> dict[int, tuple[float, tuple[int, ...]]]:
         starts = {int(number): float(each.get("scheduledStart") or 0.0) for number, each in waiting.items()}
         return {number: (start, ()) for number, start in starts.items() if start}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ParseError(f"what oarstat says cannot be read: {error}", argv=["oarstat"]) from None
+        raise ParseError(f"the output of oarstat cannot be read: {error}", argv=["oarstat"]) from None
 
 
 def _job(said: Mapping[str, Any], alive: Collection[int]) -> OarJob:

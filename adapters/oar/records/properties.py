@@ -111,7 +111,7 @@ class Properties:
             every = (json.loads(said) if said.strip() else {}).values()
             return frozenset(str(each["network_address"]) for each in every)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("what oarnodes says of properties cannot be read: %s", error)
+            log.warning("the output of oarnodes about properties cannot be read: %s", error)
             return frozenset()
         except AdapterError as error:
             if error.transient:

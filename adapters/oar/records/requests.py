@@ -96,7 +96,7 @@ def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
     if nodes and levels[0][0] not in NODE:
         return 1, 1, "it asks for nodes within something else"
     if "resource_id" in asked and not machine.plain:
-        return 1, 1, "it asks for resources that are no cores"
+        return 1, 1, "it asks for resources that are not cores"
     if any(value < 1 for value in asked.values()):
         return 1, 1, "it asks for all or the best of something"
     sizes = machine.sizes

@@ -193,7 +193,7 @@ class Eligibility:
             waits = "Slurm has planned its start"
         longest = self._deferral.max_defer_s
         if not waits and may_begin(job, self.now) and hold_back_until(job, self.now, longest) is None:
-            waits = "it may not be held back any longer, so that it can be bound: Slurm starts it"
+            waits = "it may not be held back long enough to be bound to nodes: Slurm starts it"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
         request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
@@ -216,7 +216,7 @@ class Eligibility:
         if refusals and len(refusals) == len(chosen):
             return frozenset(), refusals[0]
         if job.wanted and len(job.wanted) != job.nodes:
-            return frozenset(), "its user names more or fewer nodes than it asks for: which, is left to Slurm"
+            return frozenset(), "its user names more or fewer nodes than it asks for, so Slurm must choose"
         unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
         known = self._cluster.index

@@ -188,7 +188,7 @@ class FutureOccupancy:
             return f"job {first.job} comes first, and Slurm may start it there"
         before = [p for p in self._planned.get(name, ()) if p.order < request.order and p.start < end]
         if before and not self._room(request, name, before):
-            return f"Slurm is to start job {before[0].job} there before it ends"
+            return f"Slurm plans to start job {before[0].job} there before it ends"
         return ""
 
     def _room(self, request: StartRequest, name: str, planned: list[PlannedStart]) -> bool:

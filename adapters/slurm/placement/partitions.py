@@ -59,7 +59,7 @@ class Partition:
     def obstacle(self, job: SlurmJob) -> str:
         """Return why the job may not run in this partition, or ""."""
         if not self.readable:
-            return f"what Slurm says of partition {self.name} cannot be read"
+            return f"Slurm's answer about partition {self.name} cannot be read"
         if not self.up:
             return f"partition {self.name} is not up"
         if self.reserved:

@@ -71,7 +71,7 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise _not_json(what, status, body) from None
     if not isinstance(answer, dict):
-        raise ParseError(f"{what}: slurmrestd's answer is no JSON object", stderr_tail=_tail(body))
+        raise ParseError(f"{what}: slurmrestd's answer is not a JSON object", stderr_tail=_tail(body))
     if wrong := [*_errors(what, answer.get("errors")), *_results(what, answer.get("results"))]:
         raise _refusal(what, wrong)
     if status >= 400:

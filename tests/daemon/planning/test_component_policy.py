@@ -286,7 +286,7 @@ def test_others_may_not_listen_by_design(tmp_path: Path, endpoint: str) -> None:
     ("argv", "code", "says"),
     [
         (("simulate", "trace.swf", "--daemon", "pilotfish.yaml"), 1, "decides about real jobs, in real time"),
-        (("plan", "--config", "pilotfish.yaml"), 1, "decides in the daemon alone"),
+        (("plan", "--config", "pilotfish.yaml"), 1, "decides only in the daemon"),
         (("run", "dag.yaml", "-p", "batsim:ipc://edc"), 64, "only the daemon has that"),
         (("simulate", "trace.swf", "-p", "batsim:ipc://edc"), 64, "simulate --edc ENDPOINT"),
         (("simulate", "trace.swf", "-p", "batsim5:ipc://edc"), 64, "is a decision component of Batsim"),

@@ -127,7 +127,7 @@ def test_a_file_of_another_kind_is_left_alone(path: Path, kind: str) -> None:
         path.mkdir()
     else:
         path.symlink_to("elsewhere")
-    with pytest.raises(ConfigError, match="is there and is no socket"):
+    with pytest.raises(ConfigError, match="exists and is not a socket"):
         EventSocket(path, [])
     assert os.path.lexists(path)
 

@@ -79,8 +79,8 @@ def test_a_resource_manager_of_its_own_sets_the_environment(asked, kit):
 @pytest.mark.parametrize(
     ("environment", "says"),
     [
-        ((("A=B", "s3cret"),), "'A=B' is no variable"),
-        ((("A", "s3cret\0"),), "'A' is no variable"),
+        ((("A=B", "s3cret"),), "'A=B' is not a variable"),
+        ((("A", "s3cret\0"),), "'A' is not a variable"),
         ((("A", "s3cret" * 30_000),), "'A' has 180,002 bytes"),
         (tuple((f"A{i}", "s3cret" * 10_000) for i in range(5)), "(allowed: 262,144)"),
     ],

@@ -75,7 +75,7 @@ def test_without_the_commands(tmp_path, monkeypatch) -> None:
 
 
 def test_oar_accounting_is_listed_but_not_read(commands) -> None:
-    assert rjms_accounting.oar().available() == "pilotfish does not read OAR's accounting yet"
+    assert rjms_accounting.oar().available() == "pilotfish does not read OAR's accounting"
 
 
 def test_a_missing_failing_or_hanging_command_is_a_reason(monkeypatch) -> None:

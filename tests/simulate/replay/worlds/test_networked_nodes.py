@@ -292,5 +292,5 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     jobs = one_after_another((4, Even(1.0, 1.0)))
     with pytest.raises(ConfigError, match="processors of a node progress on their own"):
         shared(jobs, cluster, network, parse("easy"))
-    with pytest.raises(ConfigError, match="not known before"):
+    with pytest.raises(ConfigError, match="not known in advance"):
         shared(jobs, *wired(), parse("easy"), run_times="actual")
