@@ -53,6 +53,8 @@ LONGEST = (
 )  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
+#: New objects between two runs of the garbage collector.
+GARBAGE = 50_000
 AGAIN = 2
 QUICK = 10
 
@@ -148,7 +150,8 @@ def _turn(item: pytest.Item) -> int:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Count no lines of imports in a worker of xdist, see workers.py.
 
-    What is collected stays until the end: the garbage collector need not look at it again and again.
+    What is collected stays until the end: the garbage collector need not look at it again and again. Otherwise it runs
+    as seldom as in the commands.
     """
     gc.disable()
     try:
@@ -156,6 +159,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
             return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(GARBAGE)
         gc.enable()
 
 

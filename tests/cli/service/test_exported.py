@@ -27,7 +27,7 @@ def test_variables_are_chosen_as_with_sbatch(spec, found):
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"), [("GONE", "'GONE' is not set"), ("ALL,", "a name is missing"), ("=s3cret", "")]
+    ("spec", "says"), [("GONE", "'GONE' is not set"), ("ALL,", "a name is missing"), ("=s3cret", "a name is missing")]
 )
 def test_a_wrong_name_is_one_error_without_a_value(spec, says):
     with pytest.raises(ConfigError, match=says) as caught:
