@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -100,7 +101,8 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
     service, found = _service(loaded) if loaded else (Service(), [])
-    if config and loaded:
+    if config and loaded and cluster:
+        found += _policy(loaded, config, cluster)
         service = replace(service, config=config.absolute(), account=_account_of(loaded, user))
         found += _files(config, loaded, service.account)
     folder = loaded.journal.parent if loaded else state_dir()
@@ -132,6 +134,17 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
     except DaemonError as error:
         mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
     return Service(mode, dry, power, config.adapter_state if config else None), [found]
+
+
+def _policy(config: DaemonConfig, path: Path, cluster: Cluster) -> list[Finding]:
+    """Return a finding if the power of the nodes does not allow the objective or the policy."""
+    from ..daemon.config import check_objective
+
+    try:
+        check_objective(config, path, cluster, time.time())
+    except ConfigError as error:
+        return [Finding(PROBLEM, "policy", str(error))]
+    return []
 
 
 def _account_of(config: DaemonConfig, user: str) -> str:

@@ -408,19 +408,32 @@ def check_counters(config: DaemonConfig, file: Path, *, here: bool) -> None:
         raise ConfigError(str(file), "counters", problem, "auto, none")
 
 
-def check_objective(config: DaemonConfig, cluster: Cluster) -> None:
-    """Refuse an objective or a policy that needs the power of nodes, if it is not known. Raises ConfigError."""
-    from ..simulate.model.machine import core_powers, equal_powers
+def check_objective(config: DaemonConfig, file: str | Path, cluster: Cluster, now: float) -> None:
+    """Refuse an objective or a policy that the power of nodes does not allow. Raises ConfigError.
+
+    Args:
+        config: the configuration.
+        file: where it was read from.
+        cluster: the nodes.
+        now: seconds of the resource manager's clock.
+    """
     from ..simulate.model.objective import Objective
-    from ..simulate.queue_policies.policy_specs import limit_of
 
     unknown = [kind.name for kind in cluster.types if kind.power is None]
     if unknown and Objective.parse(config.objective).needs_energy:
         problem = f"found {config.objective!r}, but the power of node type {unknown[0]!r} is unknown"
         raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")
-    if limit_of(config.policy) is not None:
-        try:
-            equal_powers(core_powers(cluster))
-        except ConfigError as error:
-            problem = f"found {config.policy!r}, but {error.problem}"
-            raise ConfigError(config.cluster, "policy", problem, error.allowed) from None
+    check_limit(config, file, cluster, now)
+
+
+def check_limit(config: DaemonConfig, file: str | Path, cluster: Cluster, now: float) -> None:
+    """Refuse a limit of power or energy that is impossible on these nodes, as `check_objective`. Raises ConfigError."""
+    from ..simulate.model.machine import Powers, core_powers
+    from ..simulate.queue_policies.energy.kept_limit import refuse_limit
+
+    try:
+        refuse_limit(config.policy, cluster, now)
+    except ConfigError as error:
+        source = str(file) if isinstance(core_powers(cluster), Powers) else config.cluster
+        problem = f"found {config.policy!r}, but {error.problem}"
+        raise ConfigError(source, "policy", problem, error.allowed) from None

@@ -133,7 +133,7 @@ class Service:
     def _open(self, stack: ExitStack) -> None:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
-        check_objective(config, cluster)
+        check_objective(config, self._file, cluster, time.time())
         load_policy_of(config, self._file)
         stack.callback(end_components)
         if os.geteuid() == 0 and not (config.access.root or self._dry):
@@ -388,7 +388,7 @@ class Service:
         notify_reloading()
         try:
             new = load_service_config(self._file)
-            check_objective(new, self._cluster)
+            check_objective(new, self._file, self._cluster, time.time())
             check_power(new.model_copy(update={"power": self.config.power}), self._file, self._adapter)
             load_policy_of(new, self._file)
         except ConfigError as error:

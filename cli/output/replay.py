@@ -129,7 +129,7 @@ def _energy(summary: Summary, *, assumed: bool) -> str:
 def _limit(limit: LimitOutcome) -> str:
     used = f"{joules(limit.consumed)} of {joules(limit.allowed)} used in its window"
     if limit.hopeless:
-        return f"{used}; idle machines alone take more than that: no job could start in it"
+        return f"no job could start in its window, because idle machines leave too little of it; {used}"
     return f"{used} ({percent(limit.consumed / limit.allowed)})" if limit.allowed > 0 else used
 
 

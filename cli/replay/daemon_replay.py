@@ -82,7 +82,8 @@ def replay_daemon(
         decision_time: simulated seconds that each plan takes; None: as long as it really takes.
     """
     config = policy.config
-    check_objective(config, cluster)
+    begin = float(workload.submit_time[0]) if len(workload) else 0.0
+    check_objective(config, policy.file or cluster.source, cluster, begin)
     if switches_nodes(config.policy):
         _check_switching(config.policy, cluster)
     jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)

@@ -37,7 +37,7 @@ from ..options import flag, option
 from ..output.documents import print_json
 from ..output.replay import Progress, runtimes_line, show_replay
 from ..output.text import Screen
-from ..streams import note, print_policy_traceback
+from ..streams import note, print_policy_traceback, warn
 from ..usage_errors import bad, given_options, not_among, refuse
 from .daemon_policy import DaemonPolicy
 from .edc_replay import ComponentPolicy, component_policy, replay_component
@@ -224,6 +224,9 @@ def _report(
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
     track, joules, limit = power
     summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
+    if limit is not None:
+        policy, powers = request.policy.policy, found.machine.powers
+        warn(*filter(None, (energy.refusal_of(policy, powers, replayed.machine, limit),)))
     if did is not None:
         about["daemon"] = did.counts()
     known = None if predictor is None else predictor.compared(~replayed.rejected)

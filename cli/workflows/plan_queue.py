@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...adapters import registry
 from ...adapters.base import Adapter
-from ...daemon.config import load_policy_of
+from ...daemon.config import check_limit, load_policy_of
 from ...daemon.learning.job_profiles import classes_of, with_classes
 from ...daemon.one_off import QueuePreview, preview_queue
 from ...daemon.paths import profile_store_path, state_dir
@@ -29,7 +30,7 @@ from ..output import tables
 from ..output.documents import print_json
 from ..output.text import Screen, class_lines
 from ..streams import note, show, warn
-from ..usage_errors import adapter_errors
+from ..usage_errors import adapter_errors, value_of
 
 if TYPE_CHECKING:
     from ...daemon.config import DaemonConfig
@@ -72,6 +73,7 @@ def show_queue(
     with ExitStack() as stack:
         with adapter_errors(config):
             cluster, assumed = (read_cluster(nodes), ()) if nodes else registry.discover(name)
+            _check_limit(planning.policy, configured, config, cluster)
             home = configured.journal.parent if configured else state_dir()
             settings = registry.options_of_service(
                 name, settings, folder=(config or home).parent, state_dir=home / name, read_only=True
@@ -90,6 +92,17 @@ def show_queue(
         else:
             _print(seen, manager, cluster, commands=commands, everything=everything)
     warn(*(seen.plan.warnings if seen.plan else ()))
+
+
+def _check_limit(policy: str, configured: DaemonConfig | None, config: Path | None, cluster: Cluster) -> None:
+    """Refuse a limit of power or energy that is impossible on these nodes. Raises ConfigError, typer.BadParameter."""
+    from ...simulate.queue_policies.energy.kept_limit import refuse_limit
+
+    if configured is not None and policy == configured.policy:
+        check_limit(configured, str(config), cluster, time.time())
+        return
+    with value_of("--policy"):
+        refuse_limit(policy, cluster, time.time())
 
 
 def _recognise_pins(manager: Adapter, configured: DaemonConfig | None) -> None:

@@ -80,6 +80,7 @@ class PlanRequest:
         from ...simulate.planning.planner import plan
 
         began = time.perf_counter()
+        self._check_limit(cluster, policy)
         with print_policy_traceback():
             made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
         return replace(made, simulated_in=time.perf_counter() - began)
@@ -89,9 +90,17 @@ class PlanRequest:
         from ...simulate.planning.stochastic import replicate
 
         began = time.perf_counter()
+        self._check_limit(cluster, None)
         with print_policy_traceback():
             made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
         return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
+
+    def _check_limit(self, cluster: Cluster, policy: str | None) -> None:
+        """Refuse a limit of power or energy that is impossible on these nodes. Raises typer.BadParameter."""
+        from ...simulate.queue_policies.energy.kept_limit import refuse_limit
+
+        with value_of("--policy"):
+            refuse_limit(policy or self.policy, cluster, time.time())
 
     def _options(self, policy: str | None) -> dict[str, Any]:
         return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -249,7 +249,7 @@ class LimitOutcome:
     #: Joules in the window.
     allowed: float
     consumed: float
-    hopeless: bool  # idle machines alone exceed the limit and are never switched off, so no job could start
+    hopeless: bool  # idle machines alone take all of it, and are never switched off: no job could start
 
 
 def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, found: Track) -> LimitOutcome | None:
@@ -266,10 +266,31 @@ def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, fo
     if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
         return None
     begin, end = window[0], window[1] if math.isfinite(window[1]) else span(replayed)[1]
-    full = replayed.machine * powers.budget_computing
-    idle = replayed.machine * powers.budget_idle * (end - begin)
+    many, full = replayed.machine, replayed.machine * powers.budget_computing
     if isinstance(limit, EnergyBudget):
         allowed, switched = limit.budget.absolute(full * (end - begin)), bool(policy.shutdown or policy.keeper)
+        hopeless = limit.is_hopeless(_idle_at_least(powers), many, end - begin) and not switched
     else:
-        allowed, switched = limit.cap.absolute(full) * (end - begin), False
-    return LimitOutcome(begin, end, allowed, found.between(begin, end), allowed < idle and not switched)
+        allowed, hopeless = limit.cap.absolute(full) * (end - begin), limit.allowed(powers, many) == 0
+    return LimitOutcome(begin, end, allowed, found.between(begin, end), hopeless)
+
+
+def refusal_of(policy: object, powers: Powers | MixedPowers | None, machine: int, limit: LimitOutcome) -> str:
+    """Return why no job could start while a limit held, and what would be enough; "" if jobs could.
+
+    Args:
+        policy: the policy.
+        powers: power of the resources.
+        machine: number of resources.
+        limit: the outcome.
+    """
+    part = policy.limit if isinstance(policy, Saving) else None
+    if not limit.hopeless or not isinstance(part, EnergyBudget) or not isinstance(powers, Powers):
+        return ""
+    error = part.refusal(_idle_at_least(powers), machine, limit.end - limit.begin, "machines")
+    return "" if error is None else f"{error.problem} while it held (allowed: {error.allowed})"
+
+
+def _idle_at_least(powers: Powers) -> Powers:
+    """Return the powers with the idle power below which no budget lasts: a replay corrects estimates by what it was."""
+    return replace(powers, budget_idle=min(powers.budget_idle, powers.idle))

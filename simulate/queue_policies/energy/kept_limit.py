@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from ...errors import ConfigError
 from ...model.cluster import Cluster
 from ...model.machine import core_powers, equal_powers
 from ...model.snapshot import JobView, Snapshot
 from ..interface import QueuePolicy
 from ..kept import Kept, LimitNow
-from ..policy_specs import Saving
+from ..policy_specs import Saving, parts_of
 from ..uncompiled import uncompiled
 from .power_limits import Budget, Cap, NoLimit, made
 from .power_policies import EnergyBudget, Limit
@@ -44,14 +46,21 @@ class KeptLimit(Kept):
         return uncompiled(self._policy, seed, arranged=True, given=self.at(now, cluster))
 
     def at(self, now: float, cluster: Cluster) -> NoLimit:
-        """Return the limit for a plan of this cluster that begins now. Raises ConfigError, see `policy`."""
+        """Return the limit for a plan of this cluster that begins now.
+
+        Raises ConfigError: see `policy`; or it is a budget of at most what idle nodes draw.
+        """
         return (self._limit or self._begun(now, cluster)).seen_from(now)
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take from a budget what has been consumed since the last snapshot. O(jobs)."""
+        """Take from a budget what has been consumed since the last snapshot. O(jobs).
+
+        A limit that is impossible on this cluster is none here; it is an error of the plan.
+        """
         self._now = snapshot.time
         if self._limit is None:
-            self._limit = self._begun(snapshot.time, snapshot.cluster)
+            with suppress(ConfigError):
+                self._limit = self._begun(snapshot.time, snapshot.cluster)
         if isinstance(self._limit, Budget):
             until = min(snapshot.time, self._limit.end)
             self._limit.account(until, self._computed(snapshot, self._limit.credited, until))
@@ -88,6 +97,8 @@ class KeptLimit(Kept):
             begin = now if before is None else before["begin"]
         if begin >= end:
             return NoLimit()
+        if now < end and (error := self._options.refusal(powers, cores, end - begin)) is not None:
+            raise error
         budget = made(self._options, (begin, end), powers, cores)
         if before is not None and isinstance(budget, Budget):
             budget.resume(before["joules"], before["until"])
@@ -118,6 +129,25 @@ class KeptLimit(Kept):
                 yield view, since if view.start_time is None else view.start_time, until
             elif view.start_time is not None and view.finish_time is not None:
                 yield view, view.start_time, view.finish_time
+
+
+def refuse_limit(text: str, cluster: Cluster, now: float) -> None:
+    """Refuse a policy whose limit of power or energy is impossible in a service on this cluster.
+
+    Args:
+        text: SPEC of the policy.
+        cluster: the nodes.
+        now: seconds of the service's clock; a budget without a begin begins then.
+
+    Raises:
+        ConfigError: the power of the nodes is not known, or not the same, or a budget is at most what idle nodes draw.
+    """
+    policy = parts_of(text)
+    if policy is None or policy.limit is None:
+        return
+    equal_powers(core_powers(cluster))
+    if not isinstance(policy.limit, EnergyBudget) or math.isfinite(policy.limit.end):  # without an end: an error itself
+        KeptLimit(policy).at(now, cluster)
 
 
 def _cores(cluster: Cluster) -> int:

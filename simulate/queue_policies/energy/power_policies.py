@@ -90,6 +90,48 @@ class EnergyBudget(Limit):
     budget: Amount = amount("joules, or a share of the energy of all resources computing all the time (60%)")  # noqa: RUF009
     stage: float = number(600.0, 1.0, math.inf, "seconds between two measurements of the consumed energy")
 
+    def is_hopeless(self, powers: Powers, resources: int, lasts: float) -> bool:
+        """Return whether no job could ever start, because at most what idle resources draw accrues.
+
+        Where a job draws no more than idle resources do, that much is enough.
+
+        Args:
+            powers: estimated power of a resource; none is ever switched off.
+            resources: number of resources.
+            lasts: from the begin of the budget to its end, seconds.
+        """
+        idle, full = (resources * watts * lasts for watts in (powers.budget_idle, powers.budget_computing))
+        budget = self.budget.absolute(full)
+        return budget <= idle * (1.0 + TIE) if full > idle else budget < idle * (1.0 - TIE)
+
+    def refusal(self, powers: Powers, resources: int, lasts: float, what: str = "nodes") -> ConfigError | None:
+        """Return an error that names the least possible budget if it is hopeless, else None.
+
+        Args:
+            powers: estimated power of a resource.
+            resources: number of resources.
+            lasts: from the begin of the budget to its end, seconds.
+            what: the name of the resources.
+        """
+        if not self.is_hopeless(powers, resources, lasts):
+            return None
+        idle, full = (resources * watts * lasts for watts in (powers.budget_idle, powers.budget_computing))
+        exact = idle / full if self.budget.share else idle
+        least = f"{_up(100.0 * exact)}%" if self.budget.share else f"{_up(exact)} J"
+        found = f"budget={self.budget}" + ("" if self.budget.share else " J")
+        less = self.budget.value < exact * (1.0 - TIE)
+        problem = f"{found} is {'less than' if less else 'only what'} idle {what} take alone"
+        problem += f" ({least}): no job could start" if less else ": no job could start"
+        return ConfigError("policy", "", problem, f"more than {least}" if full > idle else f"{least} or more")
+
+
+def _up(value: float) -> str:
+    """Return a number of 4 digits that is not below a value, 0 or more."""
+    if value <= 0.0:
+        return "0"
+    digits = 3 - math.floor(math.log10(value))
+    return f"{math.ceil(value * 10.0**digits * (1.0 - TIE)) / 10.0**digits:.12g}"
+
 
 @dataclass(frozen=True, slots=True)
 class ReducePC(EnergyBudget):
