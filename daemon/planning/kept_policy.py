@@ -1,7 +1,8 @@
 """What the policy of the service keeps from one plan to the next, and over restarts.
 
-Rule: there is one such object, for the configured policy. Its state is written whenever the journal is, and at least
-each SAVE_S seconds; after a restart the policy finds out by itself how much time it has missed.
+Rule: there is one such object, for the configured policy. Its state is written whenever the journal is, in the cycle
+after it has decided something that it keeps, and at least each SAVE_S seconds; after a restart the policy finds out by
+itself how much time it has missed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class KeptPolicy(Observer):
     def __init__(self, journal: Journal, unsaved: Unsaved, queue: Queue, metrics: Metrics) -> None:
         self._journal, self._unsaved, self._queue, self._metrics = journal, unsaved, queue, metrics
         self._policy, self._saved_at = "", float("-inf")
+        self._decided: object = None  # as it is written
         self.kept: Kept | None = None  #: of the configured policy; None: it keeps nothing
 
     def use(self, policy: str) -> None:
@@ -60,6 +62,7 @@ class KeptPolicy(Observer):
         """Write its state if anything is written, or it is time."""
         if self.kept is None:
             return
-        if self._unsaved or self._queue.dirty or snapshot.time >= self._saved_at + SAVE_S:
+        decided, due = self.kept.decided(), snapshot.time >= self._saved_at + SAVE_S
+        if self._unsaved or self._queue.dirty or decided != self._decided or due:
             self._unsaved.kept["policy"] = self.kept.state()
-            self._saved_at = snapshot.time
+            self._saved_at, self._decided = snapshot.time, decided

@@ -1,8 +1,9 @@
 """A queue policy that switches nodes, in the service: one object decides in each plan what happens now.
 
 Rule: the object is that of a replay. It outlives plans: each plan begins in the state that the plan before has reached.
-The service observes which nodes are off, being switched or idle, so after a failed switch, or if a node woke for a job
-of others, the node counts as on. Everything later in a plan is a forecast by the policy without the parts that switch.
+Which nodes it keeps off outlives a restart, too (see `kept_nodes`); how the load has grown does not. The service
+observes which nodes are off, being switched or idle, so after a failed switch, or if a node woke for a job of others,
+the node counts as on. Everything later in a plan is a forecast by the policy without the parts that switch.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ import numpy as np
 
 from ..model.node_power import NodePower
 from ..model.plan import PowerOff, PowerOn, PowerSwitch
-from ..queue_policies.energy.kept_limit import KeptLimit
+from ..queue_policies.energy.kept_nodes import KeptNodes
 from ..queue_policies.energy.power_limits import NoLimit
-from ..queue_policies.energy.power_policies import Inertial
 from ..queue_policies.energy.saving_policy import SavingBackfilling
 from ..queue_policies.frozen import View
 from ..queue_policies.interface import Decision, MachineStates, QueuePolicy, Snapshot, Switch, Switching, Wake
@@ -45,16 +45,15 @@ class SwitchingMapping(QueueMapping):
     """
 
     def __init__(self, name: str, policy: Saving) -> None:
-        keep = None if policy.limit is None else partial(KeptLimit, policy)
-        super().__init__(name, self._now_and_later, every_node=True, keep=keep)
+        super().__init__(name, self._now_and_later, every_node=True, keep=partial(KeptNodes, policy))
         self._saving = policy
         plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
         assert not isinstance(plain, OnNodes), "it goes with no part that switches nodes"
         self._plain = plain
         self._power: NodePower | None = None  # of this plan
-        self._limit: NoLimit | None = None  # at the beginning of this plan
+        self._limit: NoLimit | None = None  # at the beginning of this plan; None: the policy has none
         self._saver: SavingBackfilling | None = None
-        self._kept = set[str]()
+        self._kept = KeptNodes(policy)
         self._decided_at, self._wake_s = math.inf, math.inf
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
@@ -66,9 +65,10 @@ class SwitchingMapping(QueueMapping):
         return replace(mapped, recheck_s=self._wake_s, forecast_by=text_of(self._plain))
 
     def _policy(self, simulation: Simulation, request: Request) -> QueuePolicy:
+        if isinstance(request.kept, KeptNodes):
+            self._kept = request.kept
         if self._saving.limit is not None:
-            kept = request.kept if isinstance(request.kept, KeptLimit) else KeptLimit(self._saving)
-            self._limit = kept.at(request.now, simulation.cluster)
+            self._limit = self._kept.at(request.now, simulation.cluster)
         return (self._forecasting if self._power is None else self._now_and_later)(request.seed)
 
     def _forecasting(self, seed: int) -> QueuePolicy:
@@ -93,9 +93,9 @@ class SwitchingMapping(QueueMapping):
             assert isinstance(made, SavingBackfilling), "only it switches nodes"
             policy = self._saver = made
             self._decided_at = power.time
-            self._kept = off if isinstance(self._saving.keeper, Inertial) else set()
+        was = self._kept.off(off)
         down = off | {name for name, (on, _) in power.switching.items() if not on}
-        kept = np.array([name in self._kept and name in down for name in names], bool)
+        kept = np.array([name in was and name in down for name in names], bool)
         limit = None if self._limit is None else self._limit.seen_from(0.0)
         policy.resume(now, power.time - self._decided_at, kept, ROUNDING_S, limit)
         self._decided_at = power.time
@@ -104,7 +104,7 @@ class SwitchingMapping(QueueMapping):
                 self._wake_s = decision.time - now.time
             else:
                 yield decision
-        self._kept = (self._kept - {*names}) | {names[place] for place in np.flatnonzero(kept).tolist()}
+        self._kept.keep_off([names[place] for place in np.flatnonzero(kept).tolist()], among=names)
 
 
 class _PoweredRun(PlanRun):

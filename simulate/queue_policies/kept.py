@@ -64,6 +64,10 @@ class Kept(Protocol):
         """Go on from the state that another object had, maybe of another policy; ignore what does not fit."""
         ...
 
+    def decided(self) -> object:
+        """Return decisions that are written to the journal as soon as they change. Default: None, nothing is."""
+        return None
+
     def limit(self) -> LimitNow | None:
         """Return the limit of power or energy at the last snapshot. Default: None, it has none."""
         return None

@@ -27,14 +27,9 @@ from .power_policies import EnergyBudget, Limit
 
 
 class KeptLimit(Kept):
-    """Keeps the limit of a policy.
-
-    Args:
-        policy: the policy, which has a limit.
-    """
+    """Keeps the limit of a policy, if it has one."""
 
     def __init__(self, policy: Saving) -> None:
-        assert policy.limit is not None, "only that is kept"
         self._policy, self._options = policy, policy.limit
         self._limit: NoLimit | None = None
         self._now = -math.inf  # of the last snapshot
@@ -88,6 +83,8 @@ class KeptLimit(Kept):
 
     def _begun(self, now: float, cluster: Cluster) -> NoLimit:
         """Return the limit; a budget without a `begin` begins now, unless it has begun before."""
+        if self._options is None:
+            return NoLimit()
         powers, cores = equal_powers(core_powers(cluster)), _cores(cluster)
         begin, end = self._options.begin, self._options.end
         if not isinstance(self._options, EnergyBudget):

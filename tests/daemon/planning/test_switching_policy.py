@@ -20,6 +20,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Tra
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState
+from pilotfish.simulate.queue_policies.energy.kept_nodes import KeptNodes
 
 POWER = Power(95.0, computing=190.0, off=9.0, switch_on=Transition(125.0, 10.0), switch_off=Transition(101.0, 5.0))
 KIND = NodeType("t", 2, 1e9, 1e10, power=POWER)
@@ -42,10 +43,10 @@ class Site:
         self.started = 0
         self.restart()
 
-    def restart(self) -> None:
-        """Start a daemon that knows nothing but its configuration."""
+    def restart(self, journal: Journal | None = None) -> None:
+        """Start a daemon that knows nothing but its configuration, and a journal."""
         use_policy(self.policy)
-        journal = Journal(Path(":memory:"), in_memory=True)
+        journal = journal or Journal(Path(":memory:"), in_memory=True)
         applier = Live(self.adapter) if self.lines is None else Recording(self.lines.append)
         options = Options(policy=self.policy, objective="turnaround", window=WINDOW)
         guard = Guard(bound=0.5, window=3, fallback="slf")
@@ -68,6 +69,13 @@ class Site:
             if self.adapter.time >= time:
                 return
             self.adapter.wait(min(self.cycle.trigger.recheck_at, time) - self.adapter.time)
+
+    @property
+    def kept(self) -> set[str]:
+        """The nodes that the policy keeps off."""
+        kept = self.cycle.planner.kept.kept
+        assert isinstance(kept, KeptNodes)
+        return {*kept.state().get("off", ())}
 
     @property
     def asleep(self) -> set[str]:
@@ -124,6 +132,52 @@ def test_nodes_are_switched_on_before_jobs_need_them_also_by_a_restarted_daemon(
     assert woken and min(it.begin for it in woken) >= 170.0
     begun = {view.start_time for view in site.adapter.snapshot().jobs}
     assert {it.end for it in woken if it.begin < 200.0} <= begun, "jobs start as soon as a node has booted"
+
+
+BOTH = "easy+inertial:v_ub=30,period=%s+opportunistic:t_idle=5"
+
+
+def test_after_a_restart_nodes_that_another_part_switched_off_wake_for_any_job() -> None:
+    """None is kept off, because no period has passed. A kept one would wake at the end of a period only."""
+    site = Site(BOTH % 1000)
+    site.run_until(50.0)
+    assert len(site.asleep) == 4 and not site.kept
+    site.restart(site.journal)
+    site.run_until(51.0)
+    site.submit(*(job(f"j{i}") for i in range(4)))
+    site.run_until(100.0)
+    assert site.begins() == dict.fromkeys(("j0", "j1", "j2", "j3"), pytest.approx(61.0, abs=0.5))
+
+
+@pytest.mark.parametrize("killed_at", [3.0, 21.0, 45.0, 61.0, 83.0, 150.0, 190.0])
+@pytest.mark.parametrize(
+    "policy",
+    [HALF, "easy+inertial:v_ub=30,period=20", BOTH % 20, "easy+energybud:budget=200%,end=1e6+inertial:period=20"],
+)
+def test_a_kill_changes_nothing_about_which_nodes_are_kept_off(policy: str, killed_at: float) -> None:
+    """What was decided is in the journal one cycle later. After the kill it is known before the next decision."""
+    site = Site(policy)
+    site.run_until(30.0)
+    site.submit(job("a", 40.0), job("wide", 5.0, nodes=3))
+    site.run_until(killed_at)
+    site.cycle.run()
+    before = site.kept
+    assert {*site.journal.kept()["off"]} == before
+    site.restart(site.journal)
+    assert site.kept == before
+    site.run_until(400.0)
+    assert set(site.begins()) == {"a", "wide"}
+
+
+def test_a_policy_with_other_options_goes_on_with_the_same_nodes() -> None:
+    site = Site("easy+inertial:v_ub=30,period=20")
+    site.run_until(150.0)
+    before = site.kept
+    assert before == site.asleep == {"n0", "n1", "n2", "n3"}
+    site.policy = "easy+inertial:v_ub=60,period=40"
+    use_policy(site.policy)
+    site.cycle.planner.kept.use(site.policy)
+    assert site.kept == before
 
 
 def test_neither_drained_nodes_nor_those_of_others_are_switched_off() -> None:
