@@ -1,4 +1,4 @@
-"""Energy budgets of at most what idle nodes draw: an error at the start that names the least possible budget."""
+"""Budgets and caps under which no job could ever start: an error at the start that names the least possible amount."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.formats.entry_points import register_mapping_policy
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.machine import core_powers, equal_powers
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit, refuse_limit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget, Use
-from pilotfish.simulate.queue_policies.policy_specs import Saving, parse
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
+from pilotfish.simulate.queue_policies.policy_specs import Saving, limit_of, parse
 
 NODES, CORES, END = 3, 4, 1e6
 
@@ -115,6 +117,26 @@ def test_joules_are_counted_from_the_begin_or_from_now() -> None:
     for begun in (text + ",begin=0", text):
         with pytest.raises(ConfigError):
             refuse_limit(begun, cluster, 5e5 if "begin" in begun else 0.0)
+
+
+@given(POWER, st.integers(0, 40), st.sampled_from(["easy", "conservative", "mom", "pairs"]))
+def test_a_cap_without_times_is_refused_where_it_lets_no_core_compute(power: Power, tenths: int, base: str) -> None:
+    """In both units; the least cap that the error names lets one compute."""
+    cluster, cores = cluster_of(power), NODES * CORES
+    powers = equal_powers(core_powers(cluster))
+    for amount, unit in ((2.5 * tenths, "%"), (0.025 * tenths * cores * powers.budget_computing, "")):
+        text = f"{base}+powercap:cap={amount!r}{unit}"
+        limit = limit_of(text)
+        assert isinstance(limit, PowerCap)
+        if limit.allowed(powers, cores):
+            refuse_limit(text, cluster, 0.0)
+            continue
+        with pytest.raises(ConfigError, match=f"cap={amount:.12g}.* is less than .*no job could start") as caught:
+            refuse_limit(text, cluster, 0.0)
+        least = limit_of(f"{base}+powercap:cap={caught.value.allowed.removesuffix(' or more').removesuffix(' W')}")
+        assert isinstance(least, PowerCap) and least.allowed(powers, cores) >= 1
+        if base == "easy":
+            refuse_limit(f"{text},end=1e6", cluster, 0.0)  # no job is to start before that
 
 
 # --- in the service ---

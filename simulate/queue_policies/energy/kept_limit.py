@@ -23,7 +23,7 @@ from ..kept import Kept, LimitNow
 from ..policy_specs import Saving, parts_of
 from ..uncompiled import uncompiled
 from .power_limits import Budget, Cap, NoLimit, made
-from .power_policies import EnergyBudget, Limit
+from .power_policies import EnergyBudget, Limit, PowerCap
 
 
 class KeptLimit(Kept):
@@ -137,12 +137,15 @@ def refuse_limit(text: str, cluster: Cluster, now: float) -> None:
         now: seconds of the service's clock; a budget without a begin begins then.
 
     Raises:
-        ConfigError: the power of the nodes is not known, or not the same, or a budget is at most what idle nodes draw.
+        ConfigError: the power of the nodes is not known, or not the same; a budget is at most what idle nodes draw; or
+            a cap without times lets no core compute.
     """
     policy = parts_of(text)
     if policy is None or policy.limit is None:
         return
-    equal_powers(core_powers(cluster))
+    powers = equal_powers(core_powers(cluster))
+    if isinstance(policy.limit, PowerCap) and (error := policy.limit.refusal(powers, _cores(cluster))) is not None:
+        raise error
     if not isinstance(policy.limit, EnergyBudget) or math.isfinite(policy.limit.end):  # without an end: an error itself
         KeptLimit(policy).at(now, cluster)
 

@@ -81,6 +81,24 @@ class PowerCap(Limit):
         above, extra = watts - resources * powers.budget_idle, powers.budget_computing - powers.budget_idle
         return resources if above >= extra * resources else max(0, math.floor(above / extra)) if extra > 0.0 else 0
 
+    def refusal(self, powers: Powers, resources: int) -> ConfigError | None:
+        """Return an error that names the least possible cap if it always lets no resource compute, else None.
+
+        A cap that begins or ends may do so: no job starts while it holds.
+
+        Args:
+            powers: estimated power of a resource.
+            resources: number of resources.
+        """
+        if self.is_set() or self.allowed(powers, resources) > 0 or resources == 0:
+            return None
+        full = resources * powers.budget_computing
+        exact = (resources - 1) * powers.budget_idle + powers.budget_computing
+        least = f"{_up(100.0 * exact / full)}%" if self.cap.share else f"{_up(exact)} W"
+        found = f"cap={self.cap}" + ("" if self.cap.share else " W")
+        problem = f"{found} is less than idle nodes and one core that computes take ({least}): no job could start"
+        return ConfigError("policy", "", problem, f"{least} or more")
+
 
 @dataclass(frozen=True, slots=True)
 class EnergyBudget(Limit):
