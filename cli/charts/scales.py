@@ -187,7 +187,7 @@ def breaks_of(events: Array) -> tuple[tuple[float, float], ...]:
     15 % of the axis to all events.
     """
     times = np.unique(events)
-    if len(times) < 4:
+    if len(times) < 3:
         return ()
     gaps, total = np.diff(times), times[-1] - times[0]
     wide = np.flatnonzero(gaps > total / 4)

@@ -279,6 +279,8 @@ def _lanes(
     """The lanes of a row; where there are more than `limit`, a last line counts the jobs that are not drawn."""
     high = round(row.high - row.low)
     lanes = [_Canvas(plot) for _ in range(min(high, limit))]
+    if high > limit:
+        mine = _longest(mine, boxes, limit)
     taken, hidden = [0] * len(lanes), np.zeros(plot, int)
     for lane, i in mine:
         begin = begins[i]
@@ -293,6 +295,25 @@ def _lanes(
         for column in np.flatnonzero(hidden).tolist():
             lanes[-1].put(column, str(hidden[column]) if hidden[column] < 10 else "+", Style(dim=True))
     return lanes
+
+
+def _longest(mine: Sequence[tuple[int, int]], boxes: Boxes, limit: int) -> list[tuple[int, int]]:
+    """Return jobs in order of start with lanes; of those that run at one time, the `limit` longest get a lane below it.
+
+    A longer job takes the lane of a shorter one. All others have the lane `limit`. O(jobs * limit).
+    """
+    lane_of = dict.fromkeys((i for _, i in mine), limit)
+    last: list[int | None] = [None] * limit
+    long = boxes.right - boxes.left
+    for i in lane_of:
+        free = (n for n, other in enumerate(last) if other is None or boxes.right[other] <= boxes.left[i])
+        if (lane := next(free, None)) is None:
+            shortest = min((other for other in last if other is not None), key=lambda other: float(long[other]))
+            if long[i] <= long[shortest]:
+                continue
+            lane, lane_of[shortest] = lane_of[shortest], limit
+        lane_of[i], last[lane] = lane, i
+    return [(lane, i) for i, lane in lane_of.items()]
 
 
 def _bar(canvas: _Canvas, begin: int, finish: int, boxes: Boxes, i: int, glyphs: Glyphs) -> None:

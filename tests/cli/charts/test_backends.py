@@ -227,6 +227,16 @@ def test_terminal_counts_jobs_that_do_not_fit() -> None:
     assert "8 further nodes" in crowded[-1].plain and len(crowded) <= 4 * terminal_backend.MAX_ROWS
 
 
+def test_terminal_draws_the_longest_of_the_jobs_that_do_not_fit() -> None:
+    jobs = [(f"j{i}", ("a",), 0.0, 10.0, 1.0, ()) for i in range(6)]
+    jobs += [("night", ("a",), 5.0, 40.0, 1.0, ()), ("day", ("a",), 0.0, 30.0, 1.0, ())]
+    lines = [line.plain for line in terminal_backend.draw(planned(jobs, ("a",)).chart(), 44, headed=False)]
+    drawn = lines[: terminal_backend.MAX_LANES]
+    assert sum("night" in line for line in drawn) == sum("day" in line for line in drawn) == 1
+    assert sum(f"j{i}" in line for i in range(6) for line in drawn) == 2
+    assert lines[terminal_backend.MAX_LANES].strip(" │") == "4" * 10  # none while only the long ones run
+
+
 @pytest.mark.parametrize("colour", [False, True])
 def test_terminal_names_idle_nodes_and_explains_colours_if_shown(colour: bool) -> None:
     names = tuple(f"n{i}" for i in range(1, 51))

@@ -110,6 +110,11 @@ def test_a_long_time_without_events_is_drawn_short() -> None:
     assert scale.label("time") == "time"
 
 
+def test_one_long_job_among_short_ones_is_cut() -> None:
+    ((begin, end),) = scales.breaks_of(np.array([0.0, 5.0, 86400.0]))
+    assert 5 < begin < 6 and 86399 < end < 86400
+
+
 @pytest.mark.parametrize("events", [[], [0, 100], [0, 1, 2, 10], list(range(100)), [0, 20, 60, 100], [0, 1e-9, 1, 2]])
 def test_a_legible_axis_has_no_break(events) -> None:
     assert scales.breaks_of(np.array(events, float)) == ()
