@@ -16,7 +16,7 @@ from ..inputs import Profiles, check_files, read_cluster, read_machine
 from ..kernel_loading import load_kernels
 from ..options import argument
 from ..output.documents import print_json
-from ..streams import note
+from ..streams import note, warn
 from ..usage_errors import bad
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _converted(
     from ...formats.workflows.workflow import read_tasks, read_workflow
 
     tasks = read_tasks(source, Profiles(None))
+    warn(*tasks.doubts)
     if end == ".swf":
         return formats.to_swf(tasks, procs, origin, skip_invalid=skip_invalid)
     if end in (".yaml", ".yml"):

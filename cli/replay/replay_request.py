@@ -35,7 +35,7 @@ from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_t
 from ...simulate.replay.select import Select
 from ..inputs import Profiles, check_files, read_machine
 from ..kernel_loading import load_kernels, load_replay, load_simulator
-from ..streams import print_policy_traceback
+from ..streams import print_policy_traceback, warn
 from ..usage_errors import bad, check_period, not_among
 from .daemon_policy import DaemonPolicy, NamedDaemon
 from .edc_replay import ComponentPolicy
@@ -178,6 +178,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     of_machine = {"speeds": speeds_of(cluster), "storages": storages}
     how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
+    warn(*(doubt for each in every for doubt in each.doubts))
     every = [as_submitted(one, natural=request.natural) for one in every]
     jobs = request.select.of(joined(every))
     policy, predicted = request.policy.policy, request.runtimes == PREDICTED

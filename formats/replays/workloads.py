@@ -193,7 +193,7 @@ def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
     place = {task.id: row for row, task in enumerate(tasks)}
     pairs = [(place[before], row) for row, task in enumerate(tasks) for before in dict.fromkeys(task.after)]
     before, after = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
-    make = partial(Workload, more=more, dependencies=Dependencies(before, after))
+    make = partial(Workload, more=more, dependencies=Dependencies(before, after), doubts=given.doubts)
     columns = np.zeros(len(tasks)), run, np.array(wall, np.float64), np.array([task.cores for task in tasks], np.int64)
     workload = from_source(given.source, make, name, np.arange(1, len(tasks) + 1), *columns)
     return workload.take(known, "tasks without a run time")

@@ -65,6 +65,7 @@ class Tasks:
         extras: what else the file records -> for how many tasks.
         warnings: what a plan of these tasks has to assume.
         origin: of the profiles that are made of the tasks.
+        doubts: a sentence for each kind of implausible quantity in the file.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Tasks:
     extras: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     origin: Provenance = DEFAULT_PROFILE.provenance
+    doubts: tuple[str, ...] = ()
 
 
 def title(value: Any) -> str:
@@ -115,7 +117,9 @@ def tasks_of(workflow: Workflow) -> Tasks:
         "commands": sum(job.command is not None for job in jobs),
         "nodes: now cores": sum(job.nodes > 1 for job in jobs),
     }
-    return Tasks(workflow.name, tuple(map(_task, jobs)), workflow.source, extras)
+    assumed = default_warning([job.id for job in jobs if job.profile.provenance.source == "default"])
+    doubts = tuple(text for text in workflow.warnings if text not in assumed)
+    return Tasks(workflow.name, tuple(map(_task, jobs)), workflow.source, extras, doubts=doubts)
 
 
 def _task(job: Job) -> Task:

@@ -77,6 +77,7 @@ class Workload:
         dependencies: a waiting job is submitted at the end of its predecessors, at its submit time at the earliest;
             None = no job waits.
         epoch: Unix time of second 0; None = unknown.
+        doubts: a sentence for each kind of implausible quantity in the file.
 
     Raises:
         ConfigError: a time is beyond LONGEST or invalid.
@@ -94,6 +95,7 @@ class Workload:
     programs: Programs | None = None
     dependencies: Dependencies | None = None
     epoch: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in TIMES:
@@ -175,6 +177,7 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     return in_order(Workload(
         name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies,
         epoch=epochs.pop() if len(epochs) == 1 else None,
+        doubts=tuple(doubt for each in workloads for doubt in each.doubts),
     ))  # fmt: skip
 
 

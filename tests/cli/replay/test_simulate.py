@@ -391,6 +391,20 @@ def test_what_is_wrong_with_a_workflow_is_said(
     assert why in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize("argv", [["simulate", "flow.yaml", "--procs", "8"], ["convert", "flow.yaml", "flow.swf"]])
+def test_a_forgotten_unit_in_a_workflow_is_a_warning(
+    tmp_path: Path, argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = "{walltime: 10, profile: {service_demand: 20, memory: 256}}"
+    Path("flow.yaml").write_text(f"schema: pilotfish/workflow/v1\nname: flow\njobs:\n  a: {job}\n  b: {job}\n")
+    assert main(argv) == 0
+    said = capsys.readouterr().err
+    assert "warning: flow.yaml: jobs.a.walltime (and 1 more job): 10 means 10 seconds, not minutes" in said
+    assert "warning: flow.yaml: jobs.a.profile.memory (and 1 more job): 256 means 256 bytes" in said
+    assert said.count("warning: ") == 2
+
+
 def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
     code = limited + "from pilotfish.cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
