@@ -15,7 +15,7 @@ from typing import Any
 
 from ...simulate.errors import ConfigError, did_you_mean
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow, default_profile
-from ..documents.document_errors import Collector, bad, found, from_source
+from ..documents.document_errors import Collector, bad, found, from_source, shown
 from ..documents.files import check_schema, decode, is_xml, parse_document, read_bytes
 from ..documents.plausible import JobDoubts
 from ..documents.quantities import Convert, above_zero, parse_duration, parse_size, whole
@@ -47,7 +47,7 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
 
     Raises:
         ConfigError: the file is unreadable or wrong; names file and key.
-        InvalidJobError: a duplicate job, an unknown dependency or a cycle.
+        InvalidJobError: a duplicate job, a cycle, or an unknown dependency that is the only error.
     """
     source = str(path)
     data = unpacked(read_bytes(path), source)
@@ -104,6 +104,7 @@ def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> W
     reader, wrong = _Jobs(profiles), Collector()
     parts = wrong.read("", build, dict, {"name": workflow_name, "jobs": reader.jobs}, data, ("jobs",)) or {}
     reader.report_missing(wrong)
+    reader.report_unknown(wrong)
     wrong.check()
     warnings = default_warning(reader.unknown) if reader.unknown else ()
     warnings += reader.doubts.sentences(source)
@@ -127,6 +128,7 @@ class _Jobs:
         self.named: dict[str, Profile | None] = {}
         self.missing: dict[str, list[str]] = {}
         self.unknown: list[str] = []
+        self.after: dict[str, Any] = {}  # as it stands in the file
         self.doubts = JobDoubts()
         self.table: dict[str, Convert[Any]] = {
             "after": _after,
@@ -144,7 +146,9 @@ class _Jobs:
         return tuple(entries(value, self.job, "at least one job").values())
 
     def job(self, key: str, value: Any) -> Job:
+        self.after[key] = None
         data, identity = mapping(value), name(key)
+        self.after[identity] = data.get("after")
         self.doubts.read_job(identity, data)
         if "profile" in data:
             wanted = data["profile"]
@@ -172,14 +176,31 @@ class _Jobs:
 
     def report_missing(self, wrong: Collector) -> None:
         """Add an error for each name without a profile: a few names, then the number of the other jobs."""
-        shown = list(self.missing.items())[:MOST_MISSING]
-        names: Iterable[str] = getattr(self.profiles, "names", tuple)() if shown else ()
-        for wanted, jobs in shown:
+        few = list(self.missing.items())[:MOST_MISSING]
+        names: Iterable[str] = getattr(self.profiles, "names", tuple)() if few else ()
+        for wanted, jobs in few:
             problem = f"no profile is named {wanted[:100]!r}{did_you_mean(wanted, names)}"
             allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
             wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
-        if others := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in shown):
+        if others := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in few):
             wrong.add(bad(f"and {count(others, 'more job')} with names of profiles that do not exist", key="jobs"))
+
+    def report_unknown(self, wrong: Collector) -> None:
+        """Add an error for each job that waits for an unknown one, unless it is the only error of the file.
+
+        The graph of the workflow reports a single one.
+        """
+        every = ((job, [after] if isinstance(after, str) else after) for job, after in self.after.items())
+        unknown = [
+            (job, before)
+            for job, names in every
+            for before in (names if isinstance(names, list) else ())
+            if isinstance(before, str) and before not in self.after
+        ]
+        if wrong.errors or len(unknown) > 1:
+            for job, before in unknown:
+                hint = did_you_mean(before, self.after)
+                wrong.add(bad(f"{before[:100]!r} is not a job of this workflow{hint}", key=f"jobs.{shown(job)}.after"))
 
 
 def _after(value: Any) -> tuple[str, ...]:

@@ -122,6 +122,19 @@ def test_all_errors_of_a_workflow_come_together_with_hints_for_other_words():
     assert first.problem == "unknown key; did you mean 'after'?"
 
 
+def test_unknown_jobs_come_together_and_with_other_errors():
+    def faults(**jobs):
+        jobs = {name: {"profile": {"service_demand": 1.0}} | keys for name, keys in jobs.items()}
+        with pytest.raises(ConfigErrors) as caught:
+            parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "dag.yaml")
+        return [f"{error.key}: {error.problem}" for error in caught.value.errors]
+
+    prep = "jobs.b.after: 'prepp' is not a job of this workflow; did you mean 'prep'?"
+    other = "jobs.c.after: 'zebra' is not a job of this workflow"
+    assert faults(prep={}, b={"after": ["prepp"]}, c={"after": "zebra"}) == [prep, other]
+    assert faults(prep={"nodes": 0}, b={"after": ["prep", "prepp"]}) == ["jobs.prep.nodes: found 0", prep]
+
+
 def test_the_same_problem_of_many_jobs_is_one_error():
     profile = {"threads": 1, "service_demand": 1.0}
     faults = [{"cmd": "x"}, {"nodes": 0}, {"memory": -1}]
