@@ -152,7 +152,7 @@ def _usual_jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]
 
 def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
     data = mapping(value)
-    require(data, _JOB[:-1], f"required of a job: {', '.join(_JOB[:-1])}")
+    require(data, _JOB[:-1])
     return Job(
         inside("id", _identity, data["id"]),
         inside("subtime", _seconds, data["subtime"]),

@@ -31,10 +31,11 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def require(data: Mapping[str, Any], keys: Collection[str], allowed: str = "") -> None:
-    """Raise ConfigError for the first of `keys` that is missing; `allowed` replaces the list of all of them."""
+    """Raise ConfigError for the first of `keys` that is missing, with all of them, or with what is `allowed`."""
     for key in keys:
         if key not in data:
-            raise bad("missing", allowed or f"required here: {', '.join(keys)}", key)
+            others = f"; required here: {', '.join(keys)}" if len(keys) > 1 and not allowed else ""
+            raise bad(f"missing{others}", allowed, key)
 
 
 def keyed(

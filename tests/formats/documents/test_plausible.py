@@ -77,6 +77,7 @@ def test_all_errors_of_a_cluster_file_come_together():
     keys = [error.key for error in caught.value.errors]
     assert keys == ["nmae", "node_types.fast.memroy", "node_types.fast.cores", "node_types.slow.memory"]
     assert all(error.source == "lab.yaml" and error.problem for error in caught.value.errors)
+    assert caught.value.errors[-1].problem == "missing; required here: cores, memory, memory_bandwidth"
     assert str(caught.value).endswith("(and 3 more errors)")
 
 
