@@ -189,10 +189,11 @@ def import_(
     source: Annotated[
         str | None,
         option(
-            "TOOL", "Tool that wrote the file: sacct, likwid, perf or jobstats.", "--source", "--from",
+            "TOOL", "Tool that wrote the file: sacct, likwid, perf or jobstats.", "--source",
             words=("sacct", "likwid", "perf", "jobstats"), default="pilotfish",
         ),
     ] = None,
+    tool: Annotated[str | None, option("TOOL", "The same as --source.", "--from", hidden=True)] = None,
     name: options.ProfileOption = None,
     node_type: options.NodeType = None,
     date: Annotated[str | None, option("YYYY-MM-DD", "Date of the measurement.", default="as in the file")] = None,
@@ -217,7 +218,7 @@ def import_(
       pilotfish profile import jobs.txt --source sacct --node-type xeon56
       pilotfish profile import mem.csv --source likwid --name align
     """
-    keep = Profiles(store).store
+    keep, source = Profiles(store).store, source or tool
     if source is None:
         for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:

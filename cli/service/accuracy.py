@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def accuracy(
     journal: Annotated[Path | None, option("FILE", "Read the journal.sqlite of a daemon, running or not.")] = None,
-    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv, or draw them.", "--out", "-o")] = None,
+    out: Annotated[Path | None, option("FILE", "Write all jobs to FILE.csv.", "--out", "-o")] = None,
     plot: picture_files.PlotFile = None,
     user: options.OfUser = None,
     everything: options.All = False,
@@ -45,7 +45,7 @@ def accuracy(
     \b
     Examples:
       pilotfish accuracy
-      pilotfish accuracy --out accuracy.html
+      pilotfish accuracy --plot accuracy.html
       pilotfish accuracy --out accuracy.csv
       pilotfish accuracy --journal /var/lib/pilotfish/journal.sqlite --json
     """

@@ -60,9 +60,8 @@ def run(
     metrics_port: Annotated[
         int | None, option("PORT", "Serve metrics on 127.0.0.1 during the run.", min=0, max=65535)
     ] = None,
-    report: Annotated[
-        Path | None, option("FILE", "Draw forecast and actual times into FILE.html, .svg, .png or .pdf.")
-    ] = None,
+    plot: picture_files.PlotFile = None,
+    report: Annotated[Path | None, option("FILE", "The same as --plot.", hidden=True)] = None,
     store: options.Store = None,
 ) -> int:
     """Plan a workflow, run its commands on this machine, and compare the forecast with the outcome.
@@ -71,17 +70,18 @@ def run(
     Jobs run pinned to the CPUs of their nodes, in the order of the plan. A job that fails cancels the jobs after it.
     Ctrl-C ends the running jobs (TERM, then KILL); a second Ctrl-C leaves them running. The exit code is
     0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
-    The output of the jobs is kept for the latest 20 runs, or in --state-dir.
+    The output of the jobs is kept for the latest 20 runs, or in --state-dir. The picture has forecast and actual times.
 
     \b
     Examples:
       pilotfish run dag.yaml
       pilotfish run dag.yaml --cluster laptop.yaml --policy mom
       pilotfish run dag.yaml --no-live --json > run.json
-      pilotfish run dag.yaml --report run.html
+      pilotfish run dag.yaml --plot run.html
       pilotfish run dag.yaml --metrics-port 9836
     """
-    picture_files.check(report, "--report")
+    plot = plot or report
+    picture_files.check(plot)
     request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
     given = read_cluster(cluster) if cluster else None
     flow = profiles.read_workflow(workflow, given)
@@ -106,10 +106,10 @@ def run(
             print_json("run", with_classes(outcome_to_dict(outcome, outputs), classes))
         else:
             _show(outcome, flow, site, everything)
-    if report is not None:
+    if plot is not None:
         from ..charts.forecast_figure import run_report
 
-        picture_files.save(run_report(outcome, flow, site), report)
+        picture_files.save(run_report(outcome, flow, site), plot)
     from ..output.tables import busy_hint, failures
 
     hint = busy_hint(outcome, others)

@@ -69,6 +69,18 @@ def test_a_letter_means_the_same_option_everywhere() -> None:
     assert all(len(names) == 1 for names in letters.values()), letters
 
 
+def test_pictures_have_one_option_and_each_option_one_name() -> None:
+    plots = set()
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and not parameter.hidden:
+                assert len([each for each in parameter.opts if each.startswith("--")]) == 1, (name, parameter.opts)
+                if ".svg" in parameter.help or ".html" in parameter.help or "draw" in parameter.help.lower().split():
+                    plots.add((name, parameter.opts[0]))
+    others = {(name, option) for name, option in plots if option != "--plot"}
+    assert others == {("run", "--live")} and len(plots) > 5
+
+
 def test_every_option_has_a_sentence_and_every_default_is_shown() -> None:
     for name, command in commands():
         for parameter in command.params:

@@ -40,7 +40,7 @@ def test_a_workflow_runs_and_is_compared_with_its_forecast(tmp_path, capsys):
         f"two: {{command: 'echo two >> order', after: [one], {SHORT}}}",
         f"three: {{command: 'echo three >> order; pwd', after: [two], {SHORT}}}",
     )
-    assert main(["run", flow, "--policy", "mom", "--report", "run.html"]) == 0
+    assert main(["run", flow, "--policy", "mom", "--plot", "run.html"]) == 0
     said = capsys.readouterr()
     page = (tmp_path / "run.html").read_text()
     assert "the picture is in run.html" in said.err and "actual run time" in page and "three" in page
@@ -70,10 +70,11 @@ def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, cap
     assert "job 'bad' failed: exit code 3; stderr: /" in said.err
 
 
-def test_a_report_of_an_unknown_form_is_refused_before_anything_runs(tmp_path, capsys):
+@pytest.mark.parametrize("option", ["--plot", "--report"])
+def test_a_picture_of_an_unknown_form_is_refused_before_anything_runs(tmp_path, capsys, option):
     flow = write(tmp_path / "dag.yaml", f"one: {{command: 'touch ran', {SHORT}}}")
-    assert main(["run", flow, "--report", "run.txt"]) == 64
-    assert "--report" in (said := capsys.readouterr().err) and ".html" in said and not (tmp_path / "ran").exists()
+    assert main(["run", flow, option, "run.txt"]) == 64
+    assert "--plot" in (said := capsys.readouterr().err) and ".html" in said and not (tmp_path / "ran").exists()
 
 
 def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
