@@ -19,7 +19,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Plan, Start
 from ...simulate.model.snapshot import JobState
 from ..streams import print_diagnostic
-from .text import WIDEST
+from .text import cells_of
 
 _MOST_NODES = 24
 _BAR = 24
@@ -107,7 +107,7 @@ class Picture(Lines):
         self._live.stop()
 
     def _draw(self) -> Group:
-        cells = min(self._console.width, WIDEST)
+        cells = cells_of(self._console)
         running: dict[str, list[str]] = {clean(node.name): [] for node in self._cluster.nodes}
         for entry in self._submission.entries.values():
             if entry.state is JobState.RUNNING:

@@ -1,8 +1,8 @@
 """Text for the terminal: the screen, tables, wrapped text, progress bars, classes of jobs, findings of an examination.
 
-Rule: output is as wide as the terminal, at most 120 cells, 80 without a terminal; colour only on a terminal and never
-under NO_COLOR; no markup; no trailing blanks. If a table is too wide, names are shortened, numbers and headings are
-not. Commands are never wrapped.
+Rule: output is as wide as the terminal, 30 to 120 cells, 80 without a terminal or if it reports 0; colour only on a
+terminal and never under NO_COLOR; no markup; no trailing blanks. If a table is too wide, names are shortened, numbers
+and headings are not. Commands are never wrapped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..streams import show
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
-WIDEST = 120
+_NARROWEST, _USUAL, _WIDEST = 30, 80, 120
 _LEAST_NAME, _LEAST_TEXT = 8, 10
 
 
@@ -49,6 +49,11 @@ def numbers(*headings: str) -> list[Column]:
     return [Column(heading, right=True) for heading in headings]
 
 
+def cells_of(console: Console) -> int:
+    """Return how many cells of a line are used on a console; some report that they have none."""
+    return max(_NARROWEST, min(console.width or _USUAL, _WIDEST))
+
+
 class Screen:
     """stdout for people.
 
@@ -57,7 +62,8 @@ class Screen:
 
     def __init__(self) -> None:
         self._console = Console(markup=False, highlight=False, emoji=False)
-        self.cells: int = min(self._console.width, WIDEST)
+        self.cells: int = cells_of(self._console)
+        self._console.width = self.cells
         #: The encoding is limited to ASCII.
         self.ascii_only: bool = self._console.options.ascii_only
         #: The terminal shows colours.

@@ -55,6 +55,13 @@ def screen(cells: int = 80, *, ascii_only: bool = False) -> Screen:
     return made
 
 
+@pytest.mark.parametrize(("columns", "cells"), [("0", 80), ("1", 30), ("80", 80), ("500", 120)])
+def test_no_width_is_too_small_to_print(monkeypatch, capsys, columns, cells):
+    monkeypatch.setenv("COLUMNS", columns)
+    Screen().put("word " * 100)
+    assert cells - 5 <= max(map(width, capsys.readouterr().out.splitlines())) <= cells
+
+
 @pytest.mark.parametrize(
     ("within", "text"),
     [
