@@ -264,13 +264,20 @@ def read_cluster(path: str | Path) -> Cluster:
 def _dump_type(kind: NodeType) -> dict[str, Any]:
     given = dump(kind, ("name", "variant_of", "pace"))
     given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
+    if kind.frequency is not None:
+        given["frequency"] = _frequency(kind.frequency)
     if kind.co_run_inflation:
         given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
             pairs.setdefault(pair.job, {})[pair.neighbour] = pair.factor
     if kind.power and kind.power.states:
-        given["power"]["states"] = {state.name: dump(state, ("name",)) for state in kind.power.states}
+        given["power"]["states"] = {state.name: _dump_state(state) for state in kind.power.states}
     return given
+
+
+def _dump_state(state: PowerState) -> dict[str, Any]:
+    known = {} if state.frequency is None else {"frequency": _frequency(state.frequency)}
+    return dump(state, ("name",)) | known
 
 
 def _dump_entry(alike: Node, names: list[str]) -> dict[str, Any]:
@@ -304,6 +311,14 @@ def _readable(amount: float, *, rate: bool = False) -> str | float:
     texts = (format_size(amount, rate=rate), *([] if rate else [f"{amount / 2**20:.0f}MiB"]))
     parse = parse_rate if rate else parse_size
     return next((text for text in texts if "e" not in text and parse(text) == amount), amount)
+
+
+def _frequency(hertz: float) -> str | float:
+    """Return a frequency in GHz if that is exact, else in Hz."""
+    if not 1 <= hertz < 1e15:
+        return hertz
+    text = f"{hertz / 1e9:.9g}GHz"
+    return text if "e" not in text and parse_frequency(text) == hertz else hertz
 
 
 def _in_order(names: list[str]) -> str:

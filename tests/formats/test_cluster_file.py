@@ -251,3 +251,14 @@ def test_a_wrong_relative_speed_is_named(tmp_path: Path, pace: str) -> None:
     (tmp_path / "c.yaml").write_text(VARIED.replace("1.25", pace))
     with pytest.raises(ConfigError, match=r"nodes\[1\].relative_speed"):
         read_cluster(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("hertz", "text"), [(2.4e9, "2.4GHz"), (2596118000.0, "2.596118GHz"), (2 / 3 * 1e9, 2 / 3 * 1e9), (1.0, 1.0)]
+)
+def test_a_frequency_is_written_in_ghz_where_that_is_exact(hertz, text):
+    kind = {"cores": 1, "memory": "1GiB", "memory_bandwidth": "10GB/s", "frequency": hertz}
+    given = {"schema": "pilotfish/cluster/v1", "node_types": {"t": kind}, "nodes": [{"names": "a", "type": "t"}]}
+    written = dump_cluster(parse_cluster(given, "lab.yaml"))
+    assert written["node_types"]["t"]["frequency"] == text
+    assert parse_cluster(written, "lab.yaml").types[0].frequency == hertz
