@@ -89,7 +89,7 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
     columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary)]
     shared = max(many) > 1
-    columns += numbers(*["RUNS"] * shared, *heads)
+    columns += numbers(*["EQUAL RUNS"] * shared, *heads)
     every = list(zip(marks, runs, many, values, strict=True))
     rows = [(mark + run[0], *run[1:], *[str(same)] * shared, *row) for mark, run, same, row in every]
     if needed(columns, rows) <= screen.cells:

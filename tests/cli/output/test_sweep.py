@@ -51,7 +51,7 @@ def test_a_run_that_fits_takes_one_line(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setenv("COLUMNS", "120")
     show_sweep(Screen(), rows(POLICIES[:2]), ["workload", "load"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].split()[:5] == ["POLICY", "MACHINE", "SEED", "RUNS", "WAITING"]
+    assert lines[2].split()[:6] == ["POLICY", "MACHINE", "SEED", "EQUAL", "RUNS", "WAITING"]
     assert lines[3].split()[:6] == [">", "easy", "256", "0", "2", "123,456*"]
 
 
