@@ -13,9 +13,17 @@ from .streams import note, show, warn
 from .usage_errors import not_among
 
 
+def _kernels() -> list[str]:
+    from ..simulate.kernels import KERNELS
+
+    return list(KERNELS)
+
+
 def warm(
     as_list: Annotated[bool, flag("--list", "Compile nothing; show which kernels are there.")] = False,
-    only: Annotated[list[str] | None, option("NAME", "Only this kernel; may be repeated.", "--kernel", "-k")] = None,
+    only: Annotated[
+        list[str] | None, option("NAME", "Only this kernel; may be repeated.", "--kernel", "-k", words=_kernels)
+    ] = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> int:

@@ -28,7 +28,7 @@ def edc(
     endpoint: Annotated[str, argument("ENDPOINT", "Where Batsim connects.")] = "tcp://127.0.0.1:28000",
     policy: options.QueuePolicy = "easy",
     timeout: Annotated[
-        float | None, option("SECONDS", "Longest wait for a message, after the first (default: endless).")
+        float | None, option("SECONDS", "Longest wait for a message, after the first.", default="endless")
     ] = None,
     seed: options.Seed = 0,
 ) -> None:

@@ -132,6 +132,13 @@ def thesis(
     _write_trace(out, as_json, made, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltimes=limits, seed=seed)
 
 
+def _shapes() -> list[str]:
+    from ...simulate.generate.published_workflows import SHAPES as PUBLISHED
+    from ...simulate.generate.workflows import SHAPES
+
+    return [*SHAPES, *PUBLISHED]
+
+
 @app.command()
 def stream(
     out: Annotated[Path, option("FILE", "File to write (.yaml); - is stdout.", "--out", "-o")],
@@ -142,6 +149,7 @@ def stream(
             "SHAPE",
             "Shape: layered, wide, diamonds, random, shallow; of applications: 1000genome, montage, blast, "
             "epigenomics.",
+            words=_shapes,
         ),
     ] = "layered",
     seed: options.Seed = 0,
@@ -158,12 +166,10 @@ def stream(
       pilotfish generate stream --shape montage --seed 3 -o montage.yaml
     """
     from ...formats.workflows.workflow import dump_workflow
-    from ...simulate.generate.published_workflows import SHAPES as PUBLISHED
-    from ...simulate.generate.workflows import SHAPES
     from ...simulate.generate.workflows import stream as model
 
-    if shape not in SHAPES and shape not in PUBLISHED:
-        raise not_among("--shape", shape, "a shape", [*SHAPES, *PUBLISHED])
+    if shape not in (known := _shapes()):
+        raise not_among("--shape", shape, "a shape", known)
     _check_out(out, as_json, (".yaml", ".yml"))
     made = model(jobs, shape=shape, seed=seed)
     text = dump_workflow(made, (_origin("stream", {"jobs": jobs, "shape": shape, "seed": seed}),))

@@ -29,7 +29,7 @@ def plot(
     begin: options.Begin = None,
     end: options.End = None,
     labels: Annotated[
-        list[str] | None, option("NAME", "Name of a run, once for each DIR; default: its policy.", "--label")
+        list[str] | None, option("NAME", "Name of a run, once for each DIR.", "--label", default="its policy")
     ] = None,
     labelled: Annotated[bool, flag("--job-names", "gantt: write the names of jobs where they fit.")] = False,
     title: Annotated[str | None, option("T", "Replace title, workload and machine by T.")] = None,
