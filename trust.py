@@ -210,6 +210,7 @@ def as_account(user: str) -> Iterator[None]:
     Args:
         user: name of the account; root stays root if it is "" or not known.
     """
+    import grp  # noqa: F401 - judging needs it, and the account may not be able to read where Python is
     import pwd
 
     try:

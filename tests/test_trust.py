@@ -337,6 +337,29 @@ def runs(argv: list[str]) -> bool:
 
 
 @as_root
+def test_judging_as_another_account_imports_nothing(world: Path) -> None:
+    script = f"""
+import os, sys; sys.path.insert(0, {str(Path(trust.__file__).parent)!r})
+import trust
+with trust.as_account("games"):
+    before = set(sys.modules)
+    try:
+        trust.check_file({str(world / "others")!r})
+    except trust.UntrustedError as error:
+        assert "others can write to it" in str(error), error
+    sys.exit(",".join(set(sys.modules) - before) or None)
+"""
+    (world / "others").touch()
+    (world / "others").chmod(0o664)  # so that the group has to be looked up
+    games = pwd.getpwnam("games")
+    os.chown(world / "others", games.pw_uid, games.pw_gid)
+    for above in (world, *world.parents):  # pytest's own folders are root's alone
+        above.chmod(above.stat().st_mode | 0o011)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+
+
+@as_root
 def test_root_sees_as_another_account_and_is_itself_again(world: Path) -> None:
     folder = world / "of-games"
     folder.mkdir()
