@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import os
+import pwd
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -60,6 +61,9 @@ def doctor(
         raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
     everything = adapter is None and config is None
     found = _examine_all(who, trial) if everything else _examine(adapter, config, who, trial)
+    missing = f"there is no Unix user {who} here"
+    if not _is_known(who) and not any(finding.says.startswith(missing) for finding in found):
+        found.append(Finding(PROBLEM, "account", f"{missing}, so the service cannot run as it"))
     if as_json:
         print_json("doctor", {"findings": [asdict(finding) for finding in found]})
     else:
@@ -74,6 +78,14 @@ def _me() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return ""
+
+
+def _is_known(user: str) -> bool:
+    """Return whether this machine has a user of that name; a container may run as a user without one ("")."""
+    try:
+        return not user or pwd.getpwnam(user).pw_uid >= 0
+    except KeyError:
+        return False
 
 
 def _examine_all(user: str, trial: bool) -> list[Finding]:
@@ -154,6 +166,8 @@ def _account_of(config: DaemonConfig, user: str) -> str:
 
 def _files(path: Path, config: DaemonConfig, account: str) -> list[Finding]:
     """Return which files and folders of the service another user controls, as its account sees them."""
+    if not _is_known(account):
+        return [Finding(NOTE, "files", f"not examined, because {account} does not exist here")]
     if os.geteuid() and account != _me():
         return [Finding(NOTE, "files", f"not examined: only root can check it as {account}")]
     socket, wrong = Path(config.endpoint).parent, dict[str, Finding]()  # by what is said: a folder is named once

@@ -104,6 +104,21 @@ def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.
     assert sorted(path.name for path in home.iterdir()) == ["c.yaml", "cluster.yaml", "mine"]
 
 
+@pytest.mark.parametrize("config", [[], ["--config", "c.yaml"]])
+def test_an_account_that_does_not_exist_is_a_problem(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, config: list[str]
+) -> None:
+    monkeypatch.chdir(home)
+    Path("cluster.yaml").write_text(CLUSTER)
+    Path("c.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: cluster.yaml\n")
+    assert main(["doctor", *config, "--user", "no-such-user", "--json"]) == 1
+    found = {each["topic"]: (each["level"], each["says"]) for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["account"] == ("problem", "there is no Unix user no-such-user here, so the service cannot run as it")
+    assert found.get("files", ("note",))[0] == "note"
+    main(["doctor", *config, "--json"])
+    assert "account" not in {each["topic"] for each in json.loads(capsys.readouterr().out)["findings"]}
+
+
 def test_a_state_folder_that_cannot_be_written_is_a_problem(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "state").write_text("a file")
     assert main(["doctor"]) == 1
