@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Kill,
         MachineStates,
         QueuePolicy,
+        QueueView,
         Reject,
         Reserve,
         Start,
@@ -43,10 +44,8 @@ if TYPE_CHECKING:
         Switching,
         Wake,
     )
-    from .simulate.queue_policies.interface import Snapshot as QueueView
     from .simulate.queue_policies.policy_specs import parse as parse_policy
-    from .simulate.queue_policies.queued_job import Job as QueuedJob
-    from .simulate.queue_policies.queued_job import Running
+    from .simulate.queue_policies.queued_job import QueuedJob, Running
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.replay import Replayed, replay
 
@@ -109,9 +108,9 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
         "Backfill", "Decision", "Forecast", "Kill", "MachineStates", "Reject", "Reserve", "Start", "Submit", "Switch",
-        "Switching", "Wake", "QueuePolicy", ("Snapshot", "QueueView"),
+        "Switching", "Wake", "QueuePolicy", "QueueView",
     ),
-    ".simulate.queue_policies.queued_job": (("Job", "QueuedJob"), "Running"),
+    ".simulate.queue_policies.queued_job": ("QueuedJob", "Running"),
     ".simulate.queue_policies.free_nodes": ("NodeLoads",),
     ".simulate.model.machine": ("Machine", "machine_of"),
     ".simulate.replay.metrics": ("Summary", "summarise"),

@@ -20,7 +20,7 @@ from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.interface import Decision, Snapshot
+from pilotfish.simulate.queue_policies.interface import Decision, QueueView
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
@@ -42,7 +42,7 @@ class Blind:
         policy: Any = parse(spec)
         self._policy: Any = uncompiled(policy, 0)
 
-    def decide(self, now: Snapshot) -> Iterable[Decision]:
+    def decide(self, now: QueueView) -> Iterable[Decision]:
         """Return the decisions of the policy."""
         return self._policy.decide(replace(now, _free_nodes=lambda: replace(now.free_nodes(), speeds=None)))
 

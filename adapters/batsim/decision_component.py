@@ -51,8 +51,8 @@ from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import Interval, common, count_of, without
 from ...simulate.model.programs import Part
-from ...simulate.queue_policies.interface import Decision, Kill, Reject, Snapshot, Start, Submit, Switch, Wake
-from ...simulate.queue_policies.queued_job import Job, Running
+from ...simulate.queue_policies.interface import Decision, Kill, QueueView, Reject, Start, Submit, Switch, Wake
+from ...simulate.queue_policies.queued_job import QueuedJob, Running
 from .component_world import World
 from .known_profiles import KnownProfiles
 from .periodic_calls import SAME_S, PeriodicCalls
@@ -96,7 +96,7 @@ class DecisionComponent:
             described.profiles, described.files, world.speeds, storages, across=protocol.number == 5
         )
         self.registered: dict[str, dict[str, Any]] = {}
-        self._jobs: dict[str, Job] = {}  # submitted
+        self._jobs: dict[str, QueuedJob] = {}  # submitted
         self._done: set[str] = set()  # ended or rejected
         self._killed: set[str] = set()
         self._kills: list[tuple[Sequence[str], list[tuple[str, Running]]]] = []
@@ -113,7 +113,7 @@ class DecisionComponent:
         self._decided: list[Decision] = []
 
     # --- as a queue policy ---
-    def decide(self, now: Snapshot) -> Iterable[Decision]:
+    def decide(self, now: QueueView) -> Iterable[Decision]:
         """Show the component what happened, and return what it decides."""
         if now.time > self._now:
             self._now, self._first, self.in_vain = now.time, True, self.in_vain if self._is_idle(now) else 0
@@ -140,7 +140,7 @@ class DecisionComponent:
         self._send(self._now, [*self._pending, (self._now, SimulationEnds())])
 
     # --- what happened ---
-    def _is_idle(self, now: Snapshot) -> bool:
+    def _is_idle(self, now: QueueView) -> bool:
         return not (self.unseen > 0 or now.waiting or now.running or now.ended)
 
     def _at(self, time: float, event: Event, said: bytes | None = None) -> None:
@@ -154,7 +154,7 @@ class DecisionComponent:
         else:
             self._pending.append((now, event))
 
-    def _take_due(self, now: Snapshot) -> list[tuple[float, Event]]:
+    def _take_due(self, now: QueueView) -> list[tuple[float, Event]]:
         """Carry out the decisions that are due, and note the events; return the calls, which come last."""
         calls = list[tuple[float, Event]]()
         while self._later and self._later[0][0] <= now.time:
@@ -172,7 +172,7 @@ class DecisionComponent:
                 self._pending.append((time, event))
         return calls
 
-    def _note(self, now: Snapshot) -> None:
+    def _note(self, now: QueueView) -> None:
         """Note what is new: ends, kills, switches, submissions."""
         latency, time = self.world.latency_s, now.time
         for ended in now.ended:
@@ -187,7 +187,7 @@ class DecisionComponent:
         if now.submitted:
             self._note_submissions(now)
 
-    def _note_submissions(self, now: Snapshot) -> None:
+    def _note_submissions(self, now: QueueView) -> None:
         static = [job for job in now.submitted if job.number < len(self.described.ids)]
         own = [job for job in now.submitted if job.number >= len(self.described.ids)]
         self.unseen -= len(static)
@@ -199,10 +199,10 @@ class DecisionComponent:
             self._jobs[job_id] = job
             self._pending.append((now.time, JobSubmitted(job_id, description, profile)))
 
-    def _id(self, job: Job) -> str:
+    def _id(self, job: QueuedJob) -> str:
         return self.described.ids[job.number] if job.number < len(self.described.ids) else str(job.id)
 
-    def _description(self, job_id: str, job: Job) -> Mapping[str, Any]:
+    def _description(self, job_id: str, job: QueuedJob) -> Mapping[str, Any]:
         return self.registered.get(job_id) or self.described.jobs[job.number]
 
     def _completed(self, ended: Running, now: float) -> JobCompleted:
@@ -218,7 +218,7 @@ class DecisionComponent:
         return JobCompleted(job_id, state, returned, interval_text(ended.resources))
 
     # --- messages ---
-    def _exchange(self, now: Snapshot) -> None:
+    def _exchange(self, now: QueueView) -> None:
         """Send the next message, and carry out the reply. Raises ConfigError."""
         events = self._pending
         starts = isinstance(events[0][1], SimulationBegins)
@@ -261,7 +261,7 @@ class DecisionComponent:
         )
 
     # --- decisions ---
-    def _carry_out(self, decision: Event, now: Snapshot, said: bytes) -> None:
+    def _carry_out(self, decision: Event, now: QueueView, said: bytes) -> None:
         self.said = said
         try:
             _CARRY_OUT[type(decision)](self, decision, now)
@@ -272,12 +272,12 @@ class DecisionComponent:
             problem = f"{kind}: {error.key}: {error.problem}".replace(": : ", ": ")
             raise self._refusal(problem, error.allowed) from None
 
-    def _job(self, job_id: str) -> Job:
+    def _job(self, job_id: str) -> QueuedJob:
         if job_id not in self._jobs:
             raise bad(f"job {job_id!r:.60} is not known", "jobs that were submitted")
         return self._jobs[job_id]
 
-    def _execute(self, given: ExecuteJob, now: Snapshot) -> None:
+    def _execute(self, given: ExecuteJob, now: QueueView) -> None:
         job, work = self._job(given.job_id), None
         registered = job.number >= len(self.described.ids)
         if registered or self.world.storages or given.mapping or given.storage_mapping or given.additional_io_job:
@@ -297,11 +297,11 @@ class DecisionComponent:
             raise bad(f"profile {name!r:.60} is not known", "one of the workload, or `profile`", "profile_name")
         return self.profiles.work(job_id, name, size)[1]
 
-    def _reject(self, given: RejectJob, now: Snapshot) -> None:
+    def _reject(self, given: RejectJob, now: QueueView) -> None:
         self._decided.append(Reject(self._job(given.job_id)))
         self._done.add(given.job_id)
 
-    def _kill(self, given: KillJob, now: Snapshot) -> None:
+    def _kill(self, given: KillJob, now: QueueView) -> None:
         running = {self._id(it.job): it for it in now.running}
         killed = list[tuple[str, Running]]()
         for job_id in dict.fromkeys(given.job_ids):
@@ -317,7 +317,7 @@ class DecisionComponent:
         else:
             self._pending.append((now.time, JobKilled(list(given.job_ids))))
 
-    def _were_killed(self, job_ids: Sequence[str], killed: list[tuple[str, Running]], now: Snapshot) -> JobKilled:
+    def _were_killed(self, job_ids: Sequence[str], killed: list[tuple[str, Running]], now: QueueView) -> JobKilled:
         progress = {
             job_id: self.profiles.progress(
                 job_id, self._profile_of(job_id, it.job), it.job.size, now.time - it.start_time,
@@ -326,10 +326,10 @@ class DecisionComponent:
         }  # fmt: skip
         return JobKilled(list(job_ids), progress)
 
-    def _profile_of(self, job_id: str, job: Job) -> str:
+    def _profile_of(self, job_id: str, job: QueuedJob) -> str:
         return str(self._description(job_id, job)["profile"])
 
-    def _call_later(self, given: CallMeLater, now: Snapshot) -> None:
+    def _call_later(self, given: CallMeLater, now: QueueView) -> None:
         if given.period_s is not None:
             self._at(self._periodic.begin(given, now.time), given)
             return
@@ -342,14 +342,14 @@ class DecisionComponent:
         else:
             self._pending.append((now.time, call))
 
-    def _stop_calls(self, given: StopCalls, now: Snapshot) -> None:
+    def _stop_calls(self, given: StopCalls, now: QueueView) -> None:
         self._periodic.stop(given)
 
-    def _register_profile(self, given: RegisterProfile, now: Snapshot) -> None:
+    def _register_profile(self, given: RegisterProfile, now: QueueView) -> None:
         self._check_registers()
         self.profiles.register(given.workload_name, given.profile_name, given.profile)
 
-    def _register_job(self, given: RegisterJob, now: Snapshot) -> None:
+    def _register_job(self, given: RegisterJob, now: QueueView) -> None:
         self._check_registers()
         workload, mark, _ = given.job_id.partition("!")
         if not mark:
@@ -379,7 +379,7 @@ class DecisionComponent:
                 how = "dynamic_registration in its hello"
             raise bad("the component registers jobs", f"jobs of the workload; or {how}")
 
-    def _set_state(self, given: SetResourceState, now: Snapshot) -> None:
+    def _set_state(self, given: SetResourceState, now: QueueView) -> None:
         if now.states is None:
             raise bad("machines cannot be switched", "a machine whose power is known, the same for each resource")
         if given.state not in self.world.states:
@@ -393,12 +393,12 @@ class DecisionComponent:
         else:
             self._pending.append((now.time, ResourceStateChanged(text, given.state)))
 
-    def _set_metadata(self, given: SetJobMetadata, now: Snapshot) -> None:
+    def _set_metadata(self, given: SetJobMetadata, now: QueueView) -> None:
         if given.job_id not in self.registered:
             self._job(given.job_id)
         self.metadata[given.job_id] = given.metadata
 
-    def _answer(self, given: Query, now: Snapshot) -> None:
+    def _answer(self, given: Query, now: QueueView) -> None:
         for question in given.requests:
             if question != "consumed_energy":
                 raise bad(f"{question!r:.60} cannot be answered", "consumed_energy")
@@ -406,11 +406,11 @@ class DecisionComponent:
                 raise bad("the energy is not known", "a machine whose power is known, the same for each resource")
             self._pending.append((now.time, Answer({question: now.states.energy()})))
 
-    def _ignore(self, given: Event, now: Snapshot) -> None:
+    def _ignore(self, given: Event, now: QueueView) -> None:
         """Do nothing: registration ends by itself when nothing is left to come."""
 
 
-_CARRY_OUT: dict[type[Event], Callable[[DecisionComponent, Any, Snapshot], None]] = {
+_CARRY_OUT: dict[type[Event], Callable[[DecisionComponent, Any, QueueView], None]] = {
     ExecuteJob: DecisionComponent._execute,
     RejectJob: DecisionComponent._reject,
     KillJob: DecisionComponent._kill,

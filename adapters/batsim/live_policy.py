@@ -30,9 +30,9 @@ from ...simulate.planning.now_and_later import NowAndLater
 from ...simulate.planning.queue_mapping import QueueMapping
 from ...simulate.planning.simulation import Simulation
 from ...simulate.queue_policies.free_nodes import FreeNodes
-from ...simulate.queue_policies.interface import Decision, QueuePolicy, Reject, Snapshot, Start
+from ...simulate.queue_policies.interface import Decision, QueuePolicy, QueueView, Reject, Start
 from ...simulate.queue_policies.policy_specs import Easy, text_of
-from ...simulate.queue_policies.queued_job import Job, Running
+from ...simulate.queue_policies.queued_job import QueuedJob, Running
 from ...simulate.queue_policies.uncompiled import uncompiled
 from .endpoints import check_listener
 from .live_session import PROFILES, End, LiveSession, end_of
@@ -108,7 +108,7 @@ class LivePolicy(QueueMapping):
     def _now_and_later(self, seed: int) -> QueuePolicy:
         return NowAndLater(self.decide, uncompiled(FORECASTS, seed))
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Ask the component, and yield its decisions that are not carried out yet. Raises ConfigError."""
         if self._clock() < self._retry_at:
             raise self._failure
@@ -126,7 +126,7 @@ class LivePolicy(QueueMapping):
         yield from (Reject(job) for key, job in jobs.items() if key in rejected)
         yield from _starts(now, [(jobs[key], self._nodes_of(hosts)) for key, hosts in session.placed if key in jobs])
 
-    def _updated(self, now: Snapshot) -> LiveSession:
+    def _updated(self, now: QueueView) -> LiveSession:
         """Return the session, new or not, after the component was shown what is new. Raises ConfigError."""
         if self._session is None or self._socket is None:
             check_listener(self._endpoint)
@@ -141,12 +141,12 @@ class LivePolicy(QueueMapping):
         ended.clear()
         return self._session
 
-    def _down(self, now: Snapshot) -> Iterator[Running]:
+    def _down(self, now: QueueView) -> Iterator[Running]:
         assert self._cluster is not None, "a plan is made for a cluster"
         usable = set(now.machine.names)
         for node in self._cluster.nodes:
             if node.name not in usable:
-                yield Running(Job(-1, f"down:{node.name}", node.type.cores, DOWN_S, 0.0), 0.0, DOWN_S, ())
+                yield Running(QueuedJob(-1, f"down:{node.name}", node.type.cores, DOWN_S, 0.0), 0.0, DOWN_S, ())
 
     def _new_session(self) -> LiveSession:
         assert self._cluster is not None, "a plan is made for a cluster"
@@ -170,7 +170,7 @@ class LivePolicy(QueueMapping):
         return found
 
 
-def _starts(now: Snapshot, placed: Sequence[tuple[Job, dict[str, int]]]) -> Iterator[Decision]:
+def _starts(now: QueueView, placed: Sequence[tuple[QueuedJob, dict[str, int]]]) -> Iterator[Decision]:
     """Yield the starts of jobs with the nodes that they were given, see the rule."""
     room, place_of = now.free_nodes(), {name: place for place, name in enumerate(now.machine.names)}
     kept = False  # room is kept for a job before
@@ -186,7 +186,7 @@ def _starts(now: Snapshot, placed: Sequence[tuple[Job, dict[str, int]]]) -> Iter
             yield Start(job, nodes=nodes)
 
 
-def _has_room(room: FreeNodes, job: Job, nodes: tuple[int, ...], each: set[int]) -> bool:
+def _has_room(room: FreeNodes, job: QueuedJob, nodes: tuple[int, ...], each: set[int]) -> bool:
     need = room.need(job)
     if len(nodes) != job.nodes or each != {need.cores} or nodes[0] < 0:
         return False

@@ -45,7 +45,7 @@ from ...formats.documents.document_errors import bad
 from ...simulate.errors import ConfigError
 from ...simulate.model.intervals import FreeResources, Interval, count_of
 from ...simulate.model.snapshot import JobState
-from ...simulate.queue_policies.queued_job import Job, Running
+from ...simulate.queue_policies.queued_job import QueuedJob, Running
 from .periodic_calls import SAME_S, PeriodicCalls
 
 #: Messages in a row after which a component is taken to be stuck.
@@ -126,7 +126,7 @@ class LiveSession:
         return key in self._by_key
 
     def update(
-        self, now: float, waiting: Sequence[Job], running: Sequence[Running], ended: Mapping[str, End],
+        self, now: float, waiting: Sequence[QueuedJob], running: Sequence[Running], ended: Mapping[str, End],
         ask: Callable[[bytes], bytes],
     ) -> None:  # fmt: skip
         """Show the component what happened since the last call, if anything did, and note what it decides.
@@ -194,7 +194,7 @@ class LiveSession:
         self._free.release(hosts)
         return JobCompleted(job_id, *end, interval_text(hosts))
 
-    def _submit(self, job: Job, now: float, walltime: float, *, ran: bool = False) -> Iterator[Event]:
+    def _submit(self, job: QueuedJob, now: float, walltime: float, *, ran: bool = False) -> Iterator[Event]:
         key = str(job.id)
         if key in self._by_key:
             return

@@ -38,7 +38,7 @@ from ...simulate.model.machine import Machine
 from ...simulate.model.workload import LONGEST
 from ...simulate.queue_policies.interface import QueuePolicy
 from ...simulate.queue_policies.processor_policy_calls import ProcessorPolicyCalls
-from ...simulate.queue_policies.queued_job import Job, Running
+from ...simulate.queue_policies.queued_job import QueuedJob, Running
 
 _resources, _machine = whole(1, 2**31 - 64), whole(1, 2**31 - 64)
 
@@ -123,7 +123,7 @@ class PolicyComponent:
         if walltime == math.inf and self._needs_walltimes:
             why = f"{self._name} needs walltimes, and this job has none"
             return [SetJobMetadata(event.job_id, why), RejectJob(event.job_id)]
-        jobs.submit(Job(len(jobs.known) - 1, event.job_id, size, walltime, time, event.job.get("user")))
+        jobs.submit(QueuedJob(len(jobs.known) - 1, event.job_id, size, walltime, time, event.job.get("user")))
         return []
 
     def _waiting_time(self, asked: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class _JobsOfBatsim(ProcessorPolicyCalls):
         self.here[str(running.job.id)] = running
         self.decided.append(ExecuteJob(str(running.job.id), list(running.resources)))
 
-    def reject(self, job: Job) -> None:
+    def reject(self, job: QueuedJob) -> None:
         """Let Batsim reject a job."""
         self.decided.append(RejectJob(str(job.id)))
 

@@ -9,7 +9,7 @@ from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster, comparable_speeds
 from ..queue_policies.free_nodes import NodeLoads
-from ..queue_policies.queued_job import Job
+from ..queue_policies.queued_job import QueuedJob
 
 
 class NodeMeter:
@@ -51,7 +51,7 @@ class NodeMeter:
         )
         return NodeLoads(self._speeds[rows], pace[rows], unused[rows], (watts - self._idle)[rows], self._demand_of)
 
-    def _demand_of(self, job: Job) -> float:
+    def _demand_of(self, job: QueuedJob) -> float:
         return float(self._demand[self._world.jobs["cls"][job.number]])
 
 

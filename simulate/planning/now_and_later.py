@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..queue_policies.interface import Decision, QueuePolicy, Snapshot, Wake
+from ..queue_policies.interface import Decision, QueuePolicy, QueueView, Wake
 
 #: When the forecast begins to start what is not started now, seconds.
 LATER_S = 1.0
@@ -18,11 +18,11 @@ class NowAndLater:
         later: the policy that forecasts.
     """
 
-    def __init__(self, first: Callable[[Snapshot], Iterator[Decision]], later: QueuePolicy) -> None:
-        self._first: Callable[[Snapshot], Iterator[Decision]] | None = first
+    def __init__(self, first: Callable[[QueueView], Iterator[Decision]], later: QueuePolicy) -> None:
+        self._first: Callable[[QueueView], Iterator[Decision]] | None = first
         self._later = later
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Yield what is decided at this time of the plan."""
         first, self._first = self._first, None
         if first is not None and now.time <= 0.0:

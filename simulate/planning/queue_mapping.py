@@ -26,7 +26,7 @@ from ..queue_policies.free_nodes import Need, NodeLoads
 from ..queue_policies.interface import Forecast, QueuePolicy
 from ..queue_policies.kept import Kept
 from ..queue_policies.node_policy_calls import NodePolicyCalls
-from ..queue_policies.queued_job import Job, NodeJob, Running
+from ..queue_policies.queued_job import NodeJob, QueuedJob, Running
 from ..queue_policies.reservations import Reserved
 from .compiled_queue import cores_of, expected_run_times, run_compiled
 from .mapping_policies import Mapped, Request
@@ -165,7 +165,7 @@ class PlanRun(NodePolicyCalls):
             else:
                 self.submit(job)
 
-    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+    def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
         names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes, fewer=True)]
         left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
@@ -184,7 +184,7 @@ class PlanRun(NodePolicyCalls):
         job = running.job
         self.simulation.start(str(job.id), [names[node] for node in self.held[job.number]])
 
-    def reject(self, job: Job) -> None:
+    def reject(self, job: QueuedJob) -> None:
         """Note that a job never runs."""
         self.rejected[job.number] = f"policy {self.name} rejects it"
 

@@ -22,7 +22,7 @@ from ..queue_policies.energy.kept_nodes import KeptNodes
 from ..queue_policies.energy.power_limits import NoLimit
 from ..queue_policies.energy.saving_policy import SavingBackfilling
 from ..queue_policies.frozen import View
-from ..queue_policies.interface import Decision, MachineStates, QueuePolicy, Snapshot, Switch, Switching, Wake
+from ..queue_policies.interface import Decision, MachineStates, QueuePolicy, QueueView, Switch, Switching, Wake
 from ..queue_policies.policy_specs import OnNodes, Saving, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .mapping_policies import Mapped, Request
@@ -82,7 +82,7 @@ class SwitchingMapping(QueueMapping):
         kind = PlanRun if self._power is None else _PoweredRun
         return kind(simulation, request, policy, self.name).run()
 
-    def _decide(self, now: Snapshot, seed: int) -> Iterator[Decision]:
+    def _decide(self, now: QueueView, seed: int) -> Iterator[Decision]:
         """Let the object decide about this moment."""
         power, names = self._power, now.machine.names
         if power is None or not names:

@@ -11,8 +11,8 @@ import math
 
 from .easy_policy import latest_end, reservation
 from .free_nodes import FreeNodes
-from .interface import Snapshot, Start
-from .queued_job import Job
+from .interface import QueueView, Start
+from .queued_job import QueuedJob
 
 
 class CountedBackfill:
@@ -20,9 +20,9 @@ class CountedBackfill:
 
     __slots__ = ("_chosen", "_free", "_head", "_now", "_reserved", "_spare")
 
-    def __init__(self, now: Snapshot) -> None:
-        self._now, self._free, self._chosen = now, now.free, list[Job]()
-        self._head: Job | None = None
+    def __init__(self, now: QueueView) -> None:
+        self._now, self._free, self._chosen = now, now.free, list[QueuedJob]()
+        self._head: QueuedJob | None = None
         self._reserved, self._spare = math.inf, 0
 
     @property
@@ -32,7 +32,7 @@ class CountedBackfill:
             self._find_reservation()
         return self._reserved
 
-    def start(self, job: Job) -> Start | None:
+    def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now; see `Backfill`."""
         size = job.size
         if size > self._free:
@@ -47,7 +47,7 @@ class CountedBackfill:
         self._chosen.append(job)
         return Start(job)
 
-    def reserve(self, job: Job) -> None:
+    def reserve(self, job: QueuedJob) -> None:
         """Reserve for a waiting job; see `Backfill`."""
         self._head, self._reserved = job, math.nan
 
@@ -76,13 +76,13 @@ class NodeBackfill(CountedBackfill):
 
     __slots__ = ("_later", "_nodes", "_started")
 
-    def __init__(self, now: Snapshot) -> None:
+    def __init__(self, now: QueueView) -> None:
         super().__init__(now)
-        self._nodes, self._started = now.free_nodes(), list[tuple[float, Job, tuple[int, ...]]]()
+        self._nodes, self._started = now.free_nodes(), list[tuple[float, QueuedJob, tuple[int, ...]]]()
         self._free = int(self._nodes.cores.clip(0).sum())
         self._later: FreeNodes = self._nodes
 
-    def start(self, job: Job) -> Start | None:
+    def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now; see `Backfill`."""
         if job.size > self._free:
             return None

@@ -20,9 +20,9 @@ from ..model.machine import Machine
 from .easy_policy import latest_end
 from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes, Need
-from .interface import Decision, Reject, Reserve, Snapshot, Start, Wake
+from .interface import Decision, QueueView, Reject, Reserve, Start, Wake
 from .order import Order
-from .queued_job import Job, Running
+from .queued_job import QueuedJob, Running
 from .reservations import reserved_until
 
 
@@ -42,7 +42,7 @@ class Reserving:
         self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start what is due."""
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
@@ -64,11 +64,11 @@ class Reserving:
         if self._due < math.inf:
             yield Wake(self._due)
 
-    def _free(self, now: Snapshot) -> FreeNodes:
+    def _free(self, now: QueueView) -> FreeNodes:
         """Return what reservations can have now."""
         return now.free_nodes() if self._on_nodes else _each_resource(now)
 
-    def _reserve(self, now: Snapshot, queue: list[Job], free: FreeNodes) -> Iterator[Decision]:
+    def _reserve(self, now: QueueView, queue: list[QueuedJob], free: FreeNodes) -> Iterator[Decision]:
         """Move reservations, and reserve for new jobs; reject those that fit nowhere."""
         kept = self._kept
         new = [*queue] if self._arranged else [*now.submitted]
@@ -76,7 +76,7 @@ class Reserving:
             False,
             self._loose or any(max(it.until, reserved_until(it.start_time, it.job)) > now.time for it in now.ended),
         )
-        known, lost = [job for job in queue if job.number in kept], list[Job]()
+        known, lost = [job for job in queue if job.number in kept], list[QueuedJob]()
         starts = [kept[job.number][0] for job in known]
         ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
         limit = self._limit_on(now.machine)
@@ -114,7 +114,7 @@ class _Profile:
     """
 
     def __init__(
-        self, now: Snapshot, free: FreeNodes, times: Iterable[float], allocation: str, limit: NoLimit, *,
+        self, now: QueueView, free: FreeNodes, times: Iterable[float], allocation: str, limit: NoLimit, *,
         on_nodes: bool,
     ) -> None:  # fmt: skip
         self._strict, self._blocks = allocation in ("contiguous", "local"), allocation.endswith("contiguous")
@@ -132,7 +132,7 @@ class _Profile:
         for it, end in zip(now.running, ends, strict=True):
             self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)
 
-    def _add(self, first: int, stop: int, job: Job, nodes: tuple[int, ...], sign: int) -> None:
+    def _add(self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
         need, columns = self._need(job), _columns(nodes)
         self._cores[first:stop, columns] += sign * need.cores
         if self._left is not None:
@@ -151,7 +151,7 @@ class _Profile:
                 self._left = np.insert(self._left, row, self._left[row - 1])
         return row
 
-    def take(self, job: Job, start: float, nodes: tuple[int, ...]) -> bool:
+    def take(self, job: QueuedJob, start: float, nodes: tuple[int, ...]) -> bool:
         """Reserve nodes from `start` on; return False if they are not free."""
         if start < self._times[0]:
             return False
@@ -170,7 +170,7 @@ class _Profile:
         self._add(first, stop, job, nodes, -1)
         return True
 
-    def may_start(self, job: Job, start: float) -> bool:
+    def may_start(self, job: QueuedJob, start: float) -> bool:
         """Return whether the limit lets a job start now, and not at `start`, which is reserved on any nodes."""
         if self._left is None:
             return True
@@ -181,7 +181,7 @@ class _Profile:
         left = self._left + job.size * ((times >= start) & (times < end))
         return bool((left[times < until] >= job.size).all())
 
-    def moved(self, job: Job, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
+    def moved(self, job: QueuedJob, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
         """Move a reservation to an earlier time; return it, or None if it stays."""
         first = self._row(start)
         if not self._enough(job, first).any():
@@ -191,24 +191,24 @@ class _Profile:
         self.take(job, *(found or (start, nodes)))
         return found
 
-    def earliest(self, job: Job) -> tuple[float, tuple[int, ...]] | None:
+    def earliest(self, job: QueuedJob) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job, and its nodes; None if its allocation rejects even the empty machine.
 
         O(rows x nodes), and more for gaps that are too short.
         """
         return self._search(job, math.inf)
 
-    def _wanted(self, job: Job) -> int:
+    def _wanted(self, job: QueuedJob) -> int:
         return job.size if self._single else job.nodes
 
-    def _enough(self, job: Job, rows: int | None = None) -> Array:
+    def _enough(self, job: QueuedJob, rows: int | None = None) -> Array:
         """Return which of the first rows have what a job needs, bool [rows]; None = of all rows."""
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
         wanted = self._wanted(job)
         enough: Array = fits[:, 0] if fits.shape[1] == wanted == 1 else fits.sum(axis=1) >= wanted
         return enough if self._left is None else enough & (self._left[:rows] >= job.size)
 
-    def _search(self, job: Job, before: float) -> tuple[float, tuple[int, ...]] | None:
+    def _search(self, job: QueuedJob, before: float) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job before a time, and its nodes; None: there is no such start."""
         enough = self._enough(job)
         gaps, first = np.flatnonzero(~enough).tolist(), 0
@@ -240,7 +240,7 @@ class _Profile:
         return None if self._strict else self._pick(np.flatnonzero(fits), wanted)
 
 
-def _groups(now: Snapshot, *, on_nodes: bool) -> list[Interval]:
+def _groups(now: QueueView, *, on_nodes: bool) -> list[Interval]:
     """Return the first and the last node, or resource, of each cluster of the machine."""
     groups = [*(now.machine.groups or ((0, now.machine.processors - 1),))]
     if not on_nodes:
@@ -249,7 +249,7 @@ def _groups(now: Snapshot, *, on_nodes: bool) -> list[Interval]:
     return [(bisect_left(firsts, first), bisect_right(firsts, last) - 1) for first, last in groups]
 
 
-def _each_resource(now: Snapshot) -> FreeNodes:
+def _each_resource(now: QueueView) -> FreeNodes:
     """Return what is free now, with each resource as a node of one core."""
     free = np.zeros(now.machine.processors, np.int64)
     for first, last in now.free_resources:

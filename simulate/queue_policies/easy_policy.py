@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .free_nodes import FreeNodes
-from .interface import Decision, Reserve, Snapshot, Start
+from .interface import Decision, QueueView, Reserve, Start
 from .order import Order
-from .queued_job import Job, Running
+from .queued_job import QueuedJob, Running
 
 OVERDUE_S = 1.0
-_Started = tuple[float, Job, tuple[int, ...]]  # latest end, job, nodes
+_Started = tuple[float, QueuedJob, tuple[int, ...]]  # latest end, job, nodes
 
 
 class Backfilling:
@@ -26,7 +26,7 @@ class Backfilling:
     def __init__(self, queue: Order, *, fills: bool) -> None:
         self.queue, self.fills = queue, fills
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         free, started = now.free_nodes(), list[_Started]()
         left, reserved, later = int(free.cores.clip(0).sum()), math.inf, None
@@ -53,7 +53,7 @@ class Backfilling:
             yield Start(job, nodes=nodes)
 
     def _reserve(
-        self, now: Snapshot, head: Job, started: list[tuple[float, Job, tuple[int, ...]]]
+        self, now: QueueView, head: QueuedJob, started: list[tuple[float, QueuedJob, tuple[int, ...]]]
     ) -> tuple[float, FreeNodes, tuple[int, ...] | None]:
         """Return when a job can start at the latest, what is then free of its nodes and of others, and its nodes."""
         later = now.free_nodes()
@@ -66,7 +66,7 @@ class Backfilling:
 
 
 def reservation(
-    now: Snapshot, later: FreeNodes, started: list[_Started], where: Callable[[], tuple[int, ...] | None]
+    now: QueueView, later: FreeNodes, started: list[_Started], where: Callable[[], tuple[int, ...] | None]
 ) -> float:
     """Return the first time at which `where` finds nodes, inf if it never does; `later` is then what is free at it.
 

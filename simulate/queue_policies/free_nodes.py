@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from .queued_job import Job, Running
+from .queued_job import QueuedJob, Running
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +27,7 @@ class NodeLoads:
     pace: Array
     unused: Array
     watts: Array
-    demand: Callable[[Job], float]
+    demand: Callable[[QueuedJob], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class FreeNodes:
 
     cores: Array
     memory: Array
-    need: Callable[[Job], Need]
+    need: Callable[[QueuedJob], Need]
     held: Callable[[Running], tuple[int, ...]]
     speeds: Array | None = None
 
@@ -76,7 +76,7 @@ class FreeNodes:
         return replace(self, cores=self.cores.copy(), memory=self.memory.copy())
 
     def where(
-        self, job: Job, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
+        self, job: QueuedJob, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
     ) -> tuple[int, ...] | None:
         """Return the nodes on which a job fits that it should take; None if they are too few. O(nodes log nodes).
 
@@ -126,11 +126,11 @@ class FreeNodes:
                 found.append(node)
         return tuple(sorted(found[-wanted:])) if len(found) >= wanted else None
 
-    def take(self, job: Job, nodes: tuple[int, ...]) -> None:
+    def take(self, job: QueuedJob, nodes: tuple[int, ...]) -> None:
         """Take what a job needs on these nodes."""
         self._add(job, nodes, -1)
 
-    def give(self, job: Job, nodes: tuple[int, ...]) -> None:
+    def give(self, job: QueuedJob, nodes: tuple[int, ...]) -> None:
         """Give back what a job took on these nodes."""
         self._add(job, nodes, 1)
 
@@ -138,7 +138,7 @@ class FreeNodes:
         """Give back what a running job has."""
         self.give(running.job, self.held(running))
 
-    def _add(self, job: Job, nodes: tuple[int, ...], sign: int) -> None:
+    def _add(self, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
         need, rows = self.need(job), list(nodes)
         self.cores[rows] += sign * need.cores
         self.memory[rows] += sign * need.memory

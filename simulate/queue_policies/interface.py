@@ -15,7 +15,7 @@ from ..model.intervals import Interval
 from ..model.machine import Machine
 from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View
-from .queued_job import Job, Running
+from .queued_job import QueuedJob, Running
 
 if TYPE_CHECKING:
     from ..model.programs import Part
@@ -34,7 +34,7 @@ class Start:
             The resources may then be more or fewer than it requests.
     """
 
-    job: Job
+    job: QueuedJob
     resources: Iterable[Interval] | None = None
     nodes: Sequence[int] | None = None
     work: Part | None = None
@@ -54,7 +54,7 @@ class Reserve:
         nodes: positions in the `nodes` of the machine; None: the lowest that have room then.
     """
 
-    job: Job
+    job: QueuedJob
     time: float
     nodes: Sequence[int] | None = None
 
@@ -63,7 +63,7 @@ class Reserve:
 class Reject:
     """Reject a waiting job: it never runs."""
 
-    job: Job
+    job: QueuedJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class Backfill(Protocol):
         """When the job with the reservation can start at the latest, seconds; inf: never, or no job has one."""
         ...
 
-    def start(self, job: Job) -> Start | None:
+    def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now.
 
         None, and nothing is taken, if it does not fit, or would delay the reservation: it has to end before that, by
@@ -201,7 +201,7 @@ class Backfill(Protocol):
         """
         ...
 
-    def reserve(self, job: Job) -> None:
+    def reserve(self, job: QueuedJob) -> None:
         """Reserve for a waiting job what it needs, at the first time at which that is free by the latest ends.
 
         These are the ends of running jobs, and of those that were taken before. Another reservation replaces it.
@@ -214,7 +214,7 @@ class Backfill(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Snapshot:
+class QueueView:
     """What a policy sees at a call.
 
     Args:
@@ -234,14 +234,14 @@ class Snapshot:
     time: float
     free: int
     free_resources: View[Interval]
-    waiting: Collection[Job]
+    waiting: Collection[QueuedJob]
     running: View[Running]
-    submitted: list[Job]
+    submitted: list[QueuedJob]
     ended: Sequence[Running]
     machine: Machine
     _columns: Callable[[], dict[str, Array]] = field(repr=False)
     _free_nodes: Callable[[], FreeNodes] = field(repr=False)
-    _forecast: Callable[[Job, Sequence[int]], Forecast] = field(repr=False)
+    _forecast: Callable[[QueuedJob, Sequence[int]], Forecast] = field(repr=False)
     _loads: Callable[[], NodeLoads] = field(repr=False)
     _backfill: Callable[[], Backfill] = field(repr=False)
     states: MachineStates | None = None
@@ -263,7 +263,7 @@ class Snapshot:
         """Return a `Backfill`, which says what can start now without delaying a reservation."""
         return self._backfill()
 
-    def forecast(self, job: Job, nodes: Sequence[int] = (0,)) -> Forecast:
+    def forecast(self, job: QueuedJob, nodes: Sequence[int] = (0,)) -> Forecast:
         """Return what would happen if a waiting job started now on these nodes.
 
         Decisions of this call are not carried out yet, so it knows nothing of them: to know them, end with `Wake(time)`
@@ -288,7 +288,7 @@ class QueuePolicy(Protocol):
     are starts, so it need not be called while no waiting job fits the free resources.
     """
 
-    def decide(self, snapshot: Snapshot, /) -> Iterable[Decision] | None:
+    def decide(self, snapshot: QueueView, /) -> Iterable[Decision] | None:
         """Return the decisions for now; None means none. Called once per instant, after all ends and submissions.
 
         Decisions are applied in their order after the call returns. A job of zero run time ends at the instant at which

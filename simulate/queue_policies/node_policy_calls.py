@@ -24,7 +24,7 @@ from .backfill import NodeBackfill
 from .free_nodes import FreeNodes, Need
 from .interface import Backfill, QueuePolicy, Start
 from .policy_calls import PolicyCalls
-from .queued_job import Job, Running
+from .queued_job import QueuedJob, Running
 
 
 class NodePolicyCalls(PolicyCalls):
@@ -58,7 +58,7 @@ class NodePolicyCalls(PolicyCalls):
         )  # fmt: skip
         self.kept_free: set[int] = set()
 
-    def need(self, job: Job) -> Need:
+    def need(self, job: QueuedJob) -> Need:
         """Return what a job needs on each of its nodes."""
         return self.needs[job.number]
 
@@ -82,7 +82,7 @@ class NodePolicyCalls(PolicyCalls):
         super().end(ended)
         self.room.release(ended)
 
-    def fits_empty(self, job: Job) -> str:
+    def fits_empty(self, job: QueuedJob) -> str:
         """Return why a job can never start, "" if it can."""
         need = self.need(job)
         if int(need.fits(self.empty, self.memory).sum()) >= job.nodes:
@@ -90,7 +90,7 @@ class NodePolicyCalls(PolicyCalls):
         size = f"{need.cores} core{'s' * (need.cores > 1)} on each of {job.nodes} node{'s' * (job.nodes > 1)}"
         return f"it needs {size}, and a queue policy does not oversubscribe"
 
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+    def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the cores of a start; None while it fits nowhere. Raises PolicyError."""
         if decision.resources is not None:
             given = self.allocate_requested(job, decision.resources)
@@ -109,13 +109,13 @@ class NodePolicyCalls(PolicyCalls):
         self.room.take(job, nodes)
         return given
 
-    def _keep_free(self, job: Job) -> None:
+    def _keep_free(self, job: QueuedJob) -> None:
         """Keep the nodes on which a job lacks least from the later starts of this call."""
         fits = self.need(job).fits(self.empty, self.room.memory)
         order = np.argsort(np.where(fits, -self.room.cores, 1), kind="stable")
         self.kept_free.update(order[: job.nodes].tolist())
 
-    def check_nodes(self, job: Job, nodes: Sequence[int], *, fewer: bool = False) -> tuple[int, ...]:
+    def check_nodes(self, job: QueuedJob, nodes: Sequence[int], *, fewer: bool = False) -> tuple[int, ...]:
         """Return the nodes that a policy chose. Raises PolicyError if the job cannot start on them now.
 
         Args:
@@ -136,7 +136,7 @@ class NodePolicyCalls(PolicyCalls):
             raise self.error(job, f"its nodes are {chosen!r:.60}", allowed)
         return chosen
 
-    def _nodes_of(self, job: Job, given: tuple[Interval, ...]) -> tuple[int, ...]:
+    def _nodes_of(self, job: QueuedJob, given: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
         cores = {node: count_of(common(given, [self.nodes[node]])) for node in self.nodes_with(given)}
         each = self.need(job).cores
@@ -152,7 +152,7 @@ class NodePolicyCalls(PolicyCalls):
             found.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
         return sorted(found)
 
-    def lowest_cores(self, job: Job, nodes: Sequence[int]) -> tuple[Interval, ...]:
+    def lowest_cores(self, job: QueuedJob, nodes: Sequence[int]) -> tuple[Interval, ...]:
         """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""
         found, each = list[Interval](), self.need(job).cores
         free, wanted = self.free.intervals, sorted(nodes)

@@ -20,9 +20,9 @@ from ..errors import ConfigError
 from ..model.machine import Machine
 from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes
-from .interface import Decision, Reject, Snapshot, Start, Wake
+from .interface import Decision, QueueView, Reject, Start, Wake
 from .policy_specs import Contending, Nodes
-from .queued_job import Job
+from .queued_job import QueuedJob
 
 
 class OneAtATime:
@@ -39,7 +39,7 @@ class OneAtATime:
     ) -> None:
         self._policy, self._seed, self._limit_on = policy, seed, limit
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start the picked job if it fits, and ask to be called again: its start changes the ranks of nodes."""
         limit = self._limit_on(now.machine)
         waiting = [job for job in now.waiting if not limit.forbids(job.size, now.time)]
@@ -57,7 +57,7 @@ class OneAtATime:
             if len(waiting) > 1:
                 yield Wake(now.time)
 
-    def _next(self, now: Snapshot, waiting: list[Job], free: FreeNodes) -> Job:
+    def _next(self, now: QueueView, waiting: list[QueuedJob], free: FreeNodes) -> QueuedJob:
         """Return the job that the rule picks; ties go to the first by submission."""
         rule = self._policy.job
         if rule == "first":
@@ -72,7 +72,7 @@ class OneAtATime:
             return min(waiting, key=lambda job: free.need(job).memory / free.need(job).cores)
         return min(waiting, key=now.loads().demand)
 
-    def _rank(self, now: Snapshot, job: Job, free: FreeNodes) -> Array:
+    def _rank(self, now: QueueView, job: QueuedJob, free: FreeNodes) -> Array:
         """Return the ranks of the nodes for a job; the lowest is the best [nodes]."""
         policy = self._policy
         rule = policy.rule if isinstance(policy, Nodes) else policy.resource
@@ -91,5 +91,5 @@ class OneAtATime:
         ranks = {"fastest": loads.speed, "high_gflops": loads.pace, "high_mem_bw": loads.unused}
         return loads.watts if rule == "low_power" else -ranks[rule]
 
-    def _digest(self, job: Job, what: str) -> bytes:
+    def _digest(self, job: QueuedJob, what: str) -> bytes:
         return blake2b(f"{self._seed} {what} {job.id}".encode(), digest_size=8).digest()

@@ -13,9 +13,9 @@ from hashlib import blake2b
 import numpy as np
 
 from ..arrays import Array
-from .interface import Snapshot
+from .interface import QueueView
 from .order_ranks import CHANGING, f1_keys
-from .queued_job import Job
+from .queued_job import QueuedJob
 
 
 class Order:
@@ -34,13 +34,17 @@ class Order:
         """Whether the order of two jobs does not change with time."""
         return self._name not in CHANGING
 
-    def sorted(self, now: Snapshot) -> list[Job]:
+    def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
         return self.arranged(now.waiting, now.submitted, now.time, now.columns)
 
     def arranged(
-        self, waiting: Iterable[Job], submitted: Iterable[Job], time: float, columns: Callable[[], dict[str, Array]]
-    ) -> list[Job]:
+        self,
+        waiting: Iterable[QueuedJob],
+        submitted: Iterable[QueuedJob],
+        time: float,
+        columns: Callable[[], dict[str, Array]],
+    ) -> list[QueuedJob]:
         """Return the same from parts of a snapshot."""
         jobs, name = [*waiting], self._name
         self._began = min([self._began, *(job.submit_time for job in submitted)])
@@ -57,7 +61,7 @@ class Order:
         return [jobs[i] for i in np.argsort(found, kind="stable").tolist()]
 
 
-def _score(job: Job, order: str, now: float) -> float:
+def _score(job: QueuedJob, order: str, now: float) -> float:
     """Return the score of a waiting job in an order that changes with time; the largest comes first."""
     wait = now - job.submit_time
     if job.walltime <= 0.0:

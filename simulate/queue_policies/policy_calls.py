@@ -25,8 +25,8 @@ from ..model.machine import Machine
 from .backfill import CountedBackfill
 from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View, quick_maker
-from .interface import Backfill, Forecast, Kill, QueuePolicy, Reject, Reserve, Snapshot, Start, Submit, Switch, Wake
-from .queued_job import Job, Running
+from .interface import Backfill, Forecast, Kill, QueuePolicy, QueueView, Reject, Reserve, Start, Submit, Switch, Wake
+from .queued_job import QueuedJob, Running
 from .reservations import Reserved, check_reservations
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PolicyCalls(ABC):
         policy: the policy to call.
         name: its name, for messages.
         machine: the machine.
-        free_nodes: returns what is free on each node, see `Snapshot.free_nodes`.
+        free_nodes: returns what is free on each node, see `QueueView.free_nodes`.
     """
 
     def __init__(self, policy: QueuePolicy, name: str, machine: Machine, free_nodes: Callable[[], FreeNodes]) -> None:
@@ -52,7 +52,7 @@ class PolicyCalls(ABC):
         self.open_ended = bool(getattr(policy, "open_ended", False))
         self.now = self.called_at = self.ready = -math.inf  # `ready`: when the machines of the next start have booted
         self.free = FreeResources(machine.processors)
-        self.waiting: dict[int, Job] = {}
+        self.waiting: dict[int, QueuedJob] = {}
         self.gone = 0
         self.untils: list[float] = []
         self.running: list[Running] = []
@@ -61,7 +61,7 @@ class PolicyCalls(ABC):
         self.works: dict[int, Part] = {}  # of jobs that start with a work of their own
         self.reserved: dict[int, Reserved] = {}  # by the last call
         self.woken = self.again = False
-        self.snapshot = Snapshot(
+        self.snapshot = QueueView(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], self.just_ended, machine,
             self._columns, free_nodes, self.forecast, self.node_loads, self.backfill,
         )  # fmt: skip
@@ -88,14 +88,14 @@ class PolicyCalls(ABC):
 
     # --- what a world does in its own way ---
     @abstractmethod
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+    def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources of a start and return them; None: the job goes on waiting. Raises PolicyError."""
 
     @abstractmethod
     def begin(self, running: Running) -> None:
         """Let a job run that has its resources."""
 
-    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+    def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now; this one is for worlds without contention."""
         return Forecast(self.now + job.walltime)
 
@@ -116,7 +116,7 @@ class PolicyCalls(ABC):
         """End a running job; this one is for worlds that cannot. Raises PolicyError."""
         raise self.error(running.job, "it is killed", "in a replay on numbered resources")
 
-    def take_work(self, job: Job, work: Part) -> None:
+    def take_work(self, job: QueuedJob, work: Part) -> None:
         """Note the work with which a job starts; this one is for worlds that cannot. Raises PolicyError."""
         raise self.error(job, "its start has a work of its own", "a machine whose network or speeds are known")
 
@@ -126,7 +126,7 @@ class PolicyCalls(ABC):
         raise self.error("", f"it submits job {new.id}", allowed)
 
     @abstractmethod
-    def reject(self, job: Job) -> None:
+    def reject(self, job: QueuedJob) -> None:
         """Note that a job never runs."""
 
     @abstractmethod
@@ -134,7 +134,7 @@ class PolicyCalls(ABC):
         """Return why the job of this number, which was or will be shown, is not waiting."""
 
     # --- what all have in common ---
-    def submit(self, job: Job) -> None:
+    def submit(self, job: QueuedJob) -> None:
         """Put a job in the queue."""
         self.waiting[job.number] = job
         self.snapshot.submitted.append(job)
@@ -189,7 +189,7 @@ class PolicyCalls(ABC):
         for decision in decisions:
             if isinstance(decision, Start):
                 job = decision.job
-                if not isinstance(job, Job) or waiting.get(job.number) is not job:
+                if not isinstance(job, QueuedJob) or waiting.get(job.number) is not job:
                     job = self._waiting_job(job)  # says what is wrong
                 self.start_job(job, decision, now)
                 acted = True
@@ -220,7 +220,7 @@ class PolicyCalls(ABC):
                 raise self.error("", f"invalid decision {decision!r:.60}", allowed)
         self.reserved = self._reserve(reservations, now) if reservations else {}
 
-    def start_job(self, job: Job, decision: Start, now: float) -> None:
+    def start_job(self, job: QueuedJob, decision: Start, now: float) -> None:
         """Start a waiting job. Raises PolicyError."""
         if decision.work is not None:
             self.take_work(job, decision.work)
@@ -255,7 +255,7 @@ class PolicyCalls(ABC):
             raise self.error(found.job, problem, "where jobs that run or are reserved leave room then")
         return found
 
-    def remove_from_queue(self, job: Job) -> None:
+    def remove_from_queue(self, job: QueuedJob) -> None:
         """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""
         del self.waiting[job.number]
         self.gone += 1
@@ -265,7 +265,7 @@ class PolicyCalls(ABC):
             self.waiting.update(kept)
             self.gone = 0
 
-    def allocate_requested(self, job: Job, resources: Any) -> tuple[Interval, ...]:
+    def allocate_requested(self, job: QueuedJob, resources: Any) -> tuple[Interval, ...]:
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
         found = self.valid_intervals(job, resources, job.size)
         count = count_of(found)
@@ -276,7 +276,7 @@ class PolicyCalls(ABC):
             raise self.error(job, f"resource {busy} is not free")
         return tuple(found)
 
-    def valid_intervals(self, job: Job | str, resources: Any, size: int = 0) -> list[Interval]:
+    def valid_intervals(self, job: QueuedJob | str, resources: Any, size: int = 0) -> list[Interval]:
         """Return the intervals that a decision names, sorted and merged. Raises PolicyError.
 
         Args:
@@ -318,9 +318,9 @@ class PolicyCalls(ABC):
         else:
             heappush(self.wakes, float(time))
 
-    def _waiting_job(self, job: Any) -> Job:
+    def _waiting_job(self, job: Any) -> QueuedJob:
         """Return the job if it waits. Raises PolicyError otherwise."""
-        if not isinstance(job, Job):
+        if not isinstance(job, QueuedJob):
             raise self.error("", f"a decision is about {job!r:.60}", "a job of `waiting`")
         number = job.number
         if self.waiting.get(number) is job:
@@ -334,7 +334,7 @@ class PolicyCalls(ABC):
         others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
         return self.error(first, f"it waits forever{others}: {why}")
 
-    def error(self, job: Job | str, problem: str, allowed: str = "") -> PolicyError:
+    def error(self, job: QueuedJob | str, problem: str, allowed: str = "") -> PolicyError:
         """Return an error of this policy at this time.
 
         Args:
@@ -342,5 +342,5 @@ class PolicyCalls(ABC):
             problem: what was found.
             allowed: what is allowed; may be empty.
         """
-        subject = f"job {job.id}, " if isinstance(job, Job) else ""
+        subject = f"job {job.id}, " if isinstance(job, QueuedJob) else ""
         return PolicyError(self.name, f"{subject}at {self.now} s", problem, allowed)

@@ -11,7 +11,7 @@ from ..model.machine import Machine
 from .free_nodes import FreeNodes, Need
 from .interface import QueuePolicy, Start
 from .policy_calls import PolicyCalls
-from .queued_job import Job
+from .queued_job import QueuedJob
 
 
 class ProcessorPolicyCalls(PolicyCalls):
@@ -23,7 +23,7 @@ class ProcessorPolicyCalls(PolicyCalls):
     def _free_nodes(self) -> FreeNodes:
         return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))
 
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+    def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""
         if decision.resources is not None:
             return self.allocate_requested(job, decision.resources)

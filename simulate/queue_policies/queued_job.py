@@ -9,7 +9,7 @@ from ..model.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class QueuedJob:
     """A job as submitted.
 
     Args:
@@ -36,8 +36,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NodeJob(Job):
-    """A job of a plan, which runs on whole nodes or parts of them, or of a replay with predictions; see `Job`."""
+class NodeJob(QueuedJob):
+    """A job of a plan, which runs on whole nodes or parts of them, or of a replay with predictions; see `QueuedJob`."""
 
     nodes: int = 1  # type: ignore[misc]
     predicted: bool = False  # type: ignore[misc]
@@ -55,7 +55,7 @@ class Running:
         resources: first and last of each interval of its resources, ascending.
     """
 
-    job: Job
+    job: QueuedJob
     start_time: float
     until: float
     resources: tuple[Interval, ...]

@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from operator import index
 
-from .interface import Reserve, Snapshot
-from .queued_job import Job
+from .interface import QueueView, Reserve
+from .queued_job import QueuedJob
 
 #: When a job is to start, seconds, and on which nodes.
 Reserved = tuple[float, tuple[int, ...]]
 
 
-def reserved_until(start: float, job: Job) -> float:
+def reserved_until(start: float, job: QueuedJob) -> float:
     """Return until when a job holds its nodes; with zero walltime, until the next representable time."""
     end = start + job.walltime
     return end if end > start else math.nextafter(start, math.inf)
 
 
 def check_reservations(
-    now: Snapshot, reservations: Sequence[Reserve], called_at: float, started: float
+    now: QueueView, reservations: Sequence[Reserve], called_at: float, started: float
 ) -> dict[int, Reserved] | Reserve:
     """Return what each job has reserved, by its number; or the first reservation that cannot be kept.
 
@@ -41,7 +41,7 @@ def check_reservations(
     late_s, ends = started - called_at, list[tuple[float, int]]()
     if late_s > 0.0:
         ends = sorted((it.until - late_s * (it.start_time >= started), i) for i, it in enumerate(running))
-    held: list[tuple[float, int, Job, tuple[int, ...]]] = []  # ends of reserved jobs
+    held: list[tuple[float, int, QueuedJob, tuple[int, ...]]] = []  # ends of reserved jobs
     for each in sorted(reservations, key=lambda it: it.time):
         while ended < len(running):
             until, which = ends[ended] if ends else (running[ended].until, ended)

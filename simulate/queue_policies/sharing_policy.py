@@ -24,10 +24,10 @@ from .energy.power_limits import NoLimit, Use, Window
 from .energy.saving_policy import SavingBackfilling, Started
 from .energy.switched_machines import Machines, Places, Room, SwitchedNodes
 from .free_nodes import FreeNodes, Need
-from .interface import Decision, Snapshot, Start, Wake
+from .interface import Decision, QueueView, Start, Wake
 from .order import Order
 from .policy_specs import Saving
-from .queued_job import Job
+from .queued_job import QueuedJob
 from .reservations import reserved_until
 
 HAIR = 1.0 + 1e-9
@@ -49,9 +49,9 @@ class SharedBackfilling(SavingBackfilling):
     def __init__(self, policy: Saving, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
         super().__init__(policy, queue, window, limit)
         self._bound = policy.base.share.bound  # type: ignore[union-attr]
-        self._first: Job | None = None  # who has the reservation
+        self._first: QueuedJob | None = None  # who has the reservation
 
-    def _begin_pass(self, queue: list[Job]) -> None:
+    def _begin_pass(self, queue: list[QueuedJob]) -> None:
         """Forget the reservation, and what was refused, unless they stand."""
         first = queue[0] if queue else None
         if self._stands and first is self._first and self._later is not None:
@@ -61,7 +61,7 @@ class SharedBackfilling(SavingBackfilling):
         self._refused.clear()
         super()._begin_pass(queue)
 
-    def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
+    def _place(self, now: QueueView, machines: Machines, job: QueuedJob, *, wide: bool) -> tuple[Places, float] | None:
         """Return where a job can start now without delaying the head of the queue, and its latest end."""
         if self._later is not None:
             self._refused.add(job.number)  # if it starts, it is not seen again
@@ -73,7 +73,7 @@ class SharedBackfilling(SavingBackfilling):
         return None if places is None else (places, until)
 
     def _where(
-        self, now: Snapshot, machines: Machines, job: Job, later: Room | None = None, *, wide: bool = False
+        self, now: QueueView, machines: Machines, job: QueuedJob, later: Room | None = None, *, wide: bool = False
     ) -> Places | None:
         """Return nodes on which a job may start now, and fits later if that is given; None if they are too few."""
         assert isinstance(machines, SwitchedNodes), "jobs share nodes"
@@ -94,7 +94,7 @@ class SharedBackfilling(SavingBackfilling):
                 return found
         return None
 
-    def _where_alone(self, machines: Machines, room: Room, head: Job) -> Places | None:
+    def _where_alone(self, machines: Machines, room: Room, head: QueuedJob) -> Places | None:
         """Return nodes without other jobs that the head of the queue can reserve; None if there are too few."""
         assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         nodes = room.nodes
@@ -103,7 +103,7 @@ class SharedBackfilling(SavingBackfilling):
         order = order[np.argsort(machines.rank()[order], kind="stable")]
         return nodes.pick(order, head.nodes) if head.size <= room.total else None
 
-    def _hold(self, room: Room, head: Job, places: Places) -> None:
+    def _hold(self, room: Room, head: QueuedJob, places: Places) -> None:
         """Take whole nodes for the head of the queue; a power cap counts its cores only."""
         super()._hold(room, head, places)
         rest = room.nodes.cores[list(places)]
@@ -111,7 +111,7 @@ class SharedBackfilling(SavingBackfilling):
         room.blocked -= int(rest.sum())
 
     def _reserve(
-        self, now: Snapshot, machines: Machines, head: Job, started: list[Started], running: list[Use]
+        self, now: QueueView, machines: Machines, head: QueuedJob, started: list[Started], running: list[Use]
     ) -> None:
         """Reserve nodes without other jobs for the head of the queue."""
         super()._reserve(now, machines, head, started, running)
@@ -136,7 +136,7 @@ class SharedReserving(Reserving):
         super().__init__(queue, arranged=arranged, limit=limit)
         self._bound, self._refused, self._again = bound, set[int](), False
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start the first job that may start."""
         if not (now.ended or now.submitted or self._again) and now.time < self._due:
             return  # an older wake-up
@@ -155,7 +155,7 @@ class SharedReserving(Reserving):
         if self._due < math.inf:
             yield Wake(self._due)
 
-    def _free(self, now: Snapshot) -> FreeNodes:
+    def _free(self, now: QueueView) -> FreeNodes:
         """Return which nodes have no job, as one core each that a job takes whole."""
         room, empty = now.free_nodes(), _cores_of(now)
         alone, memory = np.ones(len(empty), np.int64), room.memory.copy()
@@ -168,7 +168,7 @@ class SharedReserving(Reserving):
             alone, np.zeros(len(empty)), lambda job: Need(1, 0.0, need(job).fits(empty, memory)), room.held, room.speeds
         )
 
-    def _where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
+    def _where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:
         """Return the nodes on which a job may start now; () if it may not."""
         start, nodes = self._kept[job.number]
         if start <= now.time and _is_within(now, job, nodes, self._bound):
@@ -186,13 +186,13 @@ class SharedReserving(Reserving):
         return _first_within(now, job, free, fits, self._bound)
 
 
-def _cores_of(now: Snapshot) -> Array:
+def _cores_of(now: QueueView) -> Array:
     """Return the cores of each node."""
     return np.array([last - first + 1 for first, last in now.machine.nodes])
 
 
 def _first_within(
-    now: Snapshot, job: Job, free: FreeNodes, fits: Array, bound: float, ranks: Array | None = None
+    now: QueueView, job: QueuedJob, free: FreeNodes, fits: Array, bound: float, ranks: Array | None = None
 ) -> tuple[int, ...]:
     """Return those of the nodes that fit on which a job may start and that it should take; () if they are too few."""
     order = np.flatnonzero(fits)
@@ -202,7 +202,7 @@ def _first_within(
     return found if found and (job.nodes == 1 or _is_within(now, job, found, bound)) else ()
 
 
-def _is_within(now: Snapshot, job: Job, nodes: tuple[int, ...], bound: float) -> bool:
+def _is_within(now: QueueView, job: QueuedJob, nodes: tuple[int, ...], bound: float) -> bool:
     """Return whether no job is slowed down beyond the bound, neither at once nor in a later phase."""
     if bound == 0.0:
         return True

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pilotfish.simulate.queue_policies.interface import Decision, Reject, Snapshot, Start, Wake
-from pilotfish.simulate.queue_policies.queued_job import Job, Running
+from pilotfish.simulate.queue_policies.interface import Decision, QueueView, Reject, Start, Wake
+from pilotfish.simulate.queue_policies.queued_job import QueuedJob, Running
 from tests.reference.plain_node_choice import chosen
 
 Occupied = list[tuple[float, float, int]]  # first and last time, and the node
@@ -27,13 +27,13 @@ class PlainSharing:
         self.first: dict[int, float] = {}  # the first reservation of each job
         self.refused = set[int]()
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Try to move each reservation to an earlier time, reserve for new jobs, and start one job."""
         keys: Any = {"fcfs": lambda job: 0, "sjf": lambda job: job.walltime, "largest": lambda job: -job.size}
         queue = sorted(now.waiting, key=keys[self.order])
         if now.ended:
             self.refused.clear()
-        kept, lost = list[Job](), list[Job]()
+        kept, lost = list[QueuedJob](), list[QueuedJob]()
         for job in [job for job in queue if job.number in self.reserved]:
             begin, nodes = self.reserved.pop(job.number)
             free = self.free(now, begin, _end(begin, job))
@@ -62,7 +62,7 @@ class PlainSharing:
         if later:
             yield Wake(min(later))
 
-    def occupied(self, now: Snapshot) -> Occupied:
+    def occupied(self, now: QueueView) -> Occupied:
         """Return when nodes are not free for a reservation."""
         held, found = now.free_nodes().held, list[tuple[float, float, int]]()
         for it in now.running:
@@ -72,12 +72,12 @@ class PlainSharing:
             found += [(begin, _end(begin, waiting[number]), node) for node in nodes]
         return found
 
-    def free(self, now: Snapshot, begin: float, end: float) -> set[int]:
+    def free(self, now: QueueView, begin: float, end: float) -> set[int]:
         """Return the nodes that are free from one time to another."""
         taken = {node for first, last, node in self.occupied(now) if first < end and last > begin}
         return set(range(len(now.machine.nodes))) - taken
 
-    def is_below_cap(self, now: Snapshot, begin: float, job: Job) -> bool:
+    def is_below_cap(self, now: QueueView, begin: float, job: QueuedJob) -> bool:
         """Return whether a job stays below the cap with all others, from its start to its end."""
         waiting, end = {each.number: each for each in now.waiting}, _end(begin, job)
         held = [(now.time, _latest(now, it), it.job.size) for it in now.running]
@@ -87,7 +87,7 @@ class PlainSharing:
         used = {time: sum(size for first, last, size in held if first <= time < last) for time in moments}
         return all(used[t] + job.size <= self.cap[2] for t in moments if self.cap[0] <= t < self.cap[1])
 
-    def earliest(self, now: Snapshot, job: Job) -> tuple[float, tuple[int, ...]] | None:
+    def earliest(self, now: QueueView, job: QueuedJob) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job on nodes of its own; None if it fits on too few empty nodes."""
         free = now.free_nodes()
         need, cores, memory = free.need(job), free.cores.copy(), free.memory.copy()
@@ -105,7 +105,7 @@ class PlainSharing:
                 return begin, found
         return None
 
-    def where(self, now: Snapshot, job: Job) -> tuple[int, ...]:
+    def where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:
         """Return the nodes on which a job starts now; () if it does not."""
         begin, nodes = self.reserved[job.number]
         if begin <= now.time and self.is_within(now, job, nodes):
@@ -126,7 +126,7 @@ class PlainSharing:
         found = chosen(may, self.speeds, job.nodes)
         return found if found is not None and self.is_within(now, job, found) else ()
 
-    def is_within(self, now: Snapshot, job: Job, nodes: tuple[int, ...]) -> bool:
+    def is_within(self, now: QueueView, job: QueuedJob, nodes: tuple[int, ...]) -> bool:
         """Return whether no job is slowed down beyond the bound."""
         if self.bound == 0.0:
             return True
@@ -134,11 +134,11 @@ class PlainSharing:
         return would.alone or max(would.crowding, would.slowdown, would.others) <= self.bound * (1.0 + 1e-9)
 
 
-def _latest(now: Snapshot, it: Running) -> float:
+def _latest(now: QueueView, it: Running) -> float:
     """Return when a running job is expected to have ended."""
     end = it.until if it.until > now.time or it.start_time == now.time else now.time + max(now.time - it.until, 1.0)
     return max(end, math.nextafter(now.time, math.inf))
 
 
-def _end(begin: float, job: Job) -> float:
+def _end(begin: float, job: QueuedJob) -> float:
     return max(begin + job.walltime, math.nextafter(begin, math.inf))

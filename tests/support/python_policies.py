@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import Any
 
-from pilotfish.simulate.queue_policies.interface import Decision, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Decision, QueueView, Start, Wake
 
 
 class Easy:
@@ -14,7 +14,7 @@ class Easy:
 
     only_starts = True
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         fill = now.backfill()
         for job in now.waiting:
             start = fill.start(job)
@@ -31,7 +31,7 @@ class Patient:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         for job in now.waiting:
             left = job.submit_time + self.seconds - now.time
             if (left <= 1e-6 and now.time <= 0.0) or (now.time > 0.0 and not now.running):
@@ -43,7 +43,7 @@ class Patient:
 class FromScratch:
     """EASY backfilling without `backfill`, worked out at each call."""
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         free, reserved, spare, started = now.free, None, 0, []
         for job in now.waiting if free else ():
             if job.size <= free:
@@ -65,7 +65,7 @@ class FromScratch:
 class Strict:
     """The first job that does not fit holds up all behind it."""
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         free = now.free
         for job in now.waiting:
             if job.size > free:
@@ -77,15 +77,15 @@ class Strict:
 class Says:
     """Decide as a function does, and record the snapshot of each call."""
 
-    def __init__(self, decide: Callable[[Snapshot], Any]) -> None:
+    def __init__(self, decide: Callable[[QueueView], Any]) -> None:
         self.does, self.seen = decide, list[Any]()
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         self.seen.append(shown(now))
         return self.does(now)
 
 
-def shown(now: Snapshot) -> tuple[Any, ...]:
+def shown(now: QueueView) -> tuple[Any, ...]:
     """Return everything that a snapshot shows, as values."""
     return (
         *(now.time, now.free, tuple(now.free_resources)),

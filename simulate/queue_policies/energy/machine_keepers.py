@@ -14,7 +14,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...kernels.queue.power.tables import ROSE
-from ..interface import Snapshot, Switch
+from ..interface import QueueView, Switch
 from .power_policies import Inertial, Opportunistic, Proportional
 from .switched_machines import Machines
 
@@ -35,19 +35,19 @@ class Shutdown:
     def __init__(self, options: Opportunistic | None) -> None:
         self._t_idle = options.t_idle if options is not None else math.inf
 
-    def is_due(self, now: Snapshot, seen: float) -> bool:
+    def is_due(self, now: QueueView, seen: float) -> bool:
         """Return whether a machine has become idle for long enough since a time, seconds."""
         if self._t_idle == math.inf or now.states is None:
             return False
         due = now.states.idle_since + self._t_idle
         return bool(((due <= now.time) & (due > seen)).any())
 
-    def _due(self, now: Snapshot, machines: Machines) -> Array:
+    def _due(self, now: QueueView, machines: Machines) -> Array:
         """Return when each idle machine is to be switched off, seconds."""
         assert now.states is not None
         return machines.idle_since(now.states)[machines.idle] + self._t_idle
 
-    def decide(self, now: Snapshot, machines: Machines, off_s: float, spare: Spare) -> Iterator[Switch]:
+    def decide(self, now: QueueView, machines: Machines, off_s: float, spare: Spare) -> Iterator[Switch]:
         """Switch off the idle machines that are due; the highest numbers if not all can be spared."""
         if self._t_idle == math.inf:
             return
@@ -56,7 +56,7 @@ class Shutdown:
             machines.remove(chosen)
             yield Switch(machines.resources(np.sort(chosen)), on=False)
 
-    def next_time(self, now: Snapshot, machines: Machines) -> float:
+    def next_time(self, now: QueueView, machines: Machines) -> float:
         """Return when the next machine is due, seconds."""
         if self._t_idle == math.inf:
             return math.inf
@@ -111,7 +111,7 @@ class Keeper(ABC):
     def _turn(self, machines: Machines) -> None:
         """Decide how many machines are to be switched on or off."""
 
-    def decide(self, now: Snapshot, machines: Machines, spare: Spare) -> Iterator[Switch]:
+    def decide(self, now: QueueView, machines: Machines, spare: Spare) -> Iterator[Switch]:
         """Decide if a period begins, and switch what is due as far as possible."""
         if self.next_time() <= now.time:
             while self.next_time() <= now.time:

@@ -18,7 +18,7 @@ from ...arrays import Array
 from ...kernels.queue.power.tables import TIE
 from ...model.intervals import count_of
 from ...model.machine import Machine, Powers, equal_powers
-from ..interface import MachineStates, Snapshot
+from ..interface import MachineStates, QueueView
 from .power_policies import EnergyBudget, PowerCap, ReducePC
 
 Window = tuple[float, float]
@@ -63,7 +63,7 @@ class NoLimit:
         """Return how many resources jobs may use at these times [times]."""
         return np.full(len(times), math.inf)
 
-    def blocks(self, now: Snapshot) -> int:
+    def blocks(self, now: QueueView) -> int:
         """Return how many of the free resources it blocks at a call."""
         return self.blocked
 
@@ -125,7 +125,7 @@ class Cap(NoLimit):
         self.blocked = self._resources - self._allowed if self._begun and time < self.end else 0
         return self._begun != begun or self.blocked != blocked
 
-    def blocks(self, now: Snapshot) -> int:
+    def blocks(self, now: QueueView) -> int:
         """Return how many of the free resources it blocks at a call.
 
         In a plan, the machine has the usable nodes only; jobs may also run on others.

@@ -19,10 +19,10 @@ from ...arrays import Array
 from ...model.intervals import count_of
 from ...model.machine import switching_times
 from ..easy_policy import latest_end
-from ..interface import Decision, Reject, Snapshot, Switch, Switching, Wake
+from ..interface import Decision, QueueView, Reject, Switch, Switching, Wake
 from ..order import Order
 from ..policy_specs import Easy, Saving, Strict
-from ..queued_job import Job
+from ..queued_job import QueuedJob
 from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
 from .power_limits import NoLimit, Use, Window, limit_on
 from .power_policies import EnergyBudget, Inertial
@@ -31,7 +31,7 @@ from .switched_machines import Machines, Places, Room, machines_at
 #: Why a job waits that has free resources.
 NO_ENERGY = "it waits for energy: the balance of the budget does not cover its walltime yet"
 NO_POWER = "it waits for power: the cap lets no more cores compute now"
-Started = tuple[float, Job, Places]  # latest end, job, nodes
+Started = tuple[float, QueuedJob, Places]  # latest end, job, nodes
 
 
 class SavingBackfilling:
@@ -53,7 +53,7 @@ class SavingBackfilling:
         self._shutdown, self._given, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
         self._keeper: Keeper | None = None
         self._seen = self._first_end = -math.inf
-        self._waits: list[Job] = []
+        self._waits: list[QueuedJob] = []
         self._head: Use | None = None
         self._later: Room | None = None  # None: no reservation is known
         self._blocked = 0  # resources that the limit blocks at this call
@@ -67,7 +67,7 @@ class SavingBackfilling:
         policy = self._policy
         return bool(policy.shutdown or policy.keeper or isinstance(policy.limit, EnergyBudget))
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start jobs if something has happened, then switch machines."""
         if self._seen == -math.inf:
             self._set_up(now)
@@ -85,7 +85,7 @@ class SavingBackfilling:
                 keeper.arrive(now.time)
             yield from self._instant(now, happened=happened)
 
-    def _set_up(self, now: Snapshot) -> None:
+    def _set_up(self, now: QueueView) -> None:
         policy = self._policy
         self._kept = np.zeros(Machines.count(now), bool)
         if self._given is None:
@@ -97,7 +97,7 @@ class SavingBackfilling:
         self._off_s, self._on_s = switching_times(now.machine.powers)
 
     def resume(
-        self, now: Snapshot, elapsed_s: float, kept: Array, rounding_s: float, limit: NoLimit | None = None
+        self, now: QueueView, elapsed_s: float, kept: Array, rounding_s: float, limit: NoLimit | None = None
     ) -> None:
         """Go on in another plan, whose clock begins at 0 again, and look at everything there.
 
@@ -116,7 +116,7 @@ class SavingBackfilling:
         if self._keeper is not None:
             self._keeper.resume(elapsed_s, kept, rounding_s)
 
-    def _instant(self, now: Snapshot, *, happened: bool) -> Iterator[Decision]:
+    def _instant(self, now: QueueView, *, happened: bool) -> Iterator[Decision]:
         self._blocked = self._limit.blocks(now)
         machines, keeper = machines_at(now, self._kept, self._blocked), self._keeper
         started = list[Started]()
@@ -140,7 +140,7 @@ class SavingBackfilling:
             yield Wake(then)
 
     # --- jobs ---
-    def _pass(self, now: Snapshot, machines: Machines, started: list[Started]) -> Iterator[Decision]:
+    def _pass(self, now: QueueView, machines: Machines, started: list[Started]) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         limit, running, queue = self._limit, _uses(now), self._queue.sorted(now)
         self._begin_pass(queue)
@@ -174,11 +174,11 @@ class SavingBackfilling:
                 return
             left = machines.room.total
 
-    def _begin_pass(self, queue: list[Job]) -> None:
+    def _begin_pass(self, queue: list[QueuedJob]) -> None:
         """Forget the reservation of the last pass."""
         self._waits, self._head, self._later, self.waits = [], None, None, {}
 
-    def _place(self, now: Snapshot, machines: Machines, job: Job, *, wide: bool) -> tuple[Places, float] | None:
+    def _place(self, now: QueueView, machines: Machines, job: QueuedJob, *, wide: bool) -> tuple[Places, float] | None:
         """Return where a job can start now without delaying the head of the queue, and its latest end."""
         places, later, head = self._where(now, machines, job, wide=wide), self._later, self._head
         if places is None:
@@ -190,21 +190,21 @@ class SavingBackfilling:
         return None if places is None else (places, now.time + machines.boot_s(job, places) + job.walltime)
 
     def _where(
-        self, now: Snapshot, machines: Machines, job: Job, later: Room | None = None, *, wide: bool = False
+        self, now: QueueView, machines: Machines, job: QueuedJob, later: Room | None = None, *, wide: bool = False
     ) -> Places | None:
         """Return nodes on which a job can start now, and fits later if that is given; None if it cannot."""
         return machines.where(job, later, wide=wide)
 
-    def _where_alone(self, machines: Machines, room: Room, head: Job) -> Places | None:
+    def _where_alone(self, machines: Machines, room: Room, head: QueuedJob) -> Places | None:
         """Return nodes that the head of the queue can reserve; None if there are too few."""
         return room.where(head, rank=machines.rank())
 
-    def _hold(self, room: Room, head: Job, places: Places) -> None:
+    def _hold(self, room: Room, head: QueuedJob, places: Places) -> None:
         """Take what the head of the queue reserves."""
         room.nodes.take(head, places)
 
     def _reserve(
-        self, now: Snapshot, machines: Machines, head: Job, started: list[Started], running: list[Use]
+        self, now: QueueView, machines: Machines, head: QueuedJob, started: list[Started], running: list[Use]
     ) -> None:
         """Find when the head of the queue can start at the latest, and what is then free of its nodes and others."""
         wide = machines.is_wide(head)
@@ -224,7 +224,7 @@ class SavingBackfilling:
         self._head, self._later = Use(head.size, at, at + head.walltime), room
 
     def _ends(
-        self, now: Snapshot, machines: Machines, started: list[Started], *, wide: bool
+        self, now: QueueView, machines: Machines, started: list[Started], *, wide: bool
     ) -> list[tuple[float, Any]]:
         """Return when resources become free, and what frees them; for a wide job also what is kept off."""
         ends: list[tuple[float, Any]] = [(latest_end(it, now.time), it) for it in now.running]
@@ -260,7 +260,7 @@ class SavingBackfilling:
         return wanted if until <= self._head.begin else machines.spared(wanted, self._later)
 
     def _note(
-        self, now: Snapshot, machines: Machines, started: list[Started], switches: list[tuple[float, Switch]]
+        self, now: QueueView, machines: Machines, started: list[Started], switches: list[tuple[float, Switch]]
     ) -> None:
         """Keep the facts about this call that the next one needs; `switches`: those that free machines, and when."""
         running = _uses(now) + [Use(job.size, now.time, until) for until, job, _ in started]
@@ -275,6 +275,6 @@ class SavingBackfilling:
         self._keeper.leave(now.time, machines.room.total, sorted(ends), load)
 
 
-def _uses(now: Snapshot) -> list[Use]:
+def _uses(now: QueueView) -> list[Use]:
     """Return the use of resources by the running jobs, from now on."""
     return [Use(it.job.size, now.time, latest_end(it, now.time)) for it in now.running]

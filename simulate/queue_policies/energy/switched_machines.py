@@ -16,8 +16,8 @@ from ...arrays import Array
 from ...model.intervals import Interval, count_of
 from ...model.machine import switching_times
 from ..free_nodes import FreeNodes
-from ..interface import MachineStates, Snapshot, Start
-from ..queued_job import Job
+from ..interface import MachineStates, QueueView, Start
+from ..queued_job import QueuedJob
 
 Places = tuple[int, ...]
 
@@ -39,7 +39,7 @@ class Room:
         """Return the number of resources; below 0 if fewer are free than are blocked."""
         return int(np.maximum(self.nodes.cores, 0).sum()) - self.blocked
 
-    def where(self, job: Job, also: Room | None = None, rank: Array | None = None) -> Places | None:
+    def where(self, job: QueuedJob, also: Room | None = None, rank: Array | None = None) -> Places | None:
         """Return the first nodes on which a job fits; None if it does not.
 
         Args:
@@ -66,18 +66,18 @@ class Machines(ABC):
     off: Array
     held: Array
 
-    def __init__(self, now: Snapshot, kept: Array, blocked: int) -> None:
+    def __init__(self, now: QueueView, kept: Array, blocked: int) -> None:
         self.time, self.kept = now.time, kept
         self.room = Room(now.free_nodes(), blocked)
         self.on_s = switching_times(now.machine.powers)[1]
 
     @staticmethod
-    def count(now: Snapshot) -> int:
+    def count(now: QueueView) -> int:
         """Return the number of machines."""
         return len(now.machine.nodes) or now.machine.processors
 
     @abstractmethod
-    def is_wide(self, job: Job) -> bool:
+    def is_wide(self, job: QueuedJob) -> bool:
         """Return whether a job needs machines that are kept off."""
 
     @abstractmethod
@@ -85,11 +85,11 @@ class Machines(ABC):
         """Return a copy of what is free now, for a wide job together with the machines that are kept off."""
 
     @abstractmethod
-    def boot_s(self, job: Job, places: Places) -> float:
+    def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin on these nodes."""
 
     @abstractmethod
-    def start(self, job: Job, places: Places) -> Start:
+    def start(self, job: QueuedJob, places: Places) -> Start:
         """Give a job its machines on these nodes, and return the decision."""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Machines(ABC):
         """Take away machines that are idle or off."""
         self.idle, self.off = np.setdiff1d(self.idle, chosen), np.setdiff1d(self.off, chosen)
 
-    def where(self, job: Job, also: Room | None = None, *, wide: bool = False) -> Places | None:
+    def where(self, job: QueuedJob, also: Room | None = None, *, wide: bool = False) -> Places | None:
         """Return nodes on which a job can start now; None if it cannot.
 
         Args:
@@ -135,7 +135,7 @@ class Machines(ABC):
 class Processors(Machines):
     """Numbered resources. Which of them are free does not matter, only how many."""
 
-    def __init__(self, now: Snapshot, kept: Array, blocked: int) -> None:
+    def __init__(self, now: QueueView, kept: Array, blocked: int) -> None:
         super().__init__(now, kept, blocked)
         if now.states is None:
             self.idle, off = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -145,7 +145,7 @@ class Processors(Machines):
         self.off, self.held = off[~kept[off]], off[kept[off]]
         self.room.nodes.cores[0] -= len(self.held)
 
-    def is_wide(self, job: Job) -> bool:
+    def is_wide(self, job: QueuedJob) -> bool:
         """Return whether a job needs machines that are kept off."""
         return bool(job.size > len(self.kept) - np.count_nonzero(self.kept))
 
@@ -155,11 +155,11 @@ class Processors(Machines):
         room.nodes.cores[0] += len(self.held) if wide else 0
         return room
 
-    def boot_s(self, job: Job, places: Places) -> float:
+    def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin."""
         return self.on_s if job.size > len(self.idle) else 0.0
 
-    def start(self, job: Job, places: Places) -> Start:
+    def start(self, job: QueuedJob, places: Places) -> Start:
         """Give a job its machines, and return the decision."""
         idle = min(job.size, len(self.idle))
         off = min(job.size - idle, len(self.off))
@@ -201,7 +201,7 @@ class Processors(Machines):
 class SwitchedNodes(Machines):
     """Nodes, which have cores and memory."""
 
-    def __init__(self, now: Snapshot, kept: Array, blocked: int) -> None:
+    def __init__(self, now: QueueView, kept: Array, blocked: int) -> None:
         super().__init__(now, kept, blocked)
         self.bounds = np.array(now.machine.nodes)
         first, self.cores = self.bounds[:, 0], self.bounds[:, 1] - self.bounds[:, 0] + 1
@@ -216,7 +216,7 @@ class SwitchedNodes(Machines):
         self.off, self.held = np.flatnonzero(is_off & ~kept), np.flatnonzero(is_off & kept)
         free.cores[self.held] = 0
 
-    def is_wide(self, job: Job) -> bool:
+    def is_wide(self, job: QueuedJob) -> bool:
         """Return whether a job needs nodes that are kept off."""
         if not self.kept.any():
             return False
@@ -236,13 +236,13 @@ class SwitchedNodes(Machines):
         found[self.off], found[self.held] = 1, 2
         return found
 
-    def boot_s(self, job: Job, places: Places) -> float:
+    def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin on these nodes."""
         if self.rank()[list(places)].any():
             return self.on_s
         return max(0.0, float(self.ready[list(places)].max()) - self.time)
 
-    def start(self, job: Job, places: Places) -> Start:
+    def start(self, job: QueuedJob, places: Places) -> Start:
         """Give a job its nodes, and return the decision."""
         chosen = np.array(places)
         boots = chosen[self.rank()[chosen] > 0]
@@ -289,7 +289,7 @@ class SwitchedNodes(Machines):
         return since
 
 
-def machines_at(now: Snapshot, kept: Array, blocked: int) -> Machines:
+def machines_at(now: QueueView, kept: Array, blocked: int) -> Machines:
     """Return the machines at a call, see `Machines`."""
     return (SwitchedNodes if now.machine.nodes else Processors)(now, kept, blocked)
 
@@ -302,7 +302,7 @@ def pairs(numbers: Array) -> list[Interval]:
     return list(zip(ascending[first].tolist(), ascending[last].tolist(), strict=True)) if len(ascending) else []
 
 
-def _empty_memory(now: Snapshot) -> Array:
+def _empty_memory(now: QueueView) -> Array:
     """Return the memory of each node without its jobs, bytes [nodes]."""
     empty = now.free_nodes()
     for it in now.running:

@@ -23,7 +23,7 @@ from ...model.network import Network
 from ...model.programs import Part, ProgramBuilder, renumber_ends, renumber_storages
 from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
-from ...queue_policies.queued_job import Job, Running
+from ...queue_policies.queued_job import QueuedJob, Running
 from ..power_log import PowerLog
 from ..replay_result import Replayed
 from ..tables import network_tables
@@ -105,7 +105,7 @@ class NetworkedJobs(RigidJobs):
             self.world.clock["now"] = now  # before the ends, which change the speeds of others from now on
         super().advance_to(now)
 
-    def take_work(self, job: Job, work: Part) -> None:
+    def take_work(self, job: QueuedJob, work: Part) -> None:
         """Note the work with which a job starts."""
         self.works[job.number] = work
 

@@ -27,7 +27,7 @@ from ...queue_policies.frozen import View
 from ...queue_policies.interface import MachineStates, Start, Submit, Switch, Switching
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_calls import PolicyCalls
-from ...queue_policies.queued_job import Job, Running
+from ...queue_policies.queued_job import QueuedJob, Running
 from ..replay_result import CHANGE, SWITCH, Replayed
 from .networked_jobs import NetworkedJobs
 from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs
@@ -86,7 +86,7 @@ class Powered(PolicyCalls):
     def clock_to(self, now: float) -> None:
         """Set the clock of the world to a time at which nothing ends, or just before what ends."""
 
-    def place(self, job: Job, decision: Start) -> Start:
+    def place(self, job: QueuedJob, decision: Start) -> Start:
         """Return a start without places with places, such that machines that are on come first."""
         if decision.nodes is not None and tuple(decision.nodes) != (0,):
             return decision
@@ -220,7 +220,7 @@ class Powered(PolicyCalls):
         super().end(ended)
 
     # --- decisions ---
-    def allocate(self, job: Job, decision: Start) -> tuple[Interval, ...] | None:
+    def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources of a start, and boot those that are off. Raises PolicyError."""
         if self.off.count and decision.resources is None and job.size <= self.free.count:
             decision = self.place(job, decision)
@@ -313,7 +313,7 @@ class PoweredNodes(Powered, NodePolicyCalls):
         for node in self.nodes_with(resources):
             self.room.cores[node] = self.empty[node] if free else 0
 
-    def place(self, job: Job, decision: Start) -> Start:
+    def place(self, job: QueuedJob, decision: Start) -> Start:
         """Return a start without places on nodes, such that nodes that are on come first."""
         if decision.nodes is not None:
             return decision

@@ -16,7 +16,7 @@ from ...model.workload import Workload
 from ...queue_policies.frozen import quick_maker
 from ...queue_policies.interface import QueuePolicy, Submit
 from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
-from ...queue_policies.queued_job import Job, Running
+from ...queue_policies.queued_job import QueuedJob, Running
 from ..job_dependencies import DependencyTracker, stranded
 from ..replay_result import Replayed, without_switches
 
@@ -24,7 +24,7 @@ from ..replay_result import Replayed, without_switches
 class RigidJobs(ProcessorPolicyCalls):
     """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
 
-    make_job: Callable[..., Job] = staticmethod(quick_maker(Job))
+    make_job: Callable[..., QueuedJob] = staticmethod(quick_maker(QueuedJob))
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
         name = f"{type(policy).__module__}:{type(policy).__qualname__}"
@@ -140,7 +140,7 @@ class RigidJobs(ProcessorPolicyCalls):
         self.start[number], self.finish[number], self.given[number] = running.start_time, finish, running.resources
         self.order.append(number)
 
-    def reject(self, job: Job) -> None:
+    def reject(self, job: QueuedJob) -> None:
         """Note that a job never runs."""
         self.rejected[job.number] = True
 

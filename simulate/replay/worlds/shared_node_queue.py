@@ -27,7 +27,7 @@ from ...queue_policies.free_nodes import Need, NodeLoads
 from ...queue_policies.interface import Forecast, QueuePolicy
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_specs import Conservative, Contending, Easy, Saving, Strict, text_of
-from ...queue_policies.queued_job import Job, NodeJob, Running
+from ...queue_policies.queued_job import NodeJob, QueuedJob, Running
 from ...queue_policies.uncompiled import uncompiled
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..power_log import PowerLog
@@ -170,7 +170,7 @@ class _Jobs(NodePolicyCalls):
         """Return whether a job waits, runs, or is still to come."""
         return bool(self.waiting or self.running or self.arrived < len(self.world.arrivals))
 
-    def forecast(self, job: Job, nodes: Sequence[int]) -> Forecast:
+    def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
         chosen = self.check_nodes(job, nodes, fewer=True)
         self.scratch.places[: len(chosen)] = chosen

@@ -43,15 +43,15 @@ from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.backfill import CountedBackfill
 from ...queue_policies.frozen import T, View, quick_maker
-from ...queue_policies.interface import Backfill, QueuePolicy, Snapshot, Start
+from ...queue_policies.interface import Backfill, QueuePolicy, QueueView, Start
 from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
-from ...queue_policies.queued_job import Job, Running
+from ...queue_policies.queued_job import QueuedJob, Running
 from ..job_dependencies import stranded
 from ..replay_result import Replayed, without_switches
 from ..tables import grow, stepwise_tables
 
 KERNEL = "queue.stepwise"
-_job, _running = quick_maker(Job), quick_maker(Running)
+_job, _running = quick_maker(QueuedJob), quick_maker(Running)
 
 
 def is_stepwise(policy: object) -> bool:
@@ -141,7 +141,7 @@ class StepwiseJobs(ProcessorPolicyCalls):
             self.wake_at(now)
         self.now = self.snapshot.time = now
 
-    def released(self, number: int) -> Job:
+    def released(self, number: int) -> QueuedJob:
         """Return a job as it is shown: it is submitted when its dependencies are met."""
         job, time = self.jobs[number], float(self.world.jobs["submit"][number])
         if job.submit_time != time:
@@ -214,7 +214,7 @@ class StepwiseJobs(ProcessorPolicyCalls):
         return _Backfill(self.snapshot, self)
 
     # --- decisions ---
-    def start_job(self, job: Job, decision: Start, now: float) -> None:
+    def start_job(self, job: QueuedJob, decision: Start, now: float) -> None:
         """Start a waiting job: the kernel does that as it goes on, but at once on resources that are named."""
         anywhere = decision.resources is None and decision.work is None and decision.nodes in (None, (0,))
         if anywhere and job.size <= self.free.count:
@@ -243,7 +243,7 @@ class StepwiseJobs(ProcessorPolicyCalls):
         self.free.count = self.asked[FREE]
         self.killed.append(running.job.number)
 
-    def reject(self, job: Job) -> None:
+    def reject(self, job: QueuedJob) -> None:
         """Note that a job never runs."""
         self.ask(REJECT, job.number)
 
@@ -316,7 +316,7 @@ class _Backfill(CountedBackfill):
 
     __slots__ = ("_world",)
 
-    def __init__(self, now: Snapshot, world: StepwiseJobs) -> None:
+    def __init__(self, now: QueueView, world: StepwiseJobs) -> None:
         self._now, self._world, self._free, self._chosen = now, world, now.free, []
         self._head, self._reserved, self._spare = None, math.inf, 0
 

@@ -11,10 +11,10 @@ import pytest
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.kept_policy import SAVE_S
 from pilotfish.simulate.model.cluster import Cluster
-from pilotfish.simulate.model.snapshot import Snapshot as ClusterSnapshot
+from pilotfish.simulate.model.snapshot import QueueView as ClusterSnapshot
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
-from pilotfish.simulate.queue_policies.interface import Decision, QueuePolicy, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Decision, QueuePolicy, QueueView, Start, Wake
 from pilotfish.simulate.queue_policies.kept import Kept
 
 
@@ -24,7 +24,7 @@ class Late:
     def __init__(self, begin: float) -> None:
         self.begin = begin
 
-    def decide(self, now: Snapshot) -> Iterator[Decision]:
+    def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start what waits, or wait."""
         if now.time < self.begin:
             yield Wake(self.begin)

@@ -21,7 +21,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
-from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Reserve, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, QueueView, Reject, Reserve, Start, Wake
 from pilotfish.simulate.replay.replay import replay
 from tests.support import python_policies
 from tests.support.python_policies import Says
@@ -138,7 +138,7 @@ def test_a_policy_cannot_keep_the_daemon_busy(queue: Any, kit: Any) -> None:
         def __init__(self) -> None:
             self.plans = 0
 
-        def decide(self, now: Snapshot) -> Iterator[Start | Wake]:
+        def decide(self, now: QueueView) -> Iterator[Start | Wake]:
             if now.time <= 0.0:
                 self.plans += 1
                 yield Wake(0.01)
@@ -172,7 +172,7 @@ def test_the_same_policy_starts_the_same_jobs_in_a_replay_in_a_plan_and_live(que
 
 
 def test_a_policy_that_fails_falls_back_and_is_logged_once(queue: Any, kit: Any, caplog: Any) -> None:
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         return [Start(job, nodes=(7,)) for job in now.waiting]
 
     bench = queue(Says(decide))
@@ -190,7 +190,7 @@ def test_a_policy_that_fails_falls_back_and_is_logged_once(queue: Any, kit: Any,
 
 
 def test_a_rejected_job_is_not_planned_and_its_explanation_says_so(queue: Any, kit: Any, caplog: Any) -> None:
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         return [Reject(job) if job.size > 1 else Start(job) for job in now.waiting]
 
     bench = queue(Says(decide))
@@ -222,7 +222,7 @@ def test_the_start_that_a_policy_promises_is_explained_and_kept(queue: Any, kit:
 
 
 def test_a_policy_that_breaks_its_own_promise_falls_back(queue: Any, kit: Any) -> None:
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         first, *others = now.waiting
         return [Start(first), *(Reserve(job, now.time + 1.0) for job in others)]
 

@@ -13,7 +13,7 @@ import pytest
 from pilotfish.formats.replays.results_write import BY_END, JOB_COLUMNS, jobs_csv, write_results
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.interface import Decision, Kill, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import Decision, Kill, QueueView, Start
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay import energy
@@ -77,7 +77,7 @@ def test_the_order_of_ends_and_metadata() -> None:
 
 def test_jobs_that_a_policy_killed() -> None:
     class Killer:
-        def decide(self, now: Snapshot) -> list[Decision]:
+        def decide(self, now: QueueView) -> list[Decision]:
             return [Start(job) for job in now.waiting] + [Kill(it) for it in now.running if it.job.id == 1]
 
     columns = {name: np.array(values) for name, values in

@@ -22,7 +22,7 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
-from pilotfish.simulate.queue_policies.interface import QueuePolicy, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, QueueView, Reject, Start, Wake
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Nodes, Pairs, Saving, Strict
@@ -44,7 +44,9 @@ def job_of(name: str, seconds: float, threads: int = 1, *, bandwidth: float = 0.
     return Job(name, Profile((ThreadGroup(threads, seconds, bandwidth=bandwidth),)), **changes)
 
 
-def planned(policy: QueuePolicy | Callable[[Snapshot], Any], jobs: list[Job], cluster: Cluster, **options: Any) -> Plan:
+def planned(
+    policy: QueuePolicy | Callable[[QueueView], Any], jobs: list[Job], cluster: Cluster, **options: Any
+) -> Plan:
     """Plan under a policy, or under what a function decides."""
     made = policy if hasattr(policy, "decide") else Says(policy)  # type: ignore[arg-type]
     POLICIES["mine"] = QueueMapping("mine", lambda seed: made)  # type: ignore[arg-type, return-value]
@@ -181,7 +183,7 @@ def test_what_a_policy_sees_is_consistent(world: tuple[list[Job], Cluster]) -> N
     jobs, cluster = world
     starts = dict[int, tuple[int, ...]]()
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         busy = {core for it in now.running for first, last in it.resources for core in range(first, last + 1)}
         free = [core for first, last in now.free_resources for core in range(first, last + 1)]
         assert sorted([*busy, *free]) == list(range(now.machine.processors)) and now.free == len(free)
@@ -241,7 +243,7 @@ def test_a_wide_job_is_not_passed_for_ever_where_the_free_cores_are_spread() -> 
 
 
 def test_a_wake_up_is_kept_and_an_unknown_walltime_is_reported() -> None:
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         first = next(iter(now.waiting), None)
         return [] if first is None else [Wake(7.5)] if now.time < 7.5 else [Start(first)]
 
@@ -250,7 +252,7 @@ def test_a_wake_up_is_kept_and_an_unknown_walltime_is_reported() -> None:
     assert made.warnings == ("no walltime, so policy mine decides by the predicted run time: a",)
 
 
-def first(now: Snapshot) -> Any:
+def first(now: QueueView) -> Any:
     return next(iter(now.waiting))
 
 
@@ -278,7 +280,7 @@ def first(now: Snapshot) -> Any:
         (lambda now: 1 / 0, "policy mine: at 0.0 s: ZeroDivisionError: division by zero"),
     ],
 )
-def test_an_invalid_decision_is_one_clear_error(decide: Callable[[Snapshot], Any], why: str) -> None:
+def test_an_invalid_decision_is_one_clear_error(decide: Callable[[QueueView], Any], why: str) -> None:
     jobs = [job_of("a", 5.0, 2, nodes=2), job_of("b", 5.0, 1)]
     with pytest.raises(PolicyError) as caught:
         planned(decide, jobs, cluster_of(4, 4, 1))
@@ -345,7 +347,7 @@ def test_everything_may_be_rejected() -> None:
 def test_what_is_rejected_is_left_out_with_what_waits_for_it_where_that_is_allowed() -> None:
     jobs = [job_of("a", 1.0), job_of("b", 1.0, after=("a",)), job_of("c", 1.0), job_of("d", 1.0, 6)]
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         return [Reject(job) if job.id == "a" else Start(job) for job in now.waiting]
 
     made = planned(decide, jobs, cluster_of(4, oversubscription=2.0), may_reject=True)

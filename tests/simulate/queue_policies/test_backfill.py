@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.backfill import CountedBackfill, NodeBackfill
-from pilotfish.simulate.queue_policies.interface import Snapshot, Start
-from pilotfish.simulate.queue_policies.queued_job import Job
+from pilotfish.simulate.queue_policies.interface import QueueView, Start
+from pilotfish.simulate.queue_policies.queued_job import QueuedJob
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.queue_policies.test_uncompiled import TIGHT
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
@@ -22,8 +22,8 @@ from tests.support import python_policies
 class Counted:
     """The same, by adding up what is free at a time."""
 
-    def __init__(self, now: Snapshot) -> None:
-        self.now, self.taken, self.head = now, list[Job](), None
+    def __init__(self, now: QueueView) -> None:
+        self.now, self.taken, self.head = now, list[QueuedJob](), None
         self.reserved, self.spare = math.inf, 0
 
     def free_at(self, time: float) -> int:
@@ -32,7 +32,7 @@ class Counted:
         back += sum(job.size for job in self.taken if self.now.time + job.walltime <= time)
         return self.now.free - sum(job.size for job in self.taken) + back
 
-    def start(self, job: Job) -> bool:
+    def start(self, job: QueuedJob) -> bool:
         if job is self.head and job.size <= self.free_at(-1.0):
             self.head = None
         late = self.head is not None and self.now.time + job.walltime > self.reserved
@@ -42,14 +42,14 @@ class Counted:
         self.taken.append(job)
         return True
 
-    def reserve(self, head: Job) -> None:
+    def reserve(self, head: QueuedJob) -> None:
         self.head, self.reserved, self.spare = head, self.now.time, self.free_at(-1.0) - head.size
         if self.spare < 0:
             ends = [it.until for it in self.now.running] + [self.now.time + job.walltime for job in self.taken]
             self.reserved = min(end for end in ends if self.free_at(end) >= head.size)
             self.spare = self.free_at(self.reserved) - head.size
 
-    def start_all(self) -> list[Job]:
+    def start_all(self) -> list[QueuedJob]:
         jobs = [job for job in self.now.waiting if job is not self.head and job not in self.taken]
         return [job for job in jobs if self.start(job)]
 
@@ -64,7 +64,7 @@ def test_all_ways_agree(rows: list[Any], machine: int, seed: int) -> None:
     draw, reserved = np.random.default_rng(seed), 0
 
     class Asks:
-        def decide(self, now: Snapshot) -> list[Start]:
+        def decide(self, now: QueueView) -> list[Start]:
             nonlocal reserved
             found, counted = [now.backfill(), CountedBackfill(now), NodeBackfill(now)], Counted(now)
             for job in [[*now.waiting][i] for i in draw.permutation(len(now.waiting))]:
@@ -103,7 +103,7 @@ def test_a_policy_that_only_starts_jobs_is_called_less_often_with_the_same_sched
     calls = list[tuple[int, float]]()
 
     class Easy(python_policies.Easy):
-        def decide(self, now: Snapshot) -> Any:
+        def decide(self, now: QueueView) -> Any:
             calls.append((min([job.size for job in now.waiting], default=machine + 1), now.free))
             return super().decide(now)
 
@@ -125,7 +125,7 @@ def test_the_reservation_is_at_the_first_time_at_which_enough_is_free() -> None:
     seen = list[Any]()
 
     class Asks:
-        def decide(self, now: Snapshot) -> Any:
+        def decide(self, now: QueueView) -> Any:
             fill = now.backfill()
             started = [start for job in now.waiting if job.size < 4 and (start := fill.start(job))]
             for job in now.waiting:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.plan import RunningJob
 from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, Need
-from pilotfish.simulate.queue_policies.interface import Reserve, Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import QueueView, Reserve, Start
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
 from pilotfish.simulate.queue_policies.queued_job import NodeJob, Running
 from pilotfish.simulate.queue_policies.reservations import check_reservations, reserved_until
@@ -106,14 +106,14 @@ def test_no_job_starts_later_than_it_was_promised_if_none_outlasts_its_walltime(
         assert len(job.reserved.nodes) == len(job.nodes)
 
 
-def two(now: Snapshot) -> list[Any]:
+def two(now: QueueView) -> list[Any]:
     return sorted(now.waiting, key=lambda job: job.id)
 
 
 def start_the_long_job_and_reserve(nodes: tuple[int, ...] | None) -> Any:
     """`a` runs for 10 s at most and `b` is promised a start in 5 s."""
 
-    def decide(now: Snapshot) -> list[Any]:
+    def decide(now: QueueView) -> list[Any]:
         if now.time > 0.0:
             return [Start(job) for job in now.waiting]
         first, second = two(now)
@@ -162,7 +162,7 @@ def test_a_replay_refuses_what_a_plan_refuses() -> None:
     jobs = workload([(0.0, 8.0, 10.0, 2), (0.0, 1.0, 1.0, 1)])
 
     def decide(at: float) -> Any:
-        def decide(now: Snapshot) -> list[Any]:
+        def decide(now: QueueView) -> list[Any]:
             if now.time > 0.0:
                 return [Start(job) for job in now.waiting]
             first, second = now.waiting

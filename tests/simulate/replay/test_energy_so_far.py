@@ -17,7 +17,7 @@ from pilotfish.simulate.model.machine import MixedPowers, Powers, machine_of
 from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Steps, Wait, Work
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.interface import Decision, Kill, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Decision, Kill, QueueView, Start, Wake
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
@@ -38,7 +38,7 @@ class Asks:
     def __init__(self, kills: int = 0) -> None:
         self.kills, self.known = kills, list[tuple[float, float]]()
 
-    def decide(self, now: Snapshot) -> Iterable[Decision]:
+    def decide(self, now: QueueView) -> Iterable[Decision]:
         assert now.states is not None
         self.known.append((now.time, now.states.energy()))
         if self.kills and len(self.known) % self.kills == 0 and len(now.running):

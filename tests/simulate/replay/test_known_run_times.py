@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.workload import Dependencies, Workload
-from pilotfish.simulate.queue_policies.interface import Snapshot, Start
+from pilotfish.simulate.queue_policies.interface import QueueView, Start
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
@@ -163,7 +163,7 @@ class Watching:
     def __init__(self) -> None:
         self.shown, self.called = dict[int, list[float]](), list[float]()
 
-    def decide(self, now: Snapshot) -> list[Start]:
+    def decide(self, now: QueueView) -> list[Start]:
         self.called.append(now.time)
         assert [it.until for it in now.running] == sorted(it.until for it in now.running)
         for it in now.running:

@@ -17,7 +17,7 @@ from pilotfish.simulate.model.machine import TAURUS_POWERS, MixedPowers, Powers
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
-from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
+from pilotfish.simulate.queue_policies.interface import QueueView, Start, Switch, Wake
 from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS
 from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
@@ -193,7 +193,7 @@ class Switcher:
         self.draw, self.machine, self.powers = np.random.default_rng(seed), machine, powers
         self.consumed, self.switched = list[tuple[float, float]](), -math.inf
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         states, draw = now.states, self.draw
         assert states is not None
         self.consumed.append((now.time, states.consumed))
@@ -239,7 +239,7 @@ class Idle:
     def __init__(self, *decisions: Any, powered: bool = True) -> None:
         self.decisions, self.powered = list(decisions), powered
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         decisions, self.decisions = self.decisions, []
         yield from decisions
         yield from (Start(job) for job in now.waiting if job.size <= now.free)

@@ -16,7 +16,7 @@ from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.machine import Powers, machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import Opportunistic
-from pilotfish.simulate.queue_policies.interface import Snapshot, Start, Switch, Wake
+from pilotfish.simulate.queue_policies.interface import QueueView, Start, Switch, Wake
 from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.replay import Replayed, replay
@@ -167,7 +167,7 @@ class NodeSwitcher:
     def __init__(self, seed: int) -> None:
         self.draw, self.consumed, self.switched = np.random.default_rng(seed), list[tuple[float, float]](), -1.0
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         states, draw, free = now.states, self.draw, now.free_nodes()
         assert states is not None
         self.consumed.append((now.time, states.consumed))
@@ -213,7 +213,7 @@ class Decides:
     def __init__(self, *calls: Any) -> None:
         self.calls = list(calls)
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         yield from self.calls.pop(0)(now) if self.calls else map(Start, now.waiting)
 
 

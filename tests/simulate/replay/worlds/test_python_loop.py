@@ -17,8 +17,8 @@ from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies import policy_specs as policies
-from pilotfish.simulate.queue_policies.interface import Reject, Snapshot, Start, Wake
-from pilotfish.simulate.queue_policies.queued_job import Job
+from pilotfish.simulate.queue_policies.interface import QueueView, Reject, Start, Wake
+from pilotfish.simulate.queue_policies.queued_job import QueuedJob
 from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.metrics import summarise
@@ -48,7 +48,7 @@ def test_a_python_policy_gives_the_schedule_of_the_compiled_one(
     assert same(own, replay(jobs, machine, getattr(policies, name)(), decision_time=takes))
 
 
-def free_again(now: Snapshot, machine: int) -> list[int]:
+def free_again(now: QueueView, machine: int) -> list[int]:
     """Return the free resources, derived from the running jobs."""
     busy = {one for it in now.running for first, last in it.resources for one in range(first, last + 1)}
     return [one for one in range(machine) if one not in busy]
@@ -61,7 +61,7 @@ def test_random_decisions_keep_the_laws_and_snapshots_are_consistent(
 ) -> None:
     jobs, draw, gone = workload(rows), np.random.default_rng(seed), set[int]()
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         free = free_again(now, machine)
         assert [one for first, last in now.free_resources for one in range(first, last + 1)] == free
         assert now.free == len(free) and [it.until for it in now.running] == sorted(it.until for it in now.running)
@@ -110,11 +110,11 @@ def test_snapshots_do_not_reveal_run_times(rows: list[Any], machine: int, data: 
 FOUR = [(0.0, 5.0, 9.0, 2), (1.0, 5.0, 9.0, 2), (1.0, 5.0, 9.0, 4), (1.0, 5.0, 9.0, 9)]
 
 
-def first(now: Snapshot) -> Job:
+def first(now: QueueView) -> QueuedJob:
     return next(iter(now.waiting))
 
 
-def once(decide: Callable[[Snapshot], Any]) -> Callable[[Snapshot], Any]:
+def once(decide: Callable[[QueueView], Any]) -> Callable[[QueueView], Any]:
     """Return a policy that decides this once all jobs are known, and follows strict order before."""
     return lambda now: decide(now) if now.time == 3.0 else python_policies.Strict().decide(now)
 
@@ -127,21 +127,21 @@ def once(decide: Callable[[Snapshot], Any]) -> Callable[[Snapshot], Any]:
             lambda now: [Start(now.running[0].job)],
             "job 1, at 3.0 s: it is already running (allowed: a job of",
         ),
-        (lambda now: [Start(Job(3, 4, 1, 1.0, 0.0))], "job 4, at 3.0 s: it was rejected"),
-        (lambda now: [Start(Job(4, 5, 1, 1.0, 0.0))], "job 5, at 3.0 s: no such job was shown"),
-        (lambda now: [Start(Job(2, 3, 1, 1.0, 0.0))], "job 3, at 3.0 s: no such job was shown"),
+        (lambda now: [Start(QueuedJob(3, 4, 1, 1.0, 0.0))], "job 4, at 3.0 s: it was rejected"),
+        (lambda now: [Start(QueuedJob(4, 5, 1, 1.0, 0.0))], "job 5, at 3.0 s: no such job was shown"),
+        (lambda now: [Start(QueuedJob(2, 3, 1, 1.0, 0.0))], "job 3, at 3.0 s: no such job was shown"),
         (lambda now: [Start(7)], "at 3.0 s: a decision is about 7"),
         (lambda now: [Reject(first(now)), Reject(first(now))], "job 3, at 3.0 s: it was rejected"),
         (lambda now: [Wake(3.0)], "invalid Wake(3.0) (allowed: a time later than now, 3.0 s, or now after"),
         (lambda now: [Wake(math.inf)], "Wake(inf)"),
         (lambda now: [Wake(math.nan)], "Wake(nan)"),
         (lambda now: [Wake("soon")], "Wake('soon')"),
-        (lambda now: first(now), "TypeError: 'Job' object is not iterable"),
-        (lambda now: [first(now)], "invalid decision Job("),
+        (lambda now: first(now), "TypeError: 'QueuedJob' object is not iterable"),
+        (lambda now: [first(now)], "invalid decision QueuedJob("),
         (lambda now: 1 / 0, "policy tests.support.python_policies:Says: at 3.0 s: ZeroDivisionError: division by zero"),
     ],
 )
-def test_invalid_decisions_are_rejected(decide: Callable[[Snapshot], Any], why: str) -> None:
+def test_invalid_decisions_are_rejected(decide: Callable[[QueueView], Any], why: str) -> None:
     with pytest.raises(PolicyError) as caught:
         replay(workload(FOUR), 4, Says(once(decide)))
     assert why in str(caught.value) and str(caught.value).startswith("policy tests.support.python_policies:Says: ")
@@ -163,7 +163,7 @@ def test_invalid_decisions_are_rejected(decide: Callable[[Snapshot], Any], why: 
     ],
 )
 def test_invalid_resources_are_rejected(resources: Any, why: str) -> None:
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         return [Start(job, resources if job.number else None) for job in now.waiting]
 
     with pytest.raises(PolicyError) as caught:
@@ -172,16 +172,16 @@ def test_invalid_resources_are_rejected(resources: Any, why: str) -> None:
 
 
 def test_a_job_that_has_ended_or_is_not_submitted_yet() -> None:
-    kept, rows = list[Job](), [(0.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1)]
+    kept, rows = list[QueuedJob](), [(0.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1), (5.0, 1.0, 1.0, 1)]
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         kept.extend(now.submitted)
         return [Start(job) for job in (now.waiting if now.time < 5 else kept)]
 
     with pytest.raises(PolicyError, match=r"job 1, at 5\.0 s: it has ended"):
         replay(workload(rows), 4, Says(decide))
     with pytest.raises(PolicyError, match=r"job 3, at 0\.0 s: it is not submitted yet"):
-        replay(workload(rows), 4, Says(lambda now: [Start(Job(2, 3, 1, 1.0, 10.0))]))
+        replay(workload(rows), 4, Says(lambda now: [Start(QueuedJob(2, 3, 1, 1.0, 10.0))]))
 
 
 def test_jobs_that_wait_forever_are_reported() -> None:
@@ -192,7 +192,7 @@ def test_jobs_that_wait_forever_are_reported() -> None:
 def test_wake() -> None:
     """Wakes without other events are called; wakes after the end of all jobs are not."""
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         ready = [Start(job) for job in now.waiting if now.time - job.submit_time >= 2.5]
         return [*ready, *(Wake(job.submit_time + 2.5) for job in now.submitted), Wake(np.int64(99))]
 
@@ -201,7 +201,7 @@ def test_wake() -> None:
     assert done.start_time.tolist() == [3.5, 4.5] and [seen[0] for seen in policy.seen] == [1.0, 2.0, 3.5, 4.5, 5.5]
 
 
-def one_by_one(now: Snapshot) -> Any:
+def one_by_one(now: QueueView) -> Any:
     """Start one job a call, as strict order does, and ask to be called again at once."""
     starts = [*python_policies.Strict().decide(now)]
     return [*starts[:1], *[Wake(now.time)] * len(starts[:1])]
@@ -292,7 +292,7 @@ def test_invalid_decision_times_are_rejected() -> None:
 def test_snapshots_show_the_machine_and_users() -> None:
     seen = list[Any]()
 
-    def decide(now: Snapshot) -> Any:
+    def decide(now: QueueView) -> Any:
         seen.extend((now.machine, job.user, job.id) for job in now.submitted)
         return [Start(job, [now.machine.groups[1]]) for job in now.waiting]
 

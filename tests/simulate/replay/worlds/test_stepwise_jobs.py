@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.model.machine import Machine
 from pilotfish.simulate.model.workload import Dependencies
-from pilotfish.simulate.queue_policies.interface import Kill, Reject, Snapshot, Start, Wake
+from pilotfish.simulate.queue_policies.interface import Kill, QueueView, Reject, Start, Wake
 from pilotfish.simulate.replay import tables
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.worlds.python_loop import drive
@@ -31,7 +31,7 @@ class Anything:
     def __init__(self, seed: int, kills: bool) -> None:
         self.kills, self.draw, self.seen = kills, np.random.default_rng(seed), list[Any]()
 
-    def decide(self, now: Snapshot) -> Any:
+    def decide(self, now: QueueView) -> Any:
         draw, free, acted = self.draw, now.free, False
         self.seen.append((now.time, free, len(now.ended), [job.number for job in now.submitted]))
         if draw.random() < 0.3:
@@ -92,7 +92,7 @@ def test_the_table_of_resources_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{StepwiseJobs.__module__}.grow", lambda world: (grown.append(1), grow(world))[1])
 
     class Scatters:
-        def decide(self, now: Snapshot) -> Any:
+        def decide(self, now: QueueView) -> Any:
             return [Start(job, [(one, one) for one in range(0, 24, 2)]) for job in now.waiting if now.free == 24][:1]
 
     done = replay(workload([(0.0, 1.0, 9.0, 12)] * 100), 24, Scatters())
