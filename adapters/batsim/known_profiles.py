@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.batsim.kill_progress import Progress, progress_of
-from ...formats.batsim.profiles import Profile, parse_profile
+from ...formats.batsim.profiles import BatsimProfile, parse_profile
 from ...formats.batsim.runs import Run, Runs
 from ...formats.documents.document_errors import bad, inside
 from ...simulate.model.programs import Part
@@ -35,7 +35,7 @@ class KnownProfiles:
     ) -> None:  # fmt: skip
         self._known = {workload: dict(one) for workload, one in profiles.items()}
         self._files, self._speeds, self._storages = files, speeds, storages
-        self._across, self._parsed, self._runs = across, dict[str, dict[str, Profile]](), dict[str, Runs]()
+        self._across, self._parsed, self._runs = across, dict[str, dict[str, BatsimProfile]](), dict[str, Runs]()
 
     def _home_of(self, job_id: str, profile: str) -> tuple[str, str]:
         own = job_id.partition("!")[0]

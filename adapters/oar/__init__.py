@@ -106,12 +106,12 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return OAR's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
     from .commands import Commands
     from .records.oarstat import resources_in
-    from .records.requests import Machine
+    from .records.requests import OarResources
 
     found = resources_in(Commands(60.0).oar("nodes", ["oarnodes", "-J"]))
     types: dict[int, NodeType] = {}
     nodes = []
-    for name, cores in Machine(found).cores.items():
+    for name, cores in OarResources(found).cores.items():
         shape = NodeType(f"c{cores}", cores, cores * MEMORY_PER_CORE, cores * BANDWIDTH_PER_CORE)
         nodes.append(Node(name, types.setdefault(cores, shape)))
     notes = tuple(

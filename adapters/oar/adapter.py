@@ -33,7 +33,7 @@ from .placement_file import Clocks, PlacementFile
 from .preemption import with_room
 from .records.history import History
 from .records.properties import Properties
-from .records.requests import Machine
+from .records.requests import OarResources
 from .records.world import ENDED, OarJob, Reader, World
 from .whole_queue import observed_queue
 
@@ -90,7 +90,7 @@ class OarAdapter(Adapter):
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
         self._time, self._read_at, self._version = clock, clock(), 0
         self._outdated = True  # something was changed since, or the last read failed
-        self._world, self._machine, self._history = World(0.0, 0.0, {}, (), ()), Machine(()), History()
+        self._world, self._machine, self._history = World(0.0, 0.0, {}, (), ()), OarResources(()), History()
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties = Properties(lambda argv: self.commands.oar("properties", argv), cluster.index, clock)
@@ -351,7 +351,7 @@ class OarAdapter(Adapter):
 
     def _store(self, world: World) -> None:
         if world.resources != self._world.resources:
-            self._machine = Machine(world.resources)
+            self._machine = OarResources(world.resources)
             self._properties.clear()
         for sentence in self._history.note(world):
             log.warning("%s", sentence)

@@ -22,7 +22,7 @@ from .commands import Commands, poke
 from .job_views import Selection
 from .placement_file import CLOCKS_S, LONGEST_ALIVE_S
 from .records.oarstat import Oarstat, resource_properties
-from .records.requests import Machine, left_to_oar, request_of
+from .records.requests import OarResources, left_to_oar, request_of
 from .records.world import Database, Reader, World
 from .site_config import CONFIG, site_config
 
@@ -183,11 +183,11 @@ def _properties(commands: Commands) -> Iterator[Finding]:
 
 
 def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
-    cores = Machine(world.resources).cores
+    cores = OarResources(world.resources).cores
     if not cores:
         yield Finding(PROBLEM, "nodes", "OAR has no resources of type default")
         return
-    if not Machine(world.resources).plain:
+    if not OarResources(world.resources).plain:
         says = "several resources of OAR's are one core: jobs that ask for resources instead of cores are left to OAR"
         yield Finding(NOTE, "nodes", says)
     for node in cluster.nodes if cluster else ():
@@ -261,7 +261,7 @@ def _file(options: dict[str, Any], user: str, service: Service) -> Iterator[Find
 
 
 def _jobs(world: World, selection: Selection) -> Iterator[Finding]:
-    machine = Machine(world.resources)
+    machine = OarResources(world.resources)
     ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
     vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]
     says = f"{len(ours)} jobs that are handed over wait"

@@ -14,7 +14,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
 from .placement_file import Placement
-from .records.requests import Machine, job_of, left_to_oar, request_of
+from .records.requests import OarResources, job_of, left_to_oar, request_of
 from .records.world import OarJob, World
 from .submission import did_nothing, key_in
 
@@ -125,7 +125,7 @@ def last_of(world: World, user: str) -> dict[str, OarJob]:
 
 
 def views(
-    world: World, machine: Machine, selection: Selection, ours: Ours, before: Known | None = None
+    world: World, machine: OarResources, selection: Selection, ours: Ours, before: Known | None = None
 ) -> tuple[JobView, ...]:
     """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
 
@@ -162,7 +162,7 @@ def views(
     return tuple(found)
 
 
-def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
+def view_of(key: str, job: OarJob, machine: OarResources, ours: Ours) -> JobView:
     """Return the view of a job, with its nodes if it is placed."""
     if not key.startswith(PREFIX) and skipped(job):
         asked = ours.submitted.get(key) or job_of(job, *request_of(job, machine)[:2], ours.uid(job.user))
@@ -174,7 +174,7 @@ def view_of(key: str, job: OarJob, machine: Machine, ours: Ours) -> JobView:
 
 
 def progress_of(
-    key: str, job: OarJob, machine: Machine, submitted: Job | None = None, owner: int | None = None
+    key: str, job: OarJob, machine: OarResources, submitted: Job | None = None, owner: int | None = None
 ) -> JobView:
     """Return the progress of a job as OAR has it.
 
@@ -259,7 +259,7 @@ def _waits_for_us(job: OarJob, ours: Ours, now: float) -> bool:
     return job.state == "Waiting" and job.first == job.id and not told and now < job.submitted + ours.hold_s
 
 
-def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> JobView:
+def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours) -> JobView:
     """Return the view of a waiting job that its user has handed over, with the actions that are allowed."""
     nodes, cores, more = request_of(job, machine)
     if why := left_to_oar(job) or more:
@@ -287,13 +287,13 @@ def _handed_over(view: JobView, job: OarJob, machine: Machine, ours: Ours) -> Jo
     )
 
 
-def node_states(cluster: Cluster, machine: Machine, now: float) -> tuple[NodeState, ...]:
+def node_states(cluster: Cluster, machine: OarResources, now: float) -> tuple[NodeState, ...]:
     """Return the states of the cluster's nodes in its order; a node that OAR does not have is down. O(nodes)."""
     found = states_by_node(machine, now)
     return tuple(found.get(node.name, NodeState.DOWN) for node in cluster.nodes)
 
 
-def states_by_node(machine: Machine, now: float) -> dict[str, NodeState]:
+def states_by_node(machine: OarResources, now: float) -> dict[str, NodeState]:
     """Return the state of each of OAR's nodes by its name. O(nodes)."""
     states = {
         kinds: _of_all(frozenset(_node_state(state, drained, now < until < FOREVER) for state, drained, until in kinds))

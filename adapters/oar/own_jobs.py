@@ -21,7 +21,7 @@ from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
 from . import job_views, submission
 from .commands import Commands
 from .records.oarstat import Oarstat
-from .records.requests import Machine
+from .records.requests import OarResources
 from .records.world import ENDED, OarJob, World
 from .submission import SKIPPED
 
@@ -109,7 +109,7 @@ class OarJobs(UserJobs):
 
     def _shown(self, world: World) -> list[UserJob]:
         """Return the user's jobs; of a job that OAR submitted again, the latest submission."""
-        machine = Machine(world.resources)
+        machine = OarResources(world.resources)
         last = {job.first: job for job in world.jobs if job.user == self._user}  # a later one has a higher id
         self._seen |= last
         return [user_job(job, machine, self._user) for job in last.values()]
@@ -120,7 +120,7 @@ def own_jobs(timeout_s: float) -> OarJobs:
     return OarJobs(Commands(timeout_s), pwd.getpwuid(os.getuid()).pw_name)
 
 
-def user_job(job: OarJob, machine: Machine, user: str) -> UserJob:
+def user_job(job: OarJob, machine: OarResources, user: str) -> UserJob:
     """Return a job as its user sees it."""
     key = job_views.key_of(job, user)
     seen = job_views.progress_of(key, job, machine)

@@ -75,7 +75,7 @@ class Site(Protocol):
 Work = Callable[[int, Site], Done]
 
 
-class Profile(NamedTuple):
+class BatsimProfile(NamedTuple):
     """A profile of a workload.
 
     Args:
@@ -112,21 +112,21 @@ _STRATEGIES = {
     "DefinedAmountsSpreadUniformly": True,
 }
 _REQUIRED = object()
-#: The work of a profile, and the further fields of `Profile`.
+#: The work of a profile, and the further fields of `BatsimProfile`.
 Parsed = tuple[Work, dict[str, Any]]
 
 
-def parse_profile(value: Any) -> Profile:
+def parse_profile(value: Any) -> BatsimProfile:
     """Return the profile that a mapping describes. Raises ConfigError with the key."""
     if type(value) is dict and len(value) == 2 and value.get("type") == "delay":  # most profiles: nothing to look up
         seconds: Any = value.get("delay")
         if type(seconds) in (int, float) and 0 <= seconds <= LONGEST:
-            return Profile("delay", partial(_wait, float(seconds)), 0, value, waits=float(seconds))
+            return BatsimProfile("delay", partial(_wait, float(seconds)), 0, value, waits=float(seconds))
     data = mapping(value)
     type_ = inside("type", one_of, _field(data, "type", text), TYPES, ", ".join(types[0] for types in NAMES.values()))
     work, more = TYPES[type_](data)
     memory = _field(data, "memory_size", _amount, 0.0)
-    return Profile(type_, work, _field(data, "ret", _status, 0), data, memory=memory, **more)
+    return BatsimProfile(type_, work, _field(data, "ret", _status, 0), data, memory=memory, **more)
 
 
 def _field(data: dict[str, Any], key: str, convert: Convert[Any], default: Any = _REQUIRED) -> Any:

@@ -16,7 +16,7 @@ from ...simulate.model import programs
 from ...simulate.model.programs import Part, Phase
 from ...simulate.model.workload import LONGEST
 from ..documents.document_errors import bad, shown
-from .profiles import Done, Profile
+from .profiles import BatsimProfile, Done
 
 NETWORK_NEEDED = "a SimGrid platform, or `network` in the cluster file; or profiles that wait or compute"
 
@@ -71,7 +71,7 @@ class Runs:
     """
 
     def __init__(
-        self, profiles: Mapping[str, Profile], folder: Path, speeds: Collection[float] = (),
+        self, profiles: Mapping[str, BatsimProfile], folder: Path, speeds: Collection[float] = (),
         storages: Collection[str] | None = None,
     ) -> None:  # fmt: skip
         self.builder, self.folder = programs.ProgramBuilder(), folder

@@ -30,7 +30,7 @@ from ..documents.schema import entries, is_text, mapping, one_of, require, text
 from ..documents.unpack import unpacked
 from ..replays.swf import COLUMNS
 from ..text import natural_key
-from .profiles import Profile, parse_profile
+from .profiles import BatsimProfile, parse_profile
 from .runs import Run, Runs, is_late
 
 _seconds = number(0, LONGEST)
@@ -42,7 +42,7 @@ _KNOWN = ("nb_res", "jobs", "profiles")
 _NO_FIELDS: Mapping[str, Any] = {}
 
 
-class Job(NamedTuple):
+class BatsimJob(NamedTuple):
     """A job of the file.
 
     Args:
@@ -73,8 +73,8 @@ class BatsimWorkload:
         more: fields of the user.
     """
 
-    jobs: tuple[Job, ...]
-    profiles: Mapping[str, Profile]
+    jobs: tuple[BatsimJob, ...]
+    profiles: Mapping[str, BatsimProfile]
     nb_res: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ def _workload(data: Any) -> BatsimWorkload:
     return BatsimWorkload(jobs, profiles, nb_res, {key: value for key, value in given.items() if key not in _KNOWN})
 
 
-def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
+def _jobs(values: list[Any], profiles: Mapping[str, BatsimProfile]) -> list[BatsimJob]:
     if (usual := _usual_jobs(values, profiles)) is not None:
         return usual
     jobs = [inside(f"jobs[{i}]", _job, value, profiles) for i, value in enumerate(values)]
@@ -114,7 +114,7 @@ def _jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]:
     return jobs
 
 
-def _usual_jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job] | None:
+def _usual_jobs(values: list[Any], profiles: Mapping[str, BatsimProfile]) -> list[BatsimJob] | None:
     """Return all jobs if each value of each column is usual; None: they have to be looked at one by one."""
     try:
         ids, submits, sizes, names = ([value[key] for value in values] for key in _JOB[:-1])
@@ -147,13 +147,13 @@ def _usual_jobs(values: list[Any], profiles: Mapping[str, Profile]) -> list[Job]
         for value in values
     ]  # fmt: skip
     columns = zip(ids, map(float, submits), sizes, names, ends, more, strict=True)
-    return list(map(partial(tuple.__new__, Job), columns))  # a third of the time of Job(...)
+    return list(map(partial(tuple.__new__, BatsimJob), columns))  # a third of the time of BatsimJob(...)
 
 
-def _job(value: Any, profiles: Mapping[str, Profile]) -> Job:
+def _job(value: Any, profiles: Mapping[str, BatsimProfile]) -> BatsimJob:
     data = mapping(value)
     require(data, _JOB[:-1])
-    return Job(
+    return BatsimJob(
         inside("id", _identity, data["id"]),
         inside("subtime", _seconds, data["subtime"]),
         inside("res", _resources, data["res"]),
@@ -239,7 +239,7 @@ def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
     return ordered.take(np.lexsort((rank, ordered.submit_time)))
 
 
-def _refusal(source: str, i: int, job: Job, type_: str, error: ConfigError) -> ConfigError:
+def _refusal(source: str, i: int, job: BatsimJob, type_: str, error: ConfigError) -> ConfigError:
     """Return the error of a job's profile, naming the job."""
     what = ": ".join(filter(None, (error.source, error.key, error.problem)))
     return ConfigError(
@@ -281,7 +281,7 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder:
     )
 
 
-def _kept(jobs: Sequence[Job]) -> dict[str, Array]:
+def _kept(jobs: Sequence[BatsimJob]) -> dict[str, Array]:
     given = set[str]().union(*(job.more for job in jobs if job.more))
     columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in given}
     return {name: np.array(column, np.float64) for name, column in columns.items() if all(map(_counts, column))}

@@ -17,7 +17,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
 from ..documents.quantities import plain
 from .profiles import parse_profile
-from .workload import KEPT, BatsimWorkload, Job
+from .workload import KEPT, BatsimJob, BatsimWorkload
 
 #: Largest total size of the matrices of a file, numbers.
 MOST_NUMBERS = 10_000_000
@@ -41,7 +41,7 @@ def _lines(parts: Iterable[str]) -> str:
     return ",\n".join(lines) + "\n" * bool(lines)
 
 
-def described(job: Job) -> dict[str, Any]:
+def described(job: BatsimJob) -> dict[str, Any]:
     """Return a job as the file has it."""
     found: dict[str, Any] = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
     if job.walltime is not None:
@@ -114,7 +114,7 @@ def _batsim(
     """Return the workload whose jobs have the profiles `names` and further `fields`, and walltimes from SHORTEST_S."""
     columns = (workload.more.get("name", workload.id), workload.submit_time, workload.size, workload.walltime)
     jobs = tuple(
-        Job(identity, submit, size, profile, None if wall == math.inf else max(wall, SHORTEST_S), more)
+        BatsimJob(identity, submit, size, profile, None if wall == math.inf else max(wall, SHORTEST_S), more)
         for profile, more, identity, submit, size, wall in zip(
             names, fields, *(column.tolist() for column in columns), strict=True
         )

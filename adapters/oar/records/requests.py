@@ -26,7 +26,7 @@ ORDINARY = frozenset(("", "type = 'default'"))
 
 
 @dataclass(frozen=True)
-class Machine:
+class OarResources:
     """OAR's resources of the type `default`."""
 
     resources: tuple[Resource, ...]
@@ -79,7 +79,7 @@ def left_to_oar(job: OarJob) -> str:
     return ""
 
 
-def request_of(job: OarJob, machine: Machine) -> tuple[int, int, str]:
+def request_of(job: OarJob, machine: OarResources) -> tuple[int, int, str]:
     """Return the number of nodes that a job asks for, of cores on each, and why this is not all, or ""."""
     if len(job.forms) != 1:
         return 1, 1, "it is moldable"

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.own_jobs import OarJobs, user_job, users_command
-from pilotfish.adapters.oar.records.requests import Machine
+from pilotfish.adapters.oar.records.requests import OarResources
 from pilotfish.adapters.oar.submission import OTHER, SKIPPED, command, done_link
 from pilotfish.adapters.start_claim import NO_JOB, claim
 from pilotfish.adapters.user_jobs import Request
@@ -82,12 +82,12 @@ def test_of_two_submissions_one_works_and_what_was_cancelled_does_not(tmp_path: 
 def test_what_was_skipped_is_shown_as_cancelled() -> None:
     said = {"name": "w/a", "user": "u", "command": ": pilotfish:key=w/a; exit", "state": "Terminated", "on": [1]}
     found = world(job(exit=SKIPPED << 8, began=1795471950, stop=1795471960, **said))
-    shown = user_job(found.jobs[0], Machine(found.resources), "u")
+    shown = user_job(found.jobs[0], OarResources(found.resources), "u")
     assert (shown.state, shown.start, shown.nodes, shown.key) == (JobState.CANCELLED, None, (), "w/a")
     assert "did not complete" in shown.reason and not shown.follows
     plain = replace(found.jobs[0], status=0)
-    assert user_job(plain, Machine(found.resources), "u").follows
-    foreign = user_job(found.jobs[0], Machine(found.resources), "other")
+    assert user_job(plain, OarResources(found.resources), "u").follows
+    foreign = user_job(found.jobs[0], OarResources(found.resources), "other")
     assert (foreign.state, foreign.exit_code, foreign.key) == (JobState.FAILED, SKIPPED, "")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.oar.job_views import UNEVALUATED
-from pilotfish.adapters.oar.records.requests import Machine
+from pilotfish.adapters.oar.records.requests import OarResources
 from pilotfish.adapters.oar.whole_queue import observed_queue
 from pilotfish.simulate.model.observed_queue import ObservedQueue
 from pilotfish.simulate.model.snapshot import JobState
@@ -22,7 +22,7 @@ def seen(*jobs: dict[str, Any], allowed: dict[str, frozenset[str] | None] | None
     found = world(*jobs, **other)
     answers = allowed or {}
     return observed_queue(
-        found, Machine(found.resources), "us", lambda user: len(user), lambda asked: answers.get(asked, NODES)
+        found, OarResources(found.resources), "us", lambda user: len(user), lambda asked: answers.get(asked, NODES)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.commands import Commands
 from pilotfish.adapters.oar.records.oarstat import Oarstat, forms_in, jobs_in, planned_in, resources_in
-from pilotfish.adapters.oar.records.requests import Machine, request_of
+from pilotfish.adapters.oar.records.requests import OarResources, request_of
 
 NODES = json.dumps({
     str(number): {
@@ -75,7 +75,7 @@ def test_only_a_plain_request_is_read(wanted: str, limit: int, asks: tuple[int, 
     (job,) = jobs_in(answer(shown(wanted_resources=wanted, walltime=None if limit != 9 else 9)))
     (form,) = forms_in(wanted, None if limit != 9 else 9)
     assert (form.walltime, job.forms) == (limit, (form,))
-    found = request_of(job, Machine(resources_in(NODES)))
+    found = request_of(job, OarResources(resources_in(NODES)))
     assert found[:2] == asks[:2] and asks[2] in found[2] and bool(found[2]) == bool(asks[2])
 
 

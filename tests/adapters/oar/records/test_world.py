@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError, ParseError
 from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
 from pilotfish.adapters.oar.placement_file import Placement
-from pilotfish.adapters.oar.records.requests import Machine, left_to_oar, request_of
+from pilotfish.adapters.oar.records.requests import OarResources, left_to_oar, request_of
 from pilotfish.adapters.oar.records.world import COMMAND, Database, psql, world_in
 from pilotfish.adapters.oar.submission import command, key_in, name_of
 from pilotfish.profiles.identity import signature
@@ -89,7 +89,7 @@ def form(*levels: tuple[str, int], where: str = ORDINARY) -> list[Any]:
 )
 def test_an_exact_request_is_placed(forms: list[Any], nodes: int, cores: int) -> None:
     found = world(job(forms=forms))
-    assert request_of(found.jobs[0], Machine(found.resources)) == (nodes, cores, "")
+    assert request_of(found.jobs[0], OarResources(found.resources)) == (nodes, cores, "")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_exact_request_is_placed(forms: list[Any], nodes: int, cores: int) ->
 )
 def test_any_other_request_is_left_to_oar_with_a_reason(forms: list[Any], why: str) -> None:
     found = world(job(forms=forms))
-    assert why in request_of(found.jobs[0], Machine(found.resources))[2]
+    assert why in request_of(found.jobs[0], OarResources(found.resources))[2]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def seen(
     all_nodes = frozenset(CLUSTER.index)
     ours = Ours("pilot", {}, placed, freed, 600.0, 0.0, lambda properties: all_nodes, lambda user: 7)
     found = world(*jobs)
-    return list(views(found, Machine(found.resources), PILOT, ours))
+    return list(views(found, OarResources(found.resources), PILOT, ours))
 
 
 CHANGES = st.sampled_from([
@@ -181,7 +181,7 @@ CHANGES = st.sampled_from([
 def test_views_that_are_kept_are_those_that_would_be_made(steps: list[tuple[list[dict[str, Any]], bool, bool]]) -> None:
     said, known = [""], {}
     reader = Database(lambda argv, environment: said[0], "dbname=oar", None, 5.0)
-    machine = Machine(world().resources)
+    machine = OarResources(world().resources)
     for number, (changes, free, place) in enumerate(steps):
         said[0] = answer(*(job(each + 1, **change) for each, change in enumerate(changes)))
         placed = {1: Placement(("node3",), NOW, NOW + 60)} if place else {}
@@ -313,5 +313,5 @@ def test_a_node_is_as_bad_as_its_worst_resource() -> None:
         [1, "node1", "Alive", "NO", far, "1"], [2, "node1", "Suspected", "NO", far, "2"],
         [3, "node2", "Alive", "YES", far, "3"], [4, "node3", "Absent", "NO", near, "4"],
     ]  # fmt: skip
-    states = node_states(CLUSTER, Machine(world(resources=rows).resources), NOW)
+    states = node_states(CLUSTER, OarResources(world(resources=rows).resources), NOW)
     assert states == (NodeState.UNKNOWN, NodeState.DRAINED, NodeState.ASLEEP, NodeState.DOWN)
