@@ -378,7 +378,7 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
             "",
             "",
             ["--procs", "8", "-p", "easy+energybud:budget=50%"],
-            "a budget needs an end, and jobs have dependencies",
+            "a budget needs an end, because jobs have dependencies",
         ),
     ],
 )
