@@ -6,7 +6,6 @@ not at all. Who changes something is written to the log and to the journal.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import time
 from collections.abc import Callable
@@ -212,7 +211,9 @@ class Requests:
             found = self._journal.workflows_with(target).items()
             workflows = [id for id, owner in found if self._access.sees(peer, owner)]
             if not workflows:
-                raise InvalidJobError(f"no workflow has a job {target!r} (name it as WORKFLOW/JOB)")
+                seen = [one for one in self._tracker.queue.submissions.values() if self._access.sees(peer, one.owner)]
+                hint = did_you_mean(target, {job: None for one in seen for job in one.entries})
+                raise InvalidJobError(f"no workflow has a job {target!r}{hint or ' (name it as WORKFLOW/JOB)'}")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
         document = self._documents.job(entry)
@@ -270,8 +271,7 @@ class Requests:
             alive = [key for key in self._tracker.queue.submissions if key in named]
             if named:  # of several of one name, the one that still runs, else the latest
                 return self._find((alive or named)[-1], peer)
-            near = difflib.get_close_matches(workflow, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(workflow, [*known, *dict.fromkeys(id.rpartition(".")[0] for id in known)], cutoff=0.5)
             raise InvalidJobError(f"no workflow {workflow!r} exists{hint}")
         return found
 

@@ -127,6 +127,8 @@ def test_cancel_ends_a_job_or_a_workflow(asked, kit):
     assert set(bench.states(workflow).values()) == {"cancelled"}
     assert "ended already" in ask("cancel", target=workflow)["error"]
     assert f"did you mean '{workflow}'" in ask("cancel", target=workflow[:-1])["error"]
+    name = workflow.rpartition(".")[0]
+    assert f"did you mean '{name}'" in ask("cancel", target=f"{name}x")["error"]
     assert "did you mean 'a'" in ask("cancel", target=f"{workflow}/aa")["error"]
 
 
@@ -138,7 +140,8 @@ def test_explain_finds_a_job_by_its_name(asked, kit):
     assert reply["job"]["key"] == f"{workflow}/align"
     assert [record["kind"] for record in reply["story"]] == ["chosen", "applied"]
     assert ask("explain", job=f"{workflow}/late")["after"] == ["align"]
-    assert "no workflow has a job 'missing'" in ask("explain", job="missing")["error"]
+    assert "no workflow has a job 'missing' (name it as WORKFLOW/JOB)" in ask("explain", job="missing")["error"]
+    assert "no workflow has a job 'alin'; did you mean 'align'?" in ask("explain", job="alin")["error"]
 
 
 def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
