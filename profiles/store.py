@@ -121,7 +121,12 @@ class ProfileStore:
             connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", (profile.name, document, document))
 
     def record(self, name: str, measurement: Measurement) -> Profile | None:
-        """Add a run and return the profile of all runs; a failed run is only stored."""
+        """Add a run and return the profile of all runs; a failed run is only stored.
+
+        Args:
+            name: of the profile.
+            measurement: of the run.
+        """
         check_name(name)
         with self._file.writing() as connection:
             return self._record(connection, name, [measurement])

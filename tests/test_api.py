@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,19 @@ def test_each_name_exists_and_is_documented(name: str) -> None:
     found = getattr(api, name)
     assert found is getattr(api, name)
     assert name == "Decision" or (found.__doc__ or "").strip()
+
+
+def test_each_function_with_several_parameters_explains_them() -> None:
+    found = 0
+    for name in PROMISED:
+        made = getattr(api, name)
+        own = vars(made).items() if inspect.isclass(made) else [("", made)]
+        for part, function in own:
+            if inspect.isfunction(function) and not part.startswith("_"):
+                parameters = inspect.signature(function).parameters.keys() - {"self", "cls"}
+                assert len(parameters) < 2 or "Args:" in (function.__doc__ or ""), (name, part)
+                found += len(parameters) > 1
+    assert found > 10
 
 
 def test_type_checker_and_interpreter_see_the_same_names() -> None:

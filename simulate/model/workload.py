@@ -113,7 +113,12 @@ class Workload:
         return np.asarray((self.run_time > self.walltime) | late)
 
     def take(self, rows: Array, why: str = "") -> Workload:
-        """Return some rows (a mask, or row numbers in the wanted order); the others are counted under `why`."""
+        """Return some rows.
+
+        Args:
+            rows: a mask, bool [jobs], or numbers of rows in the wanted order.
+            why: what the other rows are counted under in `left_out`; empty = they are not counted.
+        """
         if rows.dtype == bool and rows.all():
             return self
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}

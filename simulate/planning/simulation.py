@@ -246,6 +246,11 @@ class Simulation:
         """Return seconds until the job ("let") or the last job there ("mom") ends, if it started now on these nodes.
 
         No later jobs are assumed. Changes nothing; microseconds.
+
+        Args:
+            job_id: a job that has not started.
+            nodes: names of nodes, each once, at most as many as the job needs.
+            policy: "let" or "mom".
         """
         job = self.workflow.index[job_id]
         if not 0 < len(set(nodes)) == len(nodes) <= self.workflow.jobs[job].nodes:
@@ -256,7 +261,16 @@ class Simulation:
         return float(answer["seconds"])
 
     def what_if(self, job_id: str, nodes: Sequence[str]) -> tuple[float, ...]:
-        """Return the effect of a job on these nodes, see `kernels.mapping.layout.EFFECT`. Changes nothing."""
+        """Return what would happen if a job started now on these nodes. Changes nothing.
+
+        Args:
+            job_id: a job that has not started.
+            nodes: names of nodes, each once, at most as many as the job needs.
+
+        Returns:
+            Seconds until it ends; its slowdown; the largest factor by which the time left of another job grows; seconds
+            by which all others end later, in total; the largest slowdown of all these jobs; 1 if it shares nothing.
+        """
         self._run_alone(1)
         job = self.workflow.index[job_id]
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
@@ -268,13 +282,25 @@ class Simulation:
         """Return the nodes on which the policy would start the job now; None if it fits nowhere now.
 
         O(nodes) forecasts, fewer where bounds of unchanged nodes rule them out (see `kernels.mapping`).
+
+        Args:
+            job_id: a job that has not started.
+            policy: name of a mapping policy other than lookahead.
         """
         job = self._unstarted(job_id)
         found = self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)["found"]
         return self.nodes_of(job) if found else None
 
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
-        """Start a job now on `nodes` and re-rate the jobs that it affects."""
+        """Start a job now and re-rate the jobs that it affects.
+
+        Args:
+            job_id: a job that has not started.
+            nodes: names of nodes, each once, as many as the job needs.
+
+        Raises:
+            InvariantError: the job has started, or the number of nodes is another one.
+        """
         job = self._unstarted(job_id)
         if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
             raise InvariantError(f"job {job_id!r} cannot start on {len(nodes)} nodes")
