@@ -6,6 +6,7 @@ Rule: no line is wider than asked for, whatever the names contain, and all of it
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, groupby
@@ -300,7 +301,8 @@ def _lanes(
 def _longest(mine: Sequence[tuple[int, int]], boxes: Boxes, limit: int) -> list[tuple[int, int]]:
     """Return jobs in order of start with lanes; of those that run at one time, the `limit` longest get a lane below it.
 
-    A longer job takes the lane of a shorter one. All others have the lane `limit`. O(jobs * limit).
+    A longer job takes the lane of a shorter one; others fill the gaps that are left, or have the lane `limit`.
+    O(jobs * limit * log jobs), and the moves of sorted lists.
     """
     lane_of = dict.fromkeys((i for _, i in mine), limit)
     last: list[int | None] = [None] * limit
@@ -313,6 +315,17 @@ def _longest(mine: Sequence[tuple[int, int]], boxes: Boxes, limit: int) -> list[
                 continue
             lane, lane_of[shortest] = lane_of[shortest], limit
         lane_of[i], last[lane] = lane, i
+    drawn = [[i for i, lane in lane_of.items() if lane == n] for n in range(limit)]
+    begins, ends = ([[float(side[i]) for i in lane] for lane in drawn] for side in (boxes.left, boxes.right))
+    for i in sorted((i for i, lane in lane_of.items() if lane == limit), key=lambda i: -float(long[i])):
+        begin, end = float(boxes.left[i]), float(boxes.right[i])
+        for n in range(limit):
+            place = bisect_left(begins[n], begin)
+            if (not place or ends[n][place - 1] <= begin) and (place == len(begins[n]) or end <= begins[n][place]):
+                begins[n].insert(place, begin)
+                ends[n].insert(place, end)
+                lane_of[i] = n
+                break
     return [(lane, i) for i, lane in lane_of.items()]
 
 

@@ -6,11 +6,14 @@ import json
 import re
 from functools import cache
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotfish.cli.charts import picture_files, rectangles, terminal_backend
 from pilotfish.cli.charts.figure import Area, Axis, Bars, Boxes, Figure, Line, Panel, Points
@@ -235,6 +238,21 @@ def test_terminal_draws_the_longest_of_the_jobs_that_do_not_fit() -> None:
     assert sum("night" in line for line in drawn) == sum("day" in line for line in drawn) == 1
     assert sum(f"j{i}" in line for i in range(6) for line in drawn) == 2
     assert lines[terminal_backend.MAX_LANES].strip(" │") == "4" * 10  # none while only the long ones run
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=40), st.integers(1, 5))
+def test_jobs_of_a_lane_do_not_overlap_and_a_hidden_one_fits_in_none(spans: list[tuple[int, int]], limit: int) -> None:
+    jobs = [(f"j{i}", ("a",), float(begin), float(begin + long), 1.0, ()) for i, (begin, long) in enumerate(spans)]
+    boxes = next(iter(planned(jobs, ("a",)).chart().panels())).of(Boxes)[0]
+    order = np.lexsort((boxes.right, boxes.left)).tolist()
+    found = terminal_backend._longest([(0, i) for i in order], boxes, limit)
+    assert [i for _, i in found] == order
+    lanes = [[(boxes.left[i], boxes.right[i]) for lane, i in found if lane == n] for n in range(limit)]
+    assert all(one[1] <= other[0] for lane in lanes for one, other in pairwise(sorted(lane)))
+    for lane, i in found:
+        if lane == limit:
+            assert all(any(a < boxes.right[i] and boxes.left[i] < b for a, b in each) for each in lanes)
 
 
 @pytest.mark.parametrize("colour", [False, True])
