@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceState:
     """State of our own daemon while a site is examined.
 
     Args:

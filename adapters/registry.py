@@ -24,7 +24,7 @@ from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
 from .base import Adapter
-from .findings import Finding, Service
+from .findings import Finding, ServiceState
 from .user_jobs import UserJobs
 
 GROUP = "pilotfish.adapters"
@@ -144,7 +144,7 @@ def export(name: str, plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
 
 
 def examine(
-    name: str, cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
+    name: str, cluster: Cluster | None, user: str, service: ServiceState, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
     """Return the findings about a resource manager and the account of the daemon.
 

@@ -94,7 +94,7 @@ class Breaker:
 KEPT_FOR_READS = 0.1
 
 
-class Budget:
+class RequestBudget:
     """Budget of so many requests per minute; unused ones are kept for at most a minute. `clock`: see `Breaker`."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
@@ -141,7 +141,7 @@ class RequestGuard:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._clock, self._sleep = clock, sleep
-        self._budget = Budget(per_minute, clock)
+        self._budget = RequestBudget(per_minute, clock)
         self._breakers = {name: Breaker(clock, draw) for name, _ in services}
         self._called = dict(services)
         self._main = services[0][0]

@@ -20,7 +20,7 @@ _left: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedCommand:
     """How a command ended. What it printed on stdout is bytes, because a user's text may be."""
 
     exit_code: int
@@ -30,7 +30,7 @@ class Ended:
 
 def run_command(
     argv: Sequence[str], timeout_s: float, environment: Mapping[str, str], needs: str, folder: Path | None = None
-) -> Ended:
+) -> EndedCommand:
     """Run a command without a stdin, and return how it ended.
 
     Args:
@@ -66,7 +66,7 @@ def run_command(
     except BaseException:
         _abandon(process)
         raise
-    return Ended(process.returncode, stdout, stderr.decode(errors="replace"))
+    return EndedCommand(process.returncode, stdout, stderr.decode(errors="replace"))
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:

@@ -37,7 +37,7 @@ class UserJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SubmissionRequest:
     """A job of a workflow to be submitted.
 
     Args:
@@ -109,11 +109,11 @@ class UserJobs(Protocol):
         """Return the clock of the resource manager, epoch seconds."""
         ...
 
-    def is_too_long(self, request: Request) -> bool:
+    def is_too_long(self, request: SubmissionRequest) -> bool:
         """Return whether a job has a name that cannot be kept."""
         ...
 
-    def submit(self, request: Request) -> int:
+    def submit(self, request: SubmissionRequest) -> int:
         """Submit a job; return its id."""
         ...
 

@@ -21,7 +21,7 @@ from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.communication import Factors, JobSelection, communicating
 from pilotfish.simulate.generate.models import lublin
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, ProgramBuilder
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
@@ -52,7 +52,7 @@ def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
         for a in range(count) for b in range(count)
     ]  # fmt: skip
     speeds = np.repeat([FLOPS * speed for speed, _ in clusters], hosts)
-    places = [Place(f"cluster {i}", PORT) for i in range(count)]
+    places = [NetworkPlace(f"cluster {i}", PORT) for i in range(count)]
     return Network(speeds, np.repeat(np.arange(count), hosts), places, [*switches, Link("main", MAIN)], ways)
 
 

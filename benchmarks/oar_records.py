@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.commands import OarCommands
 from pilotfish.adapters.oar.records.requests import ORDINARY
 from pilotfish.adapters.oar.records.world import ROW_END
 
@@ -22,7 +22,7 @@ PLAIN, FAST = "(desktop_computing = 'NO') AND drain='NO'", "(fast = 'YES') AND d
 _WHERE = max(ORDINARY, key=len)
 
 
-class Site(Commands):
+class Site(OarCommands):
     """A site; every second node is fast.
 
     Args:

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from pilotfish.adapters.oar.adapter import OarAdapter
-from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.job_views import OarSelection
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.records.world import Database
 from pilotfish.benchmarks.oar_records import CORES, QUEUE, Site
@@ -31,7 +31,7 @@ def cycle_next_to(site: Site, folder: Path, watch: Watch) -> Cycle:
     reader.world = watch.of("read", reader.world)  # type: ignore[method-assign]
     file = PlacementFile(folder / "placements", [f"queue {QUEUE}"], 600.0)
     file.read_only = True
-    selection = Selection(frozenset({QUEUE}))
+    selection = OarSelection(frozenset({QUEUE}))
     adapter = OarAdapter(cluster, reader, site, selection, file, server=("127.0.0.1", 9), user="pilotfish")
     return dry_cycle(adapter, folder, watch)
 

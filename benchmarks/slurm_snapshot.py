@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pilotfish.adapters.base import Adapter
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.benchmarks.show import heading, ms, table
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, NOW, Site
@@ -79,7 +79,7 @@ def cycle_on(runner: Callable[..., str], cluster: Cluster, folder: Path, watch: 
     transport = CommandTransport(watch.of("command", runner))
     for name in ("jobs", "nodes", "excluded"):
         setattr(transport, name, watch.of("read", getattr(transport, name)))
-    return dry_cycle(SlurmAdapter(cluster, transport, Selection()), folder, watch, **options)
+    return dry_cycle(SlurmAdapter(cluster, transport, SlurmSelection()), folder, watch, **options)
 
 
 def dry_cycle(adapter: Adapter, folder: Path, watch: Watch, **options: Any) -> Cycle:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.benchmarks.trace_replay import made as workload_of
 from pilotfish.cli.sweeps.prepare import Prepared, check, prepare
-from pilotfish.cli.sweeps.results import Journal, Table, conduct
+from pilotfish.cli.sweeps.results import ResultsTable, SweepJournal, conduct
 from pilotfish.cli.sweeps.tasks import carry_out
 from pilotfish.cli.sweeps.workers import Processes
 from pilotfish.formats.replays.swf import dump_swf
@@ -70,8 +70,8 @@ def _sweep(made: Prepared, folder: Path, workers: int) -> float:
     began = time.perf_counter()
     with Processes(workers) as pool:
         check(made, made.tasks, pool)
-        with Journal(folder / "journal.jsonl") as journal:
-            rows = Table(folder / "results.csv", made.columns)
+        with SweepJournal(folder / "journal.jsonl") as journal:
+            rows = ResultsTable(folder / "results.csv", made.columns)
             conduct(made, pool, journal, rows, lambda ended: None)
             rows.write()
     return time.perf_counter() - began

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..adapters import registry
-from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
 from ..daemon.paths import default_config_path, runtime_socket, state_dir
 from ..simulate.errors import ConfigError
 from ..trust import UntrustedError, as_account, check_file, check_folder, owner_of
@@ -112,7 +112,7 @@ def _examine_all(user: str, trial: bool) -> list[Finding]:
 def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
-    service, found = _service(loaded) if loaded else (Service(), [])
+    service, found = _service(loaded) if loaded else (ServiceState(), [])
     if config and loaded and cluster:
         found += _policy(loaded, config, cluster)
         service = replace(service, config=config.absolute(), account=_account_of(loaded, user))
@@ -127,7 +127,7 @@ def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -
     return [*examined, *found, *(_counters() if here else ())]
 
 
-def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
+def _service(config: DaemonConfig | None) -> tuple[ServiceState, list[Finding]]:
     """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
     from ..daemon.socket.ipc import DaemonError, NoDaemonError, ask
     from .service.daemon_client import expected_server
@@ -145,7 +145,7 @@ def _service(config: DaemonConfig | None) -> tuple[Service, list[Finding]]:
             found = Finding(NOTE if dry else WARNING, "service", words, ("systemctl start pilotfishd",))
     except DaemonError as error:
         mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
-    return Service(mode, dry, power, config.adapter_state if config else None), [found]
+    return ServiceState(mode, dry, power, config.adapter_state if config else None), [found]
 
 
 def _policy(config: DaemonConfig, path: Path, cluster: Cluster) -> list[Finding]:

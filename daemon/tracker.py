@@ -25,10 +25,10 @@ from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .report.job_log import JobLog
 from .report.queue_forecasts import QueueForecasts
 from .state.ended_jobs import EndedJobs
-from .state.forecasts import Forecast, Outlook
+from .state.forecasts import JobForecast, Outlook
 from .state.handed_over import take_in
 from .state.journal import Journal, Unsaved
-from .state.queue import Entry, Event, Queue, Submission, busy
+from .state.queue import Entry, JobEvent, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
 from .timing.trigger import Trigger
 
@@ -187,7 +187,7 @@ class JobTracker:
         cluster = self._others.leave(cluster, snapshot.time)
         return dataclasses.replace(snapshot, cluster=cluster)
 
-    def fold(self, snapshot: Snapshot, cycle: int) -> list[Event]:
+    def fold(self, snapshot: Snapshot, cycle: int) -> list[JobEvent]:
         """Update every job from a snapshot, and return what happened. O(jobs).
 
         Args:
@@ -279,7 +279,7 @@ class JobTracker:
             entry = problem.startable[start.key]
             planned = self._corrected(planned, entry)
             speed = self.forecasts.speeds.of(planned.nodes)
-            entry.forecast = forecast = Forecast.of(planned, snapshot.time, speed)
+            entry.forecast = forecast = JobForecast.of(planned, snapshot.time, speed)
             entry.expected = forecast.finish_time + planned.late_s
             self.queue.dirty[entry.key] = entry
             user = owner_of(entry, self.queue.submissions[entry.workflow])
@@ -334,7 +334,7 @@ class JobTracker:
         if results:
             self.save()
 
-    def _follow(self, snapshot: Snapshot, events: Sequence[Event]) -> None:
+    def _follow(self, snapshot: Snapshot, events: Sequence[JobEvent]) -> None:
         """Advance the simulation of running jobs to the snapshot; start over if that fails."""
         self._followed = snapshot
         running, ended = running_jobs(self.queue, snapshot), just_ended(self.queue, events)

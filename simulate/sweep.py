@@ -39,7 +39,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ClusterMachine:
     """The machine of a cluster file: its resources are its cores, or its nodes."""
 
     file: str
@@ -58,7 +58,7 @@ class Sweep:
     traces: tuple[Trace, ...]  # workloads
     policies: tuple[Chosen, ...]  # queue policies
     #: Numbers of processors, or cluster files; None = the size that the trace states.
-    machines: tuple[int | Site | None, ...] = (None,)
+    machines: tuple[int | ClusterMachine | None, ...] = (None,)
     seeds: tuple[int, ...] = (0,)  # seeds of random policies and models
     runtimes: tuple[str, ...] = (WALLTIME,)  # what the policies know of run times, of `known_run_times.RUNTIMES`
     contention: tuple[bool, ...] = (False,)  # whether jobs on one node slow each other down
@@ -70,13 +70,13 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SweepRun:
     """One replay of a sweep; `number` counts from 0 in the sweep's order."""
 
     number: int
     trace: Trace
     load: float
-    machine: int | Site | None
+    machine: int | ClusterMachine | None
     policy: Chosen
     seed: int
     runtimes: str = WALLTIME
@@ -88,13 +88,13 @@ class Run:
         return replace(self.trace.select, load=self.load)
 
 
-def runs(sweep: Sweep) -> Iterator[Run]:
+def runs(sweep: Sweep) -> Iterator[SweepRun]:
     """Yield all runs of a sweep in its order."""
     numbers = count()
     for trace in sweep.traces:
         each = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.contention, sweep.seeds)
         for load, machine, policy, runtimes, contention, seed in each:
-            yield Run(next(numbers), trace, load, machine, policy, seed, runtimes, contention)
+            yield SweepRun(next(numbers), trace, load, machine, policy, seed, runtimes, contention)
 
 
 #: Column -> field of Select; present if some workload of the sweep sets it.
@@ -111,7 +111,7 @@ def columns(sweep: Sweep) -> tuple[str, ...]:
     return ("run", "workload", *given, "load", "machine", "policy", *options, *known, "seed")
 
 
-def described(run: Run, names: tuple[str, ...]) -> dict[str, Any]:
+def described(run: SweepRun, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the varied values of one run, keyed by `names`; None where they do not apply."""
     found: dict[str, Any] = {
         "run": run.number,
@@ -157,7 +157,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
+class ResultColumn:
     """A result column, its name for people, and whether large values are good."""
 
     column: str
@@ -170,12 +170,16 @@ class Objective:
         return None if value is None else -float(value) if self.maximise else float(value)
 
 
-WAITING = Objective("mean_waiting_time", "waiting")
-UTILISATION = Objective("utilisation", "utilisation", maximise=True)
-ENERGY = Objective("consumed_joules", "energy")
+WAITING = ResultColumn("mean_waiting_time", "waiting")
+UTILISATION = ResultColumn("utilisation", "utilisation", maximise=True)
+ENERGY = ResultColumn("consumed_joules", "energy")
 OBJECTIVES = (
-    WAITING, Objective("mean_bounded_slowdown", "slowdown"), Objective("makespan", "makespan"), UTILISATION, ENERGY,
-)  # fmt: skip
+    WAITING,
+    ResultColumn("mean_bounded_slowdown", "slowdown"),
+    ResultColumn("makespan", "makespan"),
+    UTILISATION,
+    ENERGY,
+)
 
 
 def cases(rows: Sequence[Row], same: Sequence[str]) -> list[list[Row]]:
@@ -186,7 +190,7 @@ def cases(rows: Sequence[Row], same: Sequence[str]) -> list[list[Row]]:
     return list(found.values())
 
 
-def best(rows: Sequence[Row], objective: Objective, first: Collection[int] = ()) -> int | None:
+def best(rows: Sequence[Row], objective: ResultColumn, first: Collection[int] = ()) -> int | None:
     """Return the position of the best row, or None if no value is known.
 
     Args:
@@ -217,9 +221,9 @@ class BestRuns:
     """The best among comparable runs; runs are positions."""
 
     #: The objectives that are weighed against each other: waiting, and energy if all rows know it, else utilisation.
-    two: tuple[Objective, Objective]
+    two: tuple[ResultColumn, ResultColumn]
     front: tuple[int, ...]  # runs that no other run dominates in both
-    best: Mapping[Objective, int]  # objective -> its best run, where known; ties go to runs of the front
+    best: Mapping[ResultColumn, int]  # objective -> its best run, where known; ties go to runs of the front
 
 
 def worth(rows: Sequence[Row]) -> BestRuns:
@@ -233,7 +237,7 @@ def worth(rows: Sequence[Row]) -> BestRuns:
     return BestRuns(two, front, {objective: place for objective, place in found.items() if place is not None})
 
 
-def identity(run: Run, policy: str, contents: dict[str, str], version: str, numbers: tuple[str, ...]) -> str:
+def identity(run: SweepRun, policy: str, contents: dict[str, str], version: str, numbers: tuple[str, ...]) -> str:
     """Return the identity of a run: 32 hexadecimal digits, equal only if the results are equal.
 
     Args:
@@ -245,7 +249,7 @@ def identity(run: Run, policy: str, contents: dict[str, str], version: str, numb
     """
     select: dict[str, Any] = asdict(run.select) | {"users": sorted(set(run.select.users))}
     site = run.machine
-    machine = [contents[site.file], site.whole_nodes, site.solver] if isinstance(site, Site) else site
+    machine = [contents[site.file], site.whole_nodes, site.solver] if isinstance(site, ClusterMachine) else site
     trace = [contents[run.trace.file], run.trace.skip_invalid]
     parts = [version, numbers, *trace, select, machine, policy, run.seed, run.runtimes, run.contention]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]

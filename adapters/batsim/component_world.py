@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ComponentWorld:
     """The machine as a component sees it, and what the component may do.
 
     Args:

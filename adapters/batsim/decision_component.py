@@ -53,7 +53,7 @@ from ...simulate.model.intervals import Interval, common, count_of, without
 from ...simulate.model.programs import Part
 from ...simulate.queue_policies.interface import Decision, Kill, QueueView, Reject, Start, Submit, Switch, Wake
 from ...simulate.queue_policies.queued_job import QueuedJob, Running
-from .component_world import World
+from .component_world import ComponentWorld
 from .known_profiles import KnownProfiles
 from .periodic_calls import SAME_S, PeriodicCalls
 from .placed_work import placed_work
@@ -83,7 +83,7 @@ class DecisionComponent:
     open_ended = places_work = True
 
     def __init__(
-        self, name: str, ask: Callable[[bytes], bytes], world: World, described: Descriptions,
+        self, name: str, ask: Callable[[bytes], bytes], world: ComponentWorld, described: Descriptions,
         returns: list[int] | None = None, protocol: ProtocolVersion = VERSION_4,
     ) -> None:  # fmt: skip
         self.name, self.ask, self.world, self.described, self.returns = name, ask, world, described, returns

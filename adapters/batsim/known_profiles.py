@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...formats.batsim.kill_progress import Progress, progress_of
+from ...formats.batsim.kill_progress import JobProgress, progress_of
 from ...formats.batsim.profiles import BatsimProfile, parse_profile
-from ...formats.batsim.runs import Run, Runs
+from ...formats.batsim.runs import BatsimRun, Runs
 from ...formats.documents.document_errors import bad, inside
 from ...simulate.model.programs import Part
 
@@ -48,17 +48,17 @@ class KnownProfiles:
         workload, name = self._home_of(job_id, profile)
         return self._known.get(workload, {}).get(name)
 
-    def run(self, job_id: str, profile: str, size: int) -> Run:
+    def run(self, job_id: str, profile: str, size: int) -> BatsimRun:
         """Return how a job runs. Raises ConfigError: its profile is not for that many resources, or this machine."""
         workload, name = self._home_of(job_id, profile)
         return self._runs_of(workload).run(name, size)
 
-    def work(self, job_id: str, profile: str, size: int) -> tuple[Run, Part]:
+    def work(self, job_id: str, profile: str, size: int) -> tuple[BatsimRun, Part]:
         """Return how a job runs, and what it does. Raises ConfigError, as `run`."""
         workload, name = self._home_of(job_id, profile)
         return self.run(job_id, profile, size), self._runs_of(workload).done(name, size).part
 
-    def progress(self, job_id: str, profile: str, size: int, seconds: float, phases: float | None) -> Progress:
+    def progress(self, job_id: str, profile: str, size: int, seconds: float, phases: float | None) -> JobProgress:
         """Return how far a job was after some seconds or, if that is known, phases."""
         workload, own = self._home_of(job_id, profile)
         runs = self._runs_of(workload)

@@ -27,7 +27,7 @@ from ...simulate.model.network import unlimited
 from ...simulate.model.workload import Workload
 from ...simulate.replay.replay_result import Replayed
 from ...simulate.replay.worlds.any_policy import replay_under
-from .component_world import World
+from .component_world import ComponentWorld
 from .decision_component import DecisionComponent
 
 #: When a component of protocol 5 may want to learn of profiles.
@@ -69,7 +69,7 @@ def replay_under_component(
     storages = None if names is None else {label: machine.processors + i for i, label in enumerate(names)}
     if machine.network is None:  # for jobs whose ranks share a resource
         machine = replace(machine, network=lambda: unlimited(speeds or [1.0] * machine.processors))
-    world = World(
+    world = ComponentWorld(
         simulation_begins(machine, cluster, described, told), states_of(machine, cluster), storages, speeds_of(cluster),
         registers=bool(told["dynamic-jobs-enabled"]), forwards=bool(told["profiles-forwarded-on-submission"]),
         natural=natural, latency_s=latency_s,
@@ -96,7 +96,9 @@ def replay_under_component(
     return _as_written(replayed, component), component.messages
 
 
-def _after_hello(world: World, ask: Callable[[bytes], bytes], name: str, init: str, speeds: Sequence[float]) -> World:
+def _after_hello(
+    world: ComponentWorld, ask: Callable[[bytes], bytes], name: str, init: str, speeds: Sequence[float]
+) -> ComponentWorld:
     """Return what a component of protocol 5 learns and may do, which it asks for in its hello. Raises PolicyError."""
     try:
         asked = read_hello(ask(init_message(init)), name)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from ...simulate.model.cluster import Cluster
-    from ..findings import Finding, Service
+    from ..findings import Finding, ServiceState
     from .adapter import LocalAdapter
 
 
@@ -52,7 +52,7 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
 
 
 def examine(
-    cluster: Cluster | None, user: str, service: Service, *, state_dir: str | PathLike[str], **options: object
+    cluster: Cluster | None, user: str, service: ServiceState, *, state_dir: str | PathLike[str], **options: object
 ) -> list[Finding]:
     """Return findings about what this machine offers the adapter; `user`, `service` and other options are ignored."""
     from pathlib import Path

@@ -26,7 +26,7 @@ from .cgroups import ControlGroups, remove
 from .job_files import BEGIN, CANCEL, CONTROL, END, EVENTS, LOCK, SPEC, opened, write_record
 from .job_spec import Spec, directory_name, plain
 from .keeper_server import KeeperServer
-from .observe import Observer, kept_jobs
+from .observe import DirectoryObserver, kept_jobs
 from .processes import MARK
 from .state_dir import StateDir, lock
 from .validation import check_cluster, check_options, check_start, shared_cpus
@@ -63,7 +63,7 @@ class LocalAdapter(Adapter):
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
         self._groups.sweep()
         self.notes = [*shared_cpus(cluster), *(self._groups.notes if cgroups else ())]
-        self._observer = Observer(self._state.jobs, self._adopt, read_only=read_only)
+        self._observer = DirectoryObserver(self._state.jobs, self._adopt, read_only=read_only)
         self._keepers = KeeperServer(self._state.jobs, inherited(os.environ))
         self._begun = kept_jobs(self._state.jobs)  # jobs that must not run again, even if their directory is gone
         self._version = 0

@@ -28,7 +28,7 @@ KEEPER = b"from local.keeper"
 ADOPTED = "its keeper was killed; its exit code will be unknown"
 
 
-class Observer:
+class DirectoryObserver:
     """Reads job directories.
 
     Args:

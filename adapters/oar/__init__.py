@@ -20,7 +20,7 @@ from ...simulate.model.cluster import Cluster, Node, NodeType
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
     from ...simulate.model.plan import Plan
-    from ..findings import Finding, Service
+    from ..findings import Finding, ServiceState
     from .adapter import OarAdapter
     from .own_jobs import OarJobs
 
@@ -65,8 +65,8 @@ def create(
         output_dir: Folder for stdout and stderr of our own jobs; None: that in which a job runs.
     """
     from .adapter import OarAdapter
-    from .commands import Commands
-    from .job_views import Selection
+    from .commands import OarCommands
+    from .job_views import OarSelection
     from .placement_file import NAME, PlacementFile
     from .records.oarstat import LOSES, Oarstat
     from .records.world import Database
@@ -84,7 +84,7 @@ def create(
     if placement_file is not None and not kept:
         raise ConfigError("adapter oar", "placement_file", "no jobs are handed over", "with queues or projects")
     host, _, port = server.rpartition(":")
-    commands = Commands(timeout_s, per_minute=requests_per_minute)
+    commands = OarCommands(timeout_s, per_minute=requests_per_minute)
     secret = None if password_file is None else Path(password_file).absolute()
     if secret is not None and (why := _unusable(secret)):
         raise ConfigError("adapter oar", "password_file", f"{secret}: {why}", "its account's own, mode 0600")
@@ -92,7 +92,7 @@ def create(
         cluster,
         Oarstat(commands) if database is None else Database(commands.psql, database, secret, timeout_s),
         commands,
-        Selection(frozenset(queues), frozenset(projects)),
+        OarSelection(frozenset(queues), frozenset(projects)),
         None if placement_file is None else PlacementFile(Path(placement_file).absolute(), kept, max_defer_s),
         server=(host, int(port)),
         submit_options=submit_options or (["-q", queues[0]] if queues else []),
@@ -104,11 +104,11 @@ def create(
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return OAR's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
-    from .commands import Commands
+    from .commands import OarCommands
     from .records.oarstat import resources_in
     from .records.requests import OarResources
 
-    found = resources_in(Commands(60.0).oar("nodes", ["oarnodes", "-J"]))
+    found = resources_in(OarCommands(60.0).oar("nodes", ["oarnodes", "-J"]))
     types: dict[int, NodeType] = {}
     nodes = []
     for name, cores in OarResources(found).cores.items():
@@ -172,7 +172,7 @@ def reap(
 
 
 def examine(
-    cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
+    cluster: Cluster | None, user: str, service: ServiceState, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
     """Return the findings about this OAR; see `registry.examine`. There is no trial: it needs no rights in OAR."""
     from .doctor import findings

@@ -26,15 +26,15 @@ from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import job_views, submission
-from .commands import Commands
-from .job_views import Ours, Selection
+from .commands import OarCommands
+from .job_views import OarSelection, Ours
 from .passes import Passes
 from .placement_file import Clocks, PlacementFile
 from .preemption import with_room
-from .records.history import History
+from .records.history import OarHistory
 from .records.properties import Properties
 from .records.requests import OarResources
-from .records.world import ENDED, OarJob, Reader, World
+from .records.world import ENDED, OarJob, OarState, Reader
 from .whole_queue import observed_queue
 
 log = logging.getLogger("pilotfish.adapters")
@@ -73,8 +73,8 @@ class OarAdapter(Adapter):
         self,
         cluster: Cluster,
         reader: Reader,
-        commands: Commands,
-        selection: Selection,
+        commands: OarCommands,
+        selection: OarSelection,
         placements: PlacementFile | None,
         *,
         server: tuple[str, int],
@@ -90,7 +90,7 @@ class OarAdapter(Adapter):
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
         self._time, self._read_at, self._version = clock, clock(), 0
         self._outdated = True  # something was changed since, or the last read failed
-        self._world, self._machine, self._history = World(0.0, 0.0, {}, (), ()), OarResources(()), History()
+        self._world, self._machine, self._history = OarState(0.0, 0.0, {}, (), ()), OarResources(()), OarHistory()
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
         self._properties = Properties(lambda argv: self.commands.oar("properties", argv), cluster.index, clock)
@@ -349,7 +349,7 @@ class OarAdapter(Adapter):
 
     # What is known.
 
-    def _store(self, world: World) -> None:
+    def _store(self, world: OarState) -> None:
         if world.resources != self._world.resources:
             self._machine = OarResources(world.resources)
             self._properties.clear()

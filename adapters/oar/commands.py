@@ -42,7 +42,7 @@ POKE_S = 1.0
 PER_MINUTE, CHANGES = 3000.0, frozenset(("submit", "cancel"))
 
 
-class Commands:
+class OarCommands:
     """Runs commands.
 
     Args:

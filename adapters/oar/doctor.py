@@ -17,13 +17,13 @@ from typing import Any
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ..base import AdapterError
-from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from .commands import Commands, poke
-from .job_views import Selection
+from ..findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
+from .commands import OarCommands, poke
+from .job_views import OarSelection
 from .placement_file import CLOCKS_S, LONGEST_ALIVE_S
 from .records.oarstat import Oarstat, resource_properties
 from .records.requests import OarResources, left_to_oar, request_of
-from .records.world import Database, Reader, World
+from .records.world import Database, OarState, Reader
 from .site_config import CONFIG, site_config
 
 SCHEDULERS = Path("/usr/lib/oar/schedulers")
@@ -36,7 +36,11 @@ LATE_PASS_S = 150.0
 
 
 def findings(
-    cluster: Cluster | None, user: str, service: Service, options: dict[str, Any], make: Callable[[Cluster], object]
+    cluster: Cluster | None,
+    user: str,
+    service: ServiceState,
+    options: dict[str, Any],
+    make: Callable[[Cluster], object],
 ) -> Iterator[Finding]:
     """Yield the findings, the most basic ones first.
 
@@ -47,7 +51,7 @@ def findings(
         options: Options of `create`.
         make: Creates the adapter, or raises ConfigError.
     """
-    commands = Commands(float(options.get("timeout_s", 15.0)))
+    commands = OarCommands(float(options.get("timeout_s", 15.0)))
     yield _version(commands)
     try:
         make(cluster or Cluster("oar", ()))
@@ -70,7 +74,7 @@ def findings(
         return
     by = "" if isinstance(reader, Database) else " by oarstat"
     yield Finding(OK, "database", f"one read of {len(world.jobs)} jobs{by} took {time.monotonic() - began:.2f} s")
-    selection = Selection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
+    selection = OarSelection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
     yield from _times(world)
     yield _server(options)
     yield from _nodes(world, cluster)
@@ -80,7 +84,7 @@ def findings(
     yield from _jobs(world, selection)
 
 
-def _reader(commands: Commands) -> tuple[Reader, Finding]:
+def _reader(commands: OarCommands) -> tuple[Reader, Finding]:
     """Return how OAR is read if no database is configured, and what should be configured."""
     try:
         site = site_config()
@@ -122,7 +126,7 @@ def _unread(error: AdapterError, options: dict[str, Any]) -> Finding:
     return Finding(PROBLEM, "database", f"adapter.options.database: {error}", (mend,))
 
 
-def _version(commands: Commands) -> Finding:
+def _version(commands: OarCommands) -> Finding:
     try:
         said = " ".join(commands.oar("version", ["oarstat", "--version"]).split())
     except AdapterError as error:
@@ -132,7 +136,7 @@ def _version(commands: Commands) -> Finding:
     return Finding(WARNING, "version", f"{said}: pilotfish is tested with OAR {KNOWN} on PostgreSQL only")
 
 
-def _times(world: World) -> Iterator[Finding]:
+def _times(world: OarState) -> Iterator[Finding]:
     if not world.queues:  # oarstat shows neither its clock nor its passes
         return
     ahead_s = world.now - time.time()
@@ -166,7 +170,7 @@ def _server(options: dict[str, Any]) -> Finding:
     return Finding(OK, "server", f"OAR's server listens at {asked}")
 
 
-def _properties(commands: Commands) -> Iterator[Finding]:
+def _properties(commands: OarCommands) -> Iterator[Finding]:
     """Yield which properties are missing by which jobs of our own, and most of users, ask for cores."""
     try:
         known = resource_properties(commands.oar("nodes", ["oarnodes", "-J"]))
@@ -182,7 +186,7 @@ def _properties(commands: Commands) -> Iterator[Finding]:
                           (f"oarproperty -a {name}",))  # fmt: skip
 
 
-def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
+def _nodes(world: OarState, cluster: Cluster | None) -> Iterator[Finding]:
     cores = OarResources(world.resources).cores
     if not cores:
         yield Finding(PROBLEM, "nodes", "OAR has no resources of type default")
@@ -200,7 +204,7 @@ def _nodes(world: World, cluster: Cluster | None) -> Iterator[Finding]:
     yield Finding(OK, "nodes", f"{len(cores)} nodes with {sum(cores.values())} cores")
 
 
-def _queues(world: World, selection: Selection, options: dict[str, Any]) -> Iterator[Finding]:
+def _queues(world: OarState, selection: OarSelection, options: dict[str, Any]) -> Iterator[Finding]:
     waiting = {job.queue for job in world.jobs if job.state == "Waiting"} if world.queues else set()
     for name in sorted(waiting - world.queues.keys()):
         says = f"jobs wait in queue {name}, which OAR does not have any more: they never start"
@@ -235,7 +239,7 @@ def _is_shim(program: str) -> bool:
         return False
 
 
-def _file(options: dict[str, Any], user: str, service: Service) -> Iterator[Finding]:
+def _file(options: dict[str, Any], user: str, service: ServiceState) -> Iterator[Finding]:
     if not options.get("placement_file"):
         return
     path = Path(options["placement_file"])
@@ -260,7 +264,7 @@ def _file(options: dict[str, Any], user: str, service: Service) -> Iterator[Find
         yield Finding(OK, "file", f"{path} {'was never written' if age_s == float('inf') else f'is {age_s:.0f} s old'}")
 
 
-def _jobs(world: World, selection: Selection) -> Iterator[Finding]:
+def _jobs(world: OarState, selection: OarSelection) -> Iterator[Finding]:
     machine = OarResources(world.resources)
     ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
     vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]

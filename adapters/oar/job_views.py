@@ -15,7 +15,7 @@ from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
 from .placement_file import Placement
 from .records.requests import OarResources, job_of, left_to_oar, request_of
-from .records.world import OarJob, World
+from .records.world import OarJob, OarState
 from .submission import did_nothing, key_in
 
 PREFIX = "oar/"
@@ -53,7 +53,7 @@ FOREVER = 2147483646
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class OarSelection:
     """The jobs that a site hands over, by queue and project."""
 
     queues: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class Selection:
         words = {part.removeprefix("-q") for word in options for part in word.split("=")}
         return not words.isdisjoint(self.queues | self.projects)
 
-    def closed(self, world: World) -> tuple[str, ...]:
+    def closed(self, world: OarState) -> tuple[str, ...]:
         """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
         shut = {name for name, queue in world.queues.items() if queue.state != "Active"}
         ours = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
@@ -119,13 +119,13 @@ def id_in(key: str) -> int | None:
     return int(number) if plain else None
 
 
-def last_of(world: World, user: str) -> dict[str, OarJob]:
+def last_of(world: OarState, user: str) -> dict[str, OarJob]:
     """Return the last job of each key, in OAR's order."""
     return {key_of(job, user): job for job in world.jobs}
 
 
 def views(
-    world: World, machine: OarResources, selection: Selection, ours: Ours, before: Known | None = None
+    world: OarState, machine: OarResources, selection: OarSelection, ours: Ours, before: Known | None = None
 ) -> tuple[JobView, ...]:
     """Return the views of all jobs; ended ones of other users only if they were handed over. O(jobs).
 

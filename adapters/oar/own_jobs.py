@@ -17,12 +17,12 @@ from pathlib import Path
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
 from ..start_claim import guard
-from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
+from ..user_jobs import Story, SubmissionRequest, UserJob, UserJobs, takes_option
 from . import job_views, submission
-from .commands import Commands
+from .commands import OarCommands
 from .records.oarstat import Oarstat
 from .records.requests import OarResources
-from .records.world import ENDED, OarJob, World
+from .records.world import ENDED, OarJob, OarState
 from .submission import SKIPPED
 
 #: Seconds for which jobs that have ended are listed.
@@ -45,7 +45,7 @@ class OarJobs(UserJobs):
 
     manager, cancel_command, begins = "OAR", "oardel", False
 
-    def __init__(self, commands: Commands, user: str) -> None:
+    def __init__(self, commands: OarCommands, user: str) -> None:
         self._commands, self._reader, self._user = commands, Oarstat(commands), user
         self._seen: dict[int, OarJob] = {}
 
@@ -79,11 +79,11 @@ class OarJobs(UserJobs):
         """Return this machine's clock: OAR's commands show no other."""
         return time.time()
 
-    def is_too_long(self, request: Request) -> bool:
+    def is_too_long(self, request: SubmissionRequest) -> bool:
         """Return False: the whole key is in the command."""
         return False
 
-    def submit(self, request: Request) -> int:
+    def submit(self, request: SubmissionRequest) -> int:
         """Submit a job; one `oarsub`."""
         argv = users_command(request)
         number = submission.job_id(self._commands.oar("submit", argv))
@@ -107,7 +107,7 @@ class OarJobs(UserJobs):
         """Return whether pilotfish leaves this option of oarsub to its user."""
         return takes_option(option, _OURS, _LETTERS)
 
-    def _shown(self, world: World) -> list[UserJob]:
+    def _shown(self, world: OarState) -> list[UserJob]:
         """Return the user's jobs; of a job that OAR submitted again, the latest submission."""
         machine = OarResources(world.resources)
         last = {job.first: job for job in world.jobs if job.user == self._user}  # a later one has a higher id
@@ -117,7 +117,7 @@ class OarJobs(UserJobs):
 
 def own_jobs(timeout_s: float) -> OarJobs:
     """Return the jobs of the current user, by the commands of OAR on this machine."""
-    return OarJobs(Commands(timeout_s), pwd.getpwuid(os.getuid()).pw_name)
+    return OarJobs(OarCommands(timeout_s), pwd.getpwuid(os.getuid()).pw_name)
 
 
 def user_job(job: OarJob, machine: OarResources, user: str) -> UserJob:
@@ -138,7 +138,7 @@ def user_job(job: OarJob, machine: OarResources, user: str) -> UserJob:
     return shown
 
 
-def users_command(request: Request) -> list[str]:
+def users_command(request: SubmissionRequest) -> list[str]:
     """Return the argv by which a user submits a job of a workflow, on any nodes."""
     claimed = guard(request.link, "$OAR_ARRAY_ID", "OAR", f"exit {SKIPPED}")
     first = [claimed, *submission.checks([_done(link) for link in request.before])]

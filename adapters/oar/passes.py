@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..file_watch import FileWatch
 from .commands import poke
-from .records.world import World
+from .records.world import OarState
 
 log = logging.getLogger("pilotfish.adapters")
 FOR_S = 20.0
@@ -76,7 +76,7 @@ class Passes:
         """Ask from now on until this job begins; `since` is OAR's clock, epoch seconds."""
         self._awaited[job] = since
 
-    def ask(self, world: World, now: float, *, at_once: bool = False) -> None:
+    def ask(self, world: OarState, now: float, *, at_once: bool = False) -> None:
         """Ask if a job is awaited, and it is due or wanted at once.
 
         Args:

@@ -15,7 +15,7 @@ from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.snapshot import JobState
 from .job_views import UNEVALUATED, last_of, state_of, states_by_node
 from .records.requests import OarResources, name_of, request_of
-from .records.world import OarJob, World
+from .records.world import OarJob, OarState
 
 #: Types of jobs that wait for nothing but nodes, like a job without a type.
 _PLAIN = ("idempotent", "expire=", "deadline=", "deploy", "cosystem")
@@ -24,7 +24,7 @@ _KARMA = re.compile(r"\(Karma=(-?\d+\.\d+)")
 
 
 def observed_queue(
-    world: World,
+    world: OarState,
     machine: OarResources,
     user: str,
     uid: Callable[[str], int | None],
@@ -56,7 +56,7 @@ class _Seen:
         keys: Key of each job that is shown, by its id.
     """
 
-    def __init__(self, world: World, machine: OarResources, keys: dict[int, str]) -> None:
+    def __init__(self, world: OarState, machine: OarResources, keys: dict[int, str]) -> None:
         self._world, self._machine, self._keys = world, machine, keys
         self._all = frozenset(machine.cores)
         # Fair share is that of a user and a project in a queue.

@@ -20,7 +20,7 @@ from ...simulate.model.cluster import Cluster, Node, NodeType
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
     from ...simulate.model.plan import Plan
-    from ..findings import Finding, Service
+    from ..findings import Finding, ServiceState
     from .adapter import SlurmAdapter
     from .records import SlurmNode
     from .transport.command_transport import Transport
@@ -75,7 +75,7 @@ def create(
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
     """
     from .adapter import SlurmAdapter
-    from .handed_over.ownership import Selection
+    from .handed_over.ownership import SlurmSelection
     from .placement.eligibility import Deferral
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
@@ -89,7 +89,7 @@ def create(
         rest_token_file=rest_token_file, rest_token_command=rest_token_command,
         rest_token_lifespan_s=rest_token_lifespan_s,
     )  # fmt: skip
-    selection = Selection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
+    selection = SlurmSelection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
     unreadable = Unreadable()
     usage = CommandRunner(min(USAGE_TIMEOUT_S, timeout_s))
     commands = CommandTransport(CommandRunner(timeout_s), run_usage=usage, unreadable=unreadable)
@@ -117,7 +117,7 @@ def create(
 
 
 def examine(
-    cluster: Cluster | None, user: str, service: Service, *, trial: bool = False, **options: Any
+    cluster: Cluster | None, user: str, service: ServiceState, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
     """Return the findings about this Slurm and the daemon's account. Raises ConfigError for an invalid option.
 
@@ -133,13 +133,13 @@ def examine(
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
     from .handed_over.job_update import with_our_pins
-    from .handed_over.ownership import Selection
+    from .handed_over.ownership import SlurmSelection
     from .transport.runner import CommandRunner
 
     _check(**options)
     run = CommandRunner(options.get("timeout_s", 15.0))
     fields = ("partitions", "qos", "accounts", "features", "comment")
-    selection = Selection.of(**{name: options[name] for name in fields if name in options})
+    selection = SlurmSelection.of(**{name: options[name] for name in fields if name in options})
     answers = ask(run, user)
     with as_account(owner_of(service.state_dir) if service.state_dir else ""):
         found = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
@@ -171,12 +171,12 @@ def reap(
         **options: Options of `create`.
     """
     from .handed_over.overdue import Reaper
-    from .handed_over.ownership import Selection
+    from .handed_over.ownership import SlurmSelection
     from .transport.runner import CommandRunner
 
     _check(timeout_s=timeout_s, max_defer_s=max_defer_s, **options)
     fields = ("partitions", "qos", "accounts", "features", "comment")
-    selection = Selection.of(**{name: options[name] for name in fields if name in options})
+    selection = SlurmSelection.of(**{name: options[name] for name in fields if name in options})
     return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
 
 

@@ -19,11 +19,11 @@ from .records import SlurmJob
 from .submission import name_for
 from .transport import sacct
 from .transport.command_transport import Transport
-from .transport.sacct import Entry
+from .transport.sacct import UsageEntry
 
 #: Seconds by which a job may seem to have been submitted before we decided to submit it.
 SLACK_S = 60.0
-Record = TypeVar("Record", SlurmJob, Entry)
+Record = TypeVar("Record", SlurmJob, UsageEntry)
 
 
 def ended_jobs(

@@ -30,7 +30,7 @@ from .handed_over.first_begins import FirstBegins
 from .handed_over.job_update import LET_GO, OurChanges
 from .handed_over.job_writer import JobWriter
 from .handed_over.marks import Marks, PinRecord, read_key
-from .handed_over.ownership import Ownership, Selection, is_held, may_begin
+from .handed_over.ownership import Ownership, SlurmSelection, is_held, may_begin
 from .handed_over.resize_watch import RESIZED, ResizeWatch
 from .handed_over.unheld_kinds import UnheldKinds
 from .placement import node_constraints
@@ -89,7 +89,7 @@ class SlurmAdapter(Adapter):
         self,
         cluster: Cluster,
         transport: Transport,
-        selection: Selection,
+        selection: SlurmSelection,
         *,
         submit_options: Sequence[str] = (),
         output_dir: str | os.PathLike[str] | None = None,

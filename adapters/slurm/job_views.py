@@ -14,7 +14,7 @@ from functools import lru_cache
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState
-from .handed_over.ownership import NEIGHBOUR, Ownership, Selection, precursors, ready
+from .handed_over.ownership import NEIGHBOUR, Ownership, SlurmSelection, precursors, ready
 from .placement.eligibility import Eligibility, EligibilityCache, Verdict
 from .placement.queue_state import Ranking
 from .records import SlurmJob, SlurmNode
@@ -183,7 +183,7 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
     )
 
 
-def _view(key: str, made_of: Sources, selection: Selection, now: float) -> JobView:
+def _view(key: str, made_of: Sources, selection: SlurmSelection, now: float) -> JobView:
     job, asked, (what, why), verdict, later = made_of
     begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
     if begun or key != f"{PREFIX}{job.id}":

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from ..base import AdapterError
 from .placement.limits import Limits
-from .placement.partitions import Partition, Reservation
+from .placement.partitions import Partition, SlurmReservation
 from .records import SlurmJob
 from .transport.command_transport import Transport
-from .transport.scontrol import Settings
+from .transport.scontrol import ControllerSettings
 
 log = logging.getLogger("pilotfish.slurm")
 
@@ -32,13 +32,13 @@ PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteState:
     """The known state of the site."""
 
     partitions: Mapping[str, Partition] = field(default_factory=dict)
-    reservations: Collection[Reservation] = ()
+    reservations: Collection[SlurmReservation] = ()
     limits: Limits = field(default_factory=Limits)
-    settings: Settings = field(default_factory=Settings)
+    settings: ControllerSettings = field(default_factory=ControllerSettings)
     excluded: Mapping[int, tuple[str, ...] | None] = field(default_factory=dict)
     covered: frozenset[int] = frozenset()  #: ids of the jobs that waited when `excluded` was read
     missing: frozenset[str] = frozenset()  #: kinds that were never read
@@ -51,7 +51,7 @@ class SiteReader:
         self._clock = clock
         self._read = dict.fromkeys(AGES, -math.inf)
         self._refused: set[str] = set()
-        self.site = Site(missing=frozenset(AGES))
+        self.site = SiteState(missing=frozenset(AGES))
 
     def refresh(self, transport: Transport, ours: Collection[SlurmJob], pending: Collection[int]) -> None:
         """Read one kind if one is due; all of them the first time. Raises AdapterError if it cannot be read now.

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from ...simulate.model.snapshot import JobState
 from ..base import AdapterError
-from ..user_jobs import Request, Story, UserJob, UserJobs, takes_option
+from ..user_jobs import Story, SubmissionRequest, UserJob, UserJobs, takes_option
 from . import dependency, submission
-from .handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
+from .handed_over.ownership import Ownership, SlurmSelection, hold_seconds, ownership_of
 from .records import SlurmJob
 from .submission import LONGEST_COMMENT, comment_for, key_in, script_checksum
 from .transport.command_transport import CommandTransport
@@ -104,11 +104,11 @@ class OwnJobs(UserJobs):
         cores = [allocation.cores.get(node, ()) for node in job.nodes] if allocation else []
         return Story(_waits(found, now), before, after, cores)
 
-    def is_too_long(self, request: Request) -> bool:
+    def is_too_long(self, request: SubmissionRequest) -> bool:
         """Return whether Slurm would refuse a comment for its length."""
         return too_long(_comment(request))
 
-    def submit(self, request: Request) -> int:
+    def submit(self, request: SubmissionRequest) -> int:
         """Submit a job in the user's environment; one `sbatch`."""
         files = *request.files, request.link
         argv = submission.users_command(
@@ -168,7 +168,7 @@ def _waits(job: SlurmJob, now: float) -> str:
     """Return why a job waits, by Slurm and by pilotfish."""
     if job.state is not JobState.PENDING:
         return ""
-    what, why = ownership_of(job, Selection(), now)
+    what, why = ownership_of(job, SlurmSelection(), now)
     if what is Ownership.HELD and job.begin is not None:
         left = max(0.0, job.begin - now)
         return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
@@ -179,7 +179,7 @@ def _waits(job: SlurmJob, now: float) -> str:
     return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"
 
 
-def _comment(request: Request) -> str:
+def _comment(request: SubmissionRequest) -> str:
     named = "" if request.job.profile.name == "default" else request.job.profile.name
     script = script_checksum(request.job.command)
     return comment_for(request.key, hold=request.hold_s, profile=named, script=script)

@@ -14,9 +14,9 @@ from . import dependency
 from .job_views import key_of
 from .placement import node_constraints
 from .placement.node_capacity import alone, shares_cores
-from .placement.partitions import Partition, Reservation, of_job
+from .placement.partitions import Partition, SlurmReservation, of_job
 from .records import SlurmJob, SlurmNode
-from .site_state import Site
+from .site_state import SiteState
 
 #: Reasons with which a job waits for nothing but nodes, a time, or other jobs. Slurm says ReqNodeNotAvail also of a job
 #: that excludes nodes, while all others are busy (seen, 22.05); nodes that take no jobs, and reservations, are known.
@@ -24,7 +24,7 @@ _PLAIN = frozenset(("None", "", "Resources", "Priority", "BeginTime", "Cleaning"
 
 
 def observed_queue(
-    jobs: Mapping[int, SlurmJob], nodes: Mapping[str, SlurmNode], site: Site, now: float, uid: int
+    jobs: Mapping[int, SlurmJob], nodes: Mapping[str, SlurmNode], site: SiteState, now: float, uid: int
 ) -> ObservedQueue:
     """Return the queue in Slurm's order. O(jobs log jobs + nodes x distinct requests for nodes).
 
@@ -61,8 +61,8 @@ def observed_queue(
 
 
 def _queued(
-    job: SlurmJob, key: str, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
-    by_number: Mapping[int, Sequence[SlurmJob]], now: float, uid: int,
+    job: SlurmJob, key: str, where: frozenset[str], chosen: Collection[Partition],
+    reserved: Collection[SlurmReservation], by_number: Mapping[int, Sequence[SlurmJob]], now: float, uid: int,
 ) -> ObservedJob:  # fmt: skip
     waits, after = job.state is JobState.PENDING, _followed(job) or ()
     return ObservedJob(
@@ -97,7 +97,7 @@ def _followed(job: SlurmJob) -> tuple[int, ...] | None:
 
 
 def _unknown(
-    job: SlurmJob, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[Reservation],
+    job: SlurmJob, where: frozenset[str], chosen: Collection[Partition], reserved: Collection[SlurmReservation],
     by_number: Mapping[int, Sequence[SlurmJob]], now: float,
 ) -> str:  # fmt: skip
     """Return why the start of a waiting job is not known, or ""."""

@@ -19,7 +19,7 @@ from bokeh.transform import linear_cmap
 from ...formats.text import width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Bars, Boxes, Entry, Figure, Line, Panel, Points, Strokes
+from .figure import Area, Bars, Boxes, Figure, LegendEntry, Line, Panel, Points, Strokes
 
 #: Columns of a function of time: enough for a picture that is zoomed eight times.
 COLUMNS = 8000
@@ -74,7 +74,7 @@ def _head(figure: Figure) -> models.Div:
                disable_math=True)  # fmt: skip
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: LegendEntry) -> str:
     faint = ";opacity:.35" if entry.kind == "faint" else ""
     sign = "\u2505\u2505" if entry.kind == "line" and DASHES[entry.dash] else _SIGNS.get(entry.kind, "\u25a0")
     style = f"color:{INK if entry.kind == 'outline' else entry.colour}{faint}"

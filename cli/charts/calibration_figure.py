@@ -15,7 +15,7 @@ from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, bars_panel
 if TYPE_CHECKING:
     from ...profiles.calibration.cpu_sharing import WaitFit
     from ...profiles.calibration.fits import Choice, PiecewiseFit
-    from ...profiles.calibration.node_switching import Switching
+    from ...profiles.calibration.node_switching import SwitchingResult
     from ...profiles.calibration.power_line import PowerFit
     from ...profiles.calibration.result import Calibration, Point
 
@@ -35,7 +35,7 @@ def calibration(found: Calibration) -> Figure:
     return Figure("Calibration", rows, about, shared=False, height=1.0 + 2.6 * len(rows))
 
 
-def switching(found: Switching) -> Figure:
+def switching(found: SwitchingResult) -> Figure:
     """Return the power of a node that was switched off and on, with the mean power of each state."""
     time, watts = (np.array([sample[i] for sample in found.trace], float) for i in (0, 1))
     series: list[Series] = [Line("measured", _DATA, time, watts)]

@@ -13,7 +13,7 @@ from ...formats.text import fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import RunMetrics, distribution, figures
 from .figure import Axis, Bars, Figure, Line, Panel, Series, bars_panel
-from .replay_figures import Shown, View, about
+from .replay_figures import FigureView, Shown, about
 from .scales import common_time_unit
 
 _LONGEST, _ACROSS = 22, 3
@@ -43,7 +43,7 @@ _METRICS: tuple[tuple[str, Callable[[RunMetrics], float | None], Words], ...] = 
 )
 
 
-def compare(view: View) -> Figure:
+def compare(view: FigureView) -> Figure:
     """Return a panel of bars for each figure of merit, and the distribution of waiting times."""
     window = view.x if view.asked else None
     found = [figures(each.run, window) for each in view.shown]

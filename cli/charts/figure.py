@@ -143,7 +143,7 @@ def time_axis(what: str, scale: TimeScale) -> Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GanttRow:
     """A named row of a Gantt chart, from `low` to `high` on the y axis."""
 
     name: str
@@ -166,7 +166,7 @@ class Panel:
     title: str = ""
     height: float = 1.0
     empty: str = ""
-    rows: Sequence[Row] = ()
+    rows: Sequence[GanttRow] = ()
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the series of one kind."""
@@ -214,7 +214,7 @@ class ColourBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LegendEntry:
     """An entry of the legend. `kind`: line, area, faint, point, stroke, boxes or outline."""
 
     label: str
@@ -250,23 +250,25 @@ class Figure:
         """All panels, row by row."""
         return (panel for row in self.rows for panel in row)
 
-    def legend(self) -> list[Entry]:
+    def legend(self) -> list[LegendEntry]:
         """Return an entry for each label of a series, once."""
-        found: dict[str, Entry] = {}
+        found: dict[str, LegendEntry] = {}
         for series in (series for panel in self.panels() for series in panel.series):
             entry = _entry(series)
             found.setdefault(entry.label, entry)
         return [entry for entry in found.values() if entry.label]
 
 
-def _entry(series: Series) -> Entry:
+def _entry(series: Series) -> LegendEntry:
     label, colour = getattr(series, "label", ""), getattr(series, "colour", INK)
     if isinstance(series, Boxes):
-        return Entry(label if len(series) else "", "boxes" if series.strong is None else "outline", series.colours[0])
+        return LegendEntry(
+            label if len(series) else "", "boxes" if series.strong is None else "outline", series.colours[0]
+        )
     if isinstance(series, Area):
-        return Entry(label, "faint" if series.faint else "area", colour)
+        return LegendEntry(label, "faint" if series.faint else "area", colour)
     kind = "point" if isinstance(series, Points) else "stroke" if isinstance(series, Strokes) else "line"
-    return Entry(label, kind, colour, getattr(series, "dash", 0))
+    return LegendEntry(label, kind, colour, getattr(series, "dash", 0))
 
 
 def _largest(series: Sequence[Series], axis: str) -> float:

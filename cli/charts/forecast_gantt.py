@@ -15,7 +15,7 @@ from ...formats.hostlist import fold
 from ...formats.text import clean, decimals, percent, seconds
 from ...simulate.model.plan import LEVEL
 from .colours import JOBS, LIMIT
-from .figure import Area, Axis, Boxes, Fact, Panel, Row, Series, time_axis
+from .figure import Area, Axis, Boxes, Fact, GanttRow, Panel, Series, time_axis
 from .plan_gantt import lanes
 from .scales import TimeScale
 
@@ -49,7 +49,7 @@ def gantt(jobs: Sequence[JobOutcome], nodes: Iterable[str], scale: TimeScale) ->
         if job.start_time is not None and job.finish_time is not None:
             for name in job.nodes:
                 ran.setdefault(name, []).append((job.start_time, job.finish_time, number))
-    rows, table, top = list[Row](), list[tuple[float, ...]](), 0.0
+    rows, table, top = list[GanttRow](), list[tuple[float, ...]](), 0.0
     for name in [name for name in nodes if name in said or name in ran]:
         begin = top
         for spans, fills in ((said.get(name, []), None), (ran.get(name, []), [_fill(job) for job in jobs])):
@@ -58,9 +58,9 @@ def gantt(jobs: Sequence[JobOutcome], nodes: Iterable[str], scale: TimeScale) ->
             for (start, finish, number), lane in zip(spans, lane_of, strict=True):
                 table.append((start, finish, top - lane - 1, top - lane, 0 if fills is None else fills[number], number))
             top -= max(lane_of, default=0) + 1
-        rows.append(Row(clean(name), top, begin))
+        rows.append(GanttRow(clean(name), top, begin))
     left, right, low, high, fill, job_of = np.array(table, float).reshape(-1, 6).T
-    rows = [Row(row.name, row.low - top, row.high - top) for row in rows]
+    rows = [GanttRow(row.name, row.low - top, row.high - top) for row in rows]
     names = np.array([clean(job.planned.id) for job in jobs], object)
     colours = [colour for _, colour in _FILLS]
     boxes = Boxes("", left, right, low - top, high - top, fill.astype(int), colours, job_of.astype(int), names,

@@ -26,7 +26,7 @@ from matplotlib.ticker import NullLocator
 from ...formats.text import fit, width
 from . import rectangles
 from .colours import DASHES, GRID, INK, QUIET, STRIPE, ink_on
-from .figure import Area, Bars, Boxes, ColourBar, Entry, Figure, Line, Panel, Points, Strokes
+from .figure import Area, Bars, Boxes, ColourBar, Figure, LegendEntry, Line, Panel, Points, Strokes
 from .scales import Array
 
 #: Inches, and pixels per inch. Text of 9.5 points is 5.4 points high in a column of 3.5 inches.
@@ -278,7 +278,7 @@ def _bars(axes: Axes, bars: Bars, *, named: bool) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _handle(entry: Entry) -> Artist:
+def _handle(entry: LegendEntry) -> Artist:
     if entry.kind in ("area", "faint", "boxes"):
         return Patch(color=entry.colour, alpha=0.25 if entry.kind == "faint" else 1.0, lw=0, label=entry.label)
     if entry.kind == "outline":

@@ -16,7 +16,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow
 from ...simulate.model.plan import Plan, PlannedJob, RunnerUp
 from .colours import HEAT, INK, LEVELS
-from .figure import Axis, Boxes, ColourBar, Fact, Figure, Line, Panel, Row, Series, time_axis
+from .figure import Axis, Boxes, ColourBar, Fact, Figure, GanttRow, Line, Panel, Series, time_axis
 from .scales import TimeScale, breaks_of
 
 #: Idle nodes that still get a row, and jobs of a critical chain that is drawn as a line.
@@ -60,14 +60,16 @@ def plan_gantt(plan: Plan, workflow: Workflow, cluster: Cluster, about: str = ""
     return Figure(title, [[panel]], clean(about), notes, height=height, bar=bar)
 
 
-def _boxes(plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float) -> tuple[Boxes, list[Row]]:
+def _boxes(
+    plan: Plan, on_node: dict[str, list[PlannedJob]], chain: set[str], high: float
+) -> tuple[Boxes, list[GanttRow]]:
     """The rectangles of all jobs, and the row of each node, the first at the top."""
     lanes_of = {name: lanes([(job.start_time, job.finish_time) for job in jobs]) for name, jobs in on_node.items()}
     top = float(sum(max(each, default=0) + 1 for each in lanes_of.values()))
     number = {job.id: i for i, job in enumerate(plan.jobs)}
     rows, table = [], []
     for name, jobs in on_node.items():
-        rows.append(Row(clean(name), top - max(lanes_of[name], default=0) - 1, top))
+        rows.append(GanttRow(clean(name), top - max(lanes_of[name], default=0) - 1, top))
         for job, lane in zip(jobs, lanes_of[name], strict=True):
             heat = round(heat_of(job.contention_slowdown, high) * (LEVELS - 1))
             table.append((number[job.id], job.start_time, job.finish_time, top - lane - 1, top - lane, heat))

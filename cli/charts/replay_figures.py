@@ -16,7 +16,7 @@ from ...formats.text import clean, fit, joules, percent
 from ...simulate.errors import ConfigError
 from ...simulate.results import timeseries as steps
 from ...simulate.results.figures import figures
-from ...simulate.results.recorded_run import KILLED, REJECTED, STATES, WALLTIME, Jobs, Run, span
+from ...simulate.results.recorded_run import KILLED, REJECTED, STATES, WALLTIME, Jobs, RecordedRun, span
 from . import colours
 from .colours import job_colours, series_style
 from .figure import Area, Axis, Boxes, Fact, Figure, Line, Panel, Series, Strokes, time_axis
@@ -33,7 +33,7 @@ _LONGEST = 40
 class Shown:
     """A run, with its name and style in the figure; `title` is its name if it was given or there are several, or ""."""
 
-    run: Run
+    run: RecordedRun
     label: str
     title: str
     colour: str
@@ -41,7 +41,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FigureView:
     """The runs of a figure and the time that it shows.
 
     Args:
@@ -70,9 +70,9 @@ class View:
 
 
 def view(
-    runs: Sequence[Run], folders: Sequence[Path], begin: float | None, end: float | None, columns: int,
+    runs: Sequence[RecordedRun], folders: Sequence[Path], begin: float | None, end: float | None, columns: int,
     labels: Sequence[str] = (),
-) -> View:  # fmt: skip
+) -> FigureView:  # fmt: skip
     """Return a view of some runs.
 
     Args:
@@ -93,7 +93,7 @@ def view(
     low, high = first if begin is None else begin, last if end is None else end
     if low >= high:  # the wanted time is before or after all jobs
         low, high = (low, low + 1.0) if end is None else (high - 1.0, high)
-    return View(shown, low, high, begin is not None or end is not None, columns)
+    return FigureView(shown, low, high, begin is not None or end is not None, columns)
 
 
 def about(shown: Sequence[Shown]) -> str:
@@ -107,13 +107,13 @@ def about(shown: Sequence[Shown]) -> str:
     return f"{names or shown[0].label} on {least}{sizes} resources{clean(policy)}"
 
 
-def replay_gantt(view: View, *, labelled: bool) -> Figure:
+def replay_gantt(view: FigureView, *, labelled: bool) -> Figure:
     """Return a Gantt chart for each run, one below the other; `labelled`: with the names of jobs where they fit."""
     rows = [[_gantt_panel(each, view, labelled)] for each in view.shown]
     return Figure("Gantt chart", rows, about(view.shown), height=1.2 + (3.4 if len(rows) == 1 else 2.0 * len(rows)))
 
 
-def _gantt_panel(shown: Shown, view: View, labelled: bool) -> Panel:
+def _gantt_panel(shown: Shown, view: FigureView, labelled: bool) -> Panel:
     run = shown.run
     boxes = _boxes(run, view, labelled)
     series: list[Series] = [boxes, *_strokes(run, view)]
@@ -130,7 +130,7 @@ def _gantt_panel(shown: Shown, view: View, labelled: bool) -> Panel:
     )  # fmt: skip
 
 
-def _boxes(run: Run, view: View, labelled: bool) -> Boxes:
+def _boxes(run: RecordedRun, view: FigureView, labelled: bool) -> Boxes:
     jobs = run.jobs
     left, right = jobs.start[jobs.owner], jobs.finish[jobs.owner]
     at_once = (left == right) & (left >= view.begin) & (left <= view.end)
@@ -150,7 +150,7 @@ def _boxes(run: Run, view: View, labelled: bool) -> Boxes:
     )  # fmt: skip
 
 
-def _strokes(run: Run, view: View) -> list[Strokes]:
+def _strokes(run: RecordedRun, view: FigureView) -> list[Strokes]:
     """Marks at the ends of jobs that did not complete; where they are too many, only their number."""
     jobs, found = run.jobs, []
     for ending, words in _ENDED:
@@ -165,7 +165,7 @@ def _strokes(run: Run, view: View) -> list[Strokes]:
     return found
 
 
-def utilisation(view: View) -> Figure:
+def utilisation(view: FigureView) -> Figure:
     """Return the resources in use over time, below a line at the size of the machine."""
     series = _steps(view, steps.busy)
     most = (each.y.max(initial=0.0) for each in series if isinstance(each, Line))
@@ -176,7 +176,7 @@ def utilisation(view: View) -> Figure:
     return Figure("Utilisation", [[panel]], about(view.shown), [note], height=3.6)
 
 
-def queue(view: View) -> Figure:
+def queue(view: FigureView) -> Figure:
     """Return the number of waiting jobs over time, and the resources that they request."""
     wanted = [*_machines(view), *_steps(view, steps.wanted)]
     rows = [
@@ -186,7 +186,7 @@ def queue(view: View) -> Figure:
     return Figure("Queue", rows, about(view.shown), height=4.6)
 
 
-def energy(view: View, folders: Sequence[object]) -> Figure:
+def energy(view: FigureView, folders: Sequence[object]) -> Figure:
     """Return power and energy over time, and for each run the states of its machines.
 
     Args:
@@ -209,7 +209,7 @@ def energy(view: View, folders: Sequence[object]) -> Figure:
     return Figure("Energy", rows, about(view.shown), notes, height=1.5 + 1.5 * max(len(rows), 2))
 
 
-def _power_and_energy(shown: Sequence[Shown], view: View) -> list[list[Panel]]:
+def _power_and_energy(shown: Sequence[Shown], view: FigureView) -> list[list[Panel]]:
     drawn = []
     for each in shown:
         found = each.run.energy
@@ -226,7 +226,7 @@ def _power_and_energy(shown: Sequence[Shown], view: View) -> list[list[Panel]]:
             [Panel(view.axis, Axis(f"energy ({unit.name})"), total)]]  # fmt: skip
 
 
-def _states(shown: Shown, view: View) -> Panel:
+def _states(shown: Shown, view: FigureView) -> Panel:
     assert shown.run.states is not None
     found = steps.states(shown.run.states)
     until = min(view.end, max(span([shown.run])[1], shown.run.states.time.max(initial=view.begin)))
@@ -244,7 +244,7 @@ def _states(shown: Shown, view: View) -> Panel:
     )  # fmt: skip
 
 
-def edges(times: Array, view: View) -> Array:
+def edges(times: Array, view: FigureView) -> Array:
     """Return the edges of columns: the times of change, or evenly spaced ones where these are too many."""
     inside = times[(times > view.begin) & (times < view.end)]
     if len(inside) < view.columns:
@@ -252,7 +252,7 @@ def edges(times: Array, view: View) -> Array:
     return np.linspace(view.begin, view.end, view.columns + 1)
 
 
-def _steps(view: View, function: Callable[[Jobs], steps.Steps]) -> list[Series]:
+def _steps(view: FigureView, function: Callable[[Jobs], steps.StepFunction]) -> list[Series]:
     """The means per column of each run, and for a single run the extremes where they differ."""
     series: list[Series] = []
     for shown in view.shown:
@@ -274,7 +274,7 @@ def _closed(values: Array) -> Array:
     return np.append(values, values[-1:]).astype(float)
 
 
-def _machines(view: View) -> list[Line]:
+def _machines(view: FigureView) -> list[Line]:
     x, sizes = np.array(view.x), sorted({each.run.machine for each in view.shown})
     return [Line(f"machine size ({size:,})", colours.LIMIT, x, np.full(2, float(size)), 1) for size in sizes]
 
@@ -283,5 +283,5 @@ def _by_run(shown: Sequence[Shown], words: Iterable[str]) -> str:
     return ", ".join(f"{each} {one.title}".rstrip() for one, each in zip(shown, words, strict=True))
 
 
-def _empty(view: View) -> str:
+def _empty(view: FigureView) -> str:
     return "" if any(each.run.jobs.ran.any() for each in view.shown) else "no job ran"

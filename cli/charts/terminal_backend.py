@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ...formats.text import clean, count, fit, pad, width
 from .colours import INK, ink_on
-from .figure import Area, Bars, Boxes, ColourBar, Figure, Line, Panel, Points, Row
+from .figure import Area, Bars, Boxes, ColourBar, Figure, GanttRow, Line, Panel, Points
 from .rectangles import LEAST_NAME, busy_cells, raster_rows
 from .scales import Array
 
@@ -274,7 +274,7 @@ def _gantt(panel: Panel, cells: int, glyphs: Glyphs) -> list[Text]:
 
 
 def _lanes(
-    row: Row, mine: Sequence[tuple[int, int]], begins: Sequence[int], ends: Sequence[int], boxes: Boxes, plot: int,
+    row: GanttRow, mine: Sequence[tuple[int, int]], begins: Sequence[int], ends: Sequence[int], boxes: Boxes, plot: int,
     limit: int, glyphs: Glyphs,
 ) -> list[_Canvas]:  # fmt: skip
     """The lanes of a row; where there are more than `limit`, a last line counts the jobs that are not drawn."""

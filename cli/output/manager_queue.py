@@ -12,11 +12,11 @@ from rich.text import Text
 
 from ...daemon.report.start_accuracy import QueueRecord, StartAccuracy, start_accuracy
 from ...formats.text import count, percent, short_time
-from .text import Column, Screen, hanging, numbers
+from .text import Screen, TextColumn, hanging, numbers
 
 #: Jobs that are shown without --all.
 _MOST_JOBS = 30
-_COLUMNS = (*numbers("JOB"), Column("NAME"), Column("USER"),
+_COLUMNS = (*numbers("JOB"), TextColumn("NAME"), TextColumn("USER"),
             *numbers("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))  # fmt: skip
 #: Jobs that are named with the reason why their start is not known.
 _NAMED = 5
@@ -82,7 +82,7 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
         return
     screen.title(f"{count(len(records), 'job')} of the resource manager started, errors of their starts")
     heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
-    screen.named_table([Column("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
+    screen.named_table([TextColumn("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
     screen.put(
         "1 min     share of starts within a minute of the first forecast",
         "compared  by the first snapshot that has both forecasts of a start",

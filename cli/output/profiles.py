@@ -15,14 +15,14 @@ from rich.text import Text
 
 from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, percent
-from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, Finding
+from ...profiles.probes.catalogue import BOTH, DAEMON, RUN, ProbeState
 from ..streams import show, show_document
-from .text import Column, Screen, hanging, numbers
+from .text import Screen, TextColumn, hanging, numbers
 
 if TYPE_CHECKING:
     from ...profiles.calibration.calibration_records import Change
-    from ...profiles.calibration.node_switching import Switching
-    from ...profiles.calibration.report import Row
+    from ...profiles.calibration.node_switching import SwitchingResult
+    from ...profiles.calibration.report import ReportRow
     from ...profiles.calibration.result import Calibration
     from ...profiles.classes import Classification
     from ...profiles.estimate import Statistics
@@ -137,8 +137,13 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
         rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
         owner = [owner_name(own[name]) if name in own else ""] if others else []
         rows.append([name, demand, utilisation, rate, memory, f"{classed.name}{'?' * classed.guessed}", origin, *owner])
-    heads = [Column("PROFILE"), *numbers("DEMAND", "USED", "BANDWIDTH", "MEMORY"), Column("CLASS"), Column("FROM")]
-    Screen().named_table([*heads, Column("OWNER")][: len(heads) + others], rows)
+    heads = [
+        TextColumn("PROFILE"),
+        *numbers("DEMAND", "USED", "BANDWIDTH", "MEMORY"),
+        TextColumn("CLASS"),
+        TextColumn("FROM"),
+    ]
+    Screen().named_table([*heads, TextColumn("OWNER")][: len(heads) + others], rows)
 
 
 def owner_name(uid: int | None) -> str:
@@ -214,7 +219,7 @@ def show_calibration(found: Calibration) -> None:
         screen.put("", *(f"note: {text}" for text in found.notes))
 
 
-def show_switching(found: Switching) -> None:
+def show_switching(found: SwitchingResult) -> None:
     """Print the times and power of switching a node, as a table and as part of a cluster file."""
     from ...profiles.calibration.report import power_text, switching_rows
 
@@ -223,10 +228,10 @@ def show_switching(found: Switching) -> None:
     screen.put("", *(lines or ["note: its power is unknown: no --power-command was given"]))
 
 
-def _show_numbers(title: str, rows: Iterable[Row]) -> Screen:
+def _show_numbers(title: str, rows: Iterable[ReportRow]) -> Screen:
     screen = Screen()
     screen.title(title)
-    columns = [Column(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]
+    columns = [TextColumn(heading) for heading in ("NODE TYPE", "VALUE", "KNOWN TO", "RESTS ON")]
     screen.table(columns, [(row.key, row.value, row.known, row.rests_on) for row in rows])
     return screen
 
@@ -315,7 +320,7 @@ _WHO = (
 )
 
 
-def show_probes(found: Sequence[Finding]) -> None:
+def show_probes(found: Sequence[ProbeState]) -> None:
     """Print the working probes with their costs, then the others with the reasons."""
     screen, form = Screen(), "{:<10}{:<5}{:>7} {:>10} {:<8}"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
-from .text import Column, Screen, hanging, numbers, progress_bar
+from .text import Screen, TextColumn, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from ...profiles.prediction.evaluate import Evaluation, Intervals, Score
-    from ...profiles.prediction.online_run_times import Accuracy
+    from ...profiles.prediction.online_run_times import RunTimeAccuracy
     from ...simulate.model.workload import Workload
     from ...simulate.replay.energy import LimitOutcome
     from ...simulate.replay.metrics import Summary
@@ -83,7 +83,7 @@ def show_replay(
             screen.put(*hanging(f"{name:<12}", text, screen.cells))
 
 
-def runtimes_line(runtimes: str, known: Mapping[str, Accuracy | None] | None) -> str:
+def runtimes_line(runtimes: str, known: Mapping[str, RunTimeAccuracy | None] | None) -> str:
     """Return what a policy knew of run times and how accurate it was; "" for walltimes.
 
     Args:
@@ -167,7 +167,7 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.2f}"
 
 
-class Progress(AbstractContextManager["Progress"]):
+class ReplayProgress(AbstractContextManager["ReplayProgress"]):
     """A progress bar on a terminal for long replays: share of the trace, and simulated days per second."""
 
     def __init__(self, jobs: Workload) -> None:
@@ -211,12 +211,12 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
     screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{rest}")
     heads = numbers("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")
     rows = list(zip(found.scores, *_columns(list(found.scores.values()), need), strict=True))
-    screen.table([Column("PREDICTOR", most=20), *heads], rows)
+    screen.table([TextColumn("PREDICTOR", most=20), *heads], rows)
     screen.put("")
     for predictor, score in found.scores.items():
         if len(score.kinds) > 1:
             title = f"{predictor.upper()}: FROM ENDED JOBS OF THE SAME"
-            screen.table([Column(title, most=44), *numbers("JOBS")], _kinds(score))
+            screen.table([TextColumn(title, most=44), *numbers("JOBS")], _kinds(score))
             screen.put("")
     screen.put("* best. TOO LOW: share of jobs that needed more than predicted")
     for predictor, score in found.scores.items():

@@ -39,9 +39,9 @@ from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .manager_queue import put_queue, put_starts
 from .tables import failure, guess_mark, known_to, off
-from .text import Column, Screen, class_lines, hanging, narrowest, numbers
+from .text import Screen, TextColumn, class_lines, hanging, narrowest, numbers
 
-_COLUMNS = (Column("JOB"), Column("STATE", most=20), Column("NODES", most=18),
+_COLUMNS = (TextColumn("JOB"), TextColumn("STATE", most=20), TextColumn("NODES", most=18),
             *numbers("STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
 #: The columns that are left out if they are empty.
 _OPTIONAL = ("STARTS IN", "RJMS SAYS", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
@@ -96,8 +96,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     put_queue(screen, reply, everything=everything)
 
 
-_NODE_COLUMNS = (Column("NODE"), Column("STATE", most=10),
-                 *numbers("THREADS", "CORES", "LOAD", "BANDWIDTH", "OF", "POWER", "JOBS"), Column(""))  # fmt: skip
+_NODE_COLUMNS = (TextColumn("NODE"), TextColumn("STATE", most=10),
+                 *numbers("THREADS", "CORES", "LOAD", "BANDWIDTH", "OF", "POWER", "JOBS"), TextColumn(""))  # fmt: skip
 
 
 def show_nodes(reply: dict[str, Any]) -> None:
@@ -335,7 +335,7 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord]
             continue
         total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
         heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE", "WIDTH")
-        screen.named_table([Column(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
+        screen.named_table([TextColumn(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
         if left := len(groups) - len(shown):
             screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
         screen.put("")

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from ...formats.documents.quantities import plain
 from ...formats.text import broken, clean, count, decimals, duration, fit, joules, width
-from ...simulate.sweep import OBJECTIVES, BestRuns, Objective, cases, worth
+from ...simulate.sweep import OBJECTIVES, BestRuns, ResultColumn, cases, worth
 from ..streams import note
 from .tables import with_gap
-from .text import Column, Screen, grid, needed, numbers, progress_bar
+from .text import Screen, TextColumn, grid, needed, numbers, progress_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -87,7 +87,7 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     many = [alike[keys[place]] for place in places]
     values = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
-    columns = [Column("  POLICY"), *(Column(name.upper(), right=name == "seed") for name in vary)]
+    columns = [TextColumn("  POLICY"), *(TextColumn(name.upper(), right=name == "seed") for name in vary)]
     shared = max(many) > 1
     columns += numbers(*["EQUAL RUNS"] * shared, *heads)
     every = list(zip(marks, runs, many, values, strict=True))
@@ -109,7 +109,7 @@ def _right(words: Sequence[str], sizes: Sequence[int]) -> str:
     return "  ".join(word.rjust(size) for word, size in zip(words, sizes, strict=True))
 
 
-def _number(objective: Objective, row: Row, best: Row) -> str:
+def _number(objective: ResultColumn, row: Row, best: Row) -> str:
     value = row[objective.column]
     if value is None:
         return "unknown "
@@ -124,14 +124,14 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     def line(row: Row) -> tuple[str, ...]:
         return tuple(_word(row[name]) for name in names)
 
-    columns = [Column(name.upper(), right=name in ("load", "seed"), most=_WIDEST_NAME) for name in names]
+    columns = [TextColumn(name.upper(), right=name in ("load", "seed"), most=_WIDEST_NAME) for name in names]
     lines = with_gap(rows, line, everything=False)
     others = [columns[0], *columns[2:]]
     room = screen.cells - 2 - needed(others, [(each[0], *each[2:]) for each in lines])
     if room < _LEAST_POLICY:  # long names of workloads give way, and no number does
-        columns[0] = Column("WORKLOAD", most=_WIDEST_NAME - (_LEAST_POLICY - room))
+        columns[0] = TextColumn("WORKLOAD", most=_WIDEST_NAME - (_LEAST_POLICY - room))
         room = _LEAST_POLICY
-    columns[1] = Column("POLICY", most=room)
+    columns[1] = TextColumn("POLICY", most=room)
     parted = list[tuple[str, ...]]()
     for workload, policy, *more in lines:
         first, *rest = broken(policy, room - 2, ascii_only=screen.ascii_only)
@@ -139,7 +139,7 @@ def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     screen.table(columns, parted)
 
 
-class Progress:
+class SweepProgress:
     """The progress of a sweep, on stderr.
 
     Args:

@@ -19,7 +19,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob, RunnerUp
 from ...simulate.model.snapshot import JobState
-from .text import Column, Screen, grid, numbers
+from .text import Screen, TextColumn, grid, numbers
 
 if TYPE_CHECKING:
     from ...simulate.planning.stochastic import Replicated
@@ -62,10 +62,10 @@ def plan_table(
     nodes, next_best = (14, 20) if not has_interval else (9, 12) if large else (10, 16)
     heads = ("START s", "FINISH s", *["KNOWN TO"] * has_interval, "SLOWDOWN")
     columns = [
-        Column("JOB", most=48),
-        Column("NODES", most=nodes),
+        TextColumn("JOB", most=48),
+        TextColumn("NODES", most=nodes),
         *numbers(*heads),
-        Column("NEXT BEST", most=next_best),
+        TextColumn("NEXT BEST", most=next_best),
     ]
 
     def row(job: PlannedJob) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def comparison(plans: Sequence[Plan], score: Sequence[float], screen: Screen) ->
         for i, plan in enumerate(plans)
     ]
     heads = numbers("MAKESPAN", "VS BEST", "ENERGY", "OVER BOUND", "DECIDED IN")
-    return grid([Column("  POLICY", most=20), *heads], rows, screen)
+    return grid([TextColumn("  POLICY", most=20), *heads], rows, screen)
 
 
 def comparison_notes(plans: Sequence[Plan], score: Sequence[float], cluster: Cluster, goal: str) -> list[str]:
@@ -248,7 +248,7 @@ def outcome_table(
     places = decimals(max(outcome.makespan, outcome.plan.makespan))
     jobs = sorted(outcome.jobs, key=lambda job: (job.start_time is None, job.start_time))
     heads = numbers("RUN s", "FORECAST", "ERROR", "END s", "FORECAST")
-    columns = [Column("JOB", most=40), Column("NODES", most=12), *heads, Column("RESULT", most=12)]
+    columns = [TextColumn("JOB", most=40), TextColumn("NODES", most=12), *heads, TextColumn("RESULT", most=12)]
 
     def row(job: JobOutcome) -> tuple[str, ...]:
         run, run_forecast, end, end_forecast = (

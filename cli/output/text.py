@@ -30,7 +30,7 @@ _LEAST_NAME, _LEAST_TEXT = 8, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column of a table.
 
     Args:
@@ -44,9 +44,9 @@ class Column:
     most: int | None = None
 
 
-def numbers(*headings: str) -> list[Column]:
+def numbers(*headings: str) -> list[TextColumn]:
     """Return columns of numbers."""
-    return [Column(heading, right=True) for heading in headings]
+    return [TextColumn(heading, right=True) for heading in headings]
 
 
 def cells_of(console: Console) -> int:
@@ -84,11 +84,11 @@ class Screen:
         """Print a heading and an empty line."""
         self.put(Text(text, style="bold"), "")
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> None:
         """Print a table, see `grid`."""
         self.put(grid(columns, rows, self))
 
-    def named_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    def named_table(self, columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> None:
         """Print a table whose first column are names; one that has no room there stands on a line above its row."""
         room = self.cells - needed(columns, [["", *row[1:]] for row in rows]) + width(columns[0].heading)
         above = [row[0] if width(clean(row[0])) > max(room, _LEAST_NAME) else "" for row in rows]
@@ -105,7 +105,7 @@ def _cleaned(line: str | Text) -> Text:
     return text
 
 
-def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], screen: Screen) -> Table:
+def grid(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], screen: Screen) -> Table:
     """Return a table without lines.
 
     Args:
@@ -131,19 +131,19 @@ def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], screen: Scree
     return table
 
 
-def needed(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+def needed(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> int:
     """Return the width of a table in which nothing gives way, cells."""
     return sum(_sizes(columns, rows, 2**31)) + 2 * (len(columns) - 1)
 
 
-def narrowest(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+def narrowest(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]]) -> int:
     """Return the width of a table whose names give way as far as they may, cells."""
     sizes = zip(columns, _sizes(columns, rows, 2**31), strict=True)
     least = (size if one.right else min(size, max(_LEAST_NAME, width(one.heading))) for one, size in sizes)
     return sum(least) + 2 * (len(columns) - 1)
 
 
-def _sizes(columns: Sequence[Column], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
+def _sizes(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
     return [
         min(max([width(column.heading), *(width(row[i]) for row in rows)]), column.most or cells)
         for i, column in enumerate(columns)

@@ -33,7 +33,7 @@ from ..usage_errors import bad, given_options, refuse
 
 if TYPE_CHECKING:
     from ...profiles.calibration.calibration_records import KnownValue
-    from ...profiles.calibration.node_switching import Commands, SwitchTiming
+    from ...profiles.calibration.node_switching import SwitchingCommands, SwitchTiming
     from ...profiles.calibration.result import Calibration
 
 #: Options about a measurement on this node, and about another node.
@@ -105,10 +105,10 @@ def calibrate(
     picture_files.check(picture)
     given = given_options(context)
     if switching is not None:
-        from ...profiles.calibration.node_switching import Commands, SwitchTiming
+        from ...profiles.calibration.node_switching import SwitchingCommands, SwitchTiming
 
         down, power = down_command.strip() or None, power_command.strip() or None
-        commands = Commands(off_command, on_command, up_command, down, power)
+        commands = SwitchingCommands(off_command, on_command, up_command, down, power)
         _check_switching(switching, commands, given)
         if not yes:
             times = "once" if repeat == 1 else f"{repeat} times"
@@ -227,7 +227,7 @@ def _measure(
         raise PilotfishError(f"the node was not idle: {', '.join(map(str, unwritten))} not written (--force writes)")
 
 
-def _check_switching(node: str, commands: Commands, given: set[str]) -> None:
+def _check_switching(node: str, commands: SwitchingCommands, given: set[str]) -> None:
     """Check the options of switching. Raises typer.BadParameter."""
     if not is_node_name(node):
         raise bad("--switching", f"found {node[:100]!r} (allowed: the name of a node)")
@@ -242,7 +242,7 @@ def _check_switching(node: str, commands: Commands, given: set[str]) -> None:
 
 
 def _switch(
-    node: str, commands: Commands, timing: SwitchTiming, repeat: int, out: Path | None, picture: Path | None,
+    node: str, commands: SwitchingCommands, timing: SwitchTiming, repeat: int, out: Path | None, picture: Path | None,
     references: Mapping[str, Mapping[str, KnownValue]], bound: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Switch and measure a node, and write and print the result. Raises SwitchingError."""

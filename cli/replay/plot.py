@@ -15,7 +15,7 @@ from ..usage_errors import bad, check_period, not_among
 
 if TYPE_CHECKING:
     from ..charts.figure import Figure
-    from ..charts.replay_figures import View
+    from ..charts.replay_figures import FigureView
 
 _KINDS = ("gantt", "utilisation", "queue", "energy", "compare")
 #: Runs with distinguishable colours.
@@ -85,7 +85,7 @@ def _check(
     check_period(begin, end, math.isfinite)
 
 
-def _figure(kind: str, seen: View, folders: list[Path], labelled: bool) -> Figure:
+def _figure(kind: str, seen: FigureView, folders: list[Path], labelled: bool) -> Figure:
     from ..charts import compare_figure, replay_figures
 
     if kind == "gantt":

@@ -30,12 +30,12 @@ from ...simulate.replay.metrics import summarise
 from ...simulate.replay.replay import Replayed
 from ...simulate.replay.select import Select
 from ...simulate.replay.worlds.any_policy import replay_under
-from ...simulate.replay.worlds.contended import Contended, contended_track
+from ...simulate.replay.worlds.contended import ContendedReplay, contended_track
 from .. import options
 from ..inputs import file_hash
 from ..options import flag, option
 from ..output.documents import print_json
-from ..output.replay import Progress, runtimes_line, show_replay
+from ..output.replay import ReplayProgress, runtimes_line, show_replay
 from ..output.text import Screen
 from ..streams import note, print_policy_traceback, warn
 from ..usage_errors import bad, given_options, not_among, refuse
@@ -179,7 +179,7 @@ def _replay(
 ) -> tuple[Replayed, DaemonReplay | None]:
     """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
     jobs, machine, policy = found.jobs, found.machine, request.policy.policy
-    with print_policy_traceback(), Progress(jobs) as progress:
+    with print_policy_traceback(), ReplayProgress(jobs) as progress:
         if isinstance(policy, DaemonPolicy):
             from .daemon_replay import replay_daemon
 
@@ -204,7 +204,7 @@ _Power = tuple[Track | None, Array | None, LimitOutcome | None]
 
 def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin: float, *, tracked: bool) -> _Power:
     """Return power and energy, from a time on. O(n log n) for n changes of power."""
-    if isinstance(replayed, Contended):
+    if isinstance(replayed, ContendedReplay):
         track = contended_track(replayed, begin)
         return track, replayed.jobs_joules if replayed.processors.powered else None, None
     powers = found.machine.powers

@@ -21,7 +21,7 @@ from ..usage_errors import bad, value_of
 if TYPE_CHECKING:
     from ..sweeps.prepare import Prepared
     from ..sweeps.results import Row
-    from ..sweeps.tasks import Task
+    from ..sweeps.tasks import SweepTask
     from ..sweeps.workers import WorkerPool
 
 JOURNAL, RESULTS, ABOUT = "journal.jsonl", "results.csv", "sweep.json"
@@ -98,17 +98,17 @@ def _workers(workers: int | None, dask: str | None) -> WorkerPool:
 
 def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
     """Replay the runs that are not done yet; return all rows."""
-    from ..output.sweep import Progress
-    from ..sweeps.results import Journal, Table, conduct, known_rows, read_journal
+    from ..output.sweep import SweepProgress
+    from ..sweeps.results import ResultsTable, SweepJournal, conduct, known_rows, read_journal
 
-    with Journal(folder / JOURNAL) as journal:
-        table = Table(folder / RESULTS, made.columns, known_rows(made, journal.done))
+    with SweepJournal(folder / JOURNAL) as journal:
+        table = ResultsTable(folder / RESULTS, made.columns, known_rows(made, journal.done))
         write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
         done = len(table.rows)
         if done:
             note(f"{done:,} of {len(made.runs):,} runs are done already: {folder / JOURNAL}")
         try:
-            with Progress(len(made.runs) - done) as progress:
+            with SweepProgress(len(made.runs) - done) as progress:
                 conduct(made, crew, journal, table, progress.ended)
         except KeyboardInterrupt:
             table.add(known_rows(made, read_journal(folder / JOURNAL)))  # runs that ended just now, too
@@ -167,7 +167,7 @@ def _cases(made: Prepared, rows: list[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def _show_runs(made: Prepared, todo: list[Task], as_json: bool) -> None:
+def _show_runs(made: Prepared, todo: list[SweepTask], as_json: bool) -> None:
     from ...simulate.sweep import described
 
     rows = [described(run, made.varied) for run in made.runs]

@@ -22,7 +22,7 @@ from .daemon_client import DaemonClient, EndUnknownError, UnreachableError, sett
 
 if TYPE_CHECKING:
     from ..user_client.client import UserClient
-    from ..user_client.settings import Settings
+    from ..user_client.settings import SubmissionSettings
 
     Client = DaemonClient | UserClient
 
@@ -250,7 +250,7 @@ def explain(
         show_job_log(reply)
 
 
-def chosen(adapter: str | None, socket: str | None) -> Settings | None:
+def chosen(adapter: str | None, socket: str | None) -> SubmissionSettings | None:
     """Return the settings for workflows without a daemon, or None for the daemon.
 
     The command line takes precedence over PILOTFISH_ADAPTER, that over a given socket, that over the user's file, and

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
-from .tasks import Contents, Failure, Task, attempt
+from .tasks import Contents, Failure, SweepTask, attempt
 from .workers import WorkerPool
 
 #: Seconds for the scheduler to answer, and for a first worker to connect.
@@ -32,7 +32,7 @@ def hold(contents: Contents) -> Contents:
     return contents
 
 
-def answer(function: Callable[..., Any], task: Task, contents: Contents) -> Any:
+def answer(function: Callable[..., Any], task: SweepTask, contents: Contents) -> Any:
     """Carry out a task on a worker."""
     with _ALONE:
         return attempt(function, task, contents)
@@ -92,7 +92,7 @@ class DaskWorkers(WorkerPool):
                 has = f"pilotfish {theirs}" if theirs else "no pilotfish"
                 raise PilotfishError(f"--dask {self._address}: {name} has {has}: install {__version__} there")
 
-    def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
         """See WorkerPool. Raises PilotfishError: the cluster is gone; ConfigError: a trace cannot be sent."""
         from distributed import as_completed
 
@@ -107,7 +107,7 @@ class DaskWorkers(WorkerPool):
                 future.release()
             yield found
 
-    def _content(self, task: Task) -> Any:
+    def _content(self, task: SweepTask) -> Any:
         """Return the content of a task's trace on the cluster; it is sent once."""
         trace = task.trace
         if not trace.kept_together:

@@ -26,9 +26,9 @@ from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_o
 from ...simulate.queue_policies.policy_specs import Own, needs_nodes, text_of
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.replay import demanded, refuse_machine
-from ...simulate.sweep import Run, Site, Sweep, Trace, identity
+from ...simulate.sweep import ClusterMachine, Sweep, SweepRun, Trace, identity
 from ..streams import warn
-from .tasks import Abilities, Failure, Kind, Task, TraceFile, digest_of, hashes, in_a_sweep, kind_of
+from .tasks import Abilities, Failure, Kind, SweepTask, TraceFile, digest_of, hashes, in_a_sweep, kind_of
 from .workers import WorkerPool
 
 
@@ -52,7 +52,7 @@ class PreparedMachine:
         return None if self.machine is None else replace(self.machine, network=None)
 
 
-def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedMachine]:
+def machines_of(sweep: Sweep, folder: Path) -> dict[int | ClusterMachine | None, PreparedMachine]:
     """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
     places = {one: _place(one, folder) for one in sweep.machines}
     for (one, place), policy in product(places.items(), sweep.policies):
@@ -66,8 +66,8 @@ def machines_of(sweep: Sweep, folder: Path) -> dict[int | Site | None, PreparedM
     return places
 
 
-def _place(one: int | Site | None, folder: Path) -> PreparedMachine:
-    if isinstance(one, Site):
+def _place(one: int | ClusterMachine | None, folder: Path) -> PreparedMachine:
+    if isinstance(one, ClusterMachine):
         cluster = read_machine(folder / one.file)
         warn(*cluster_doubts(cluster))
         storages = storages_of(cluster)
@@ -96,8 +96,8 @@ class Prepared:
 
     sweep: Sweep
     contents: Mapping[str, str]
-    runs: tuple[Run, ...]
-    tasks: tuple[Task, ...]
+    runs: tuple[SweepRun, ...]
+    tasks: tuple[SweepTask, ...]
     reading: frozenset[str]
 
     @cached_property
@@ -116,16 +116,16 @@ class Prepared:
         return self.varied[1 : self.varied.index("machine")]
 
     @property
-    def pairs(self) -> Iterator[tuple[Run, Task]]:
+    def pairs(self) -> Iterator[tuple[SweepRun, SweepTask]]:
         """Return each run with its task."""
         return zip(self.runs, self.tasks, strict=True)
 
-    def todo(self, done: Iterable[str]) -> list[Task]:
+    def todo(self, done: Iterable[str]) -> list[SweepTask]:
         """Return the tasks whose identity is not in `done`, each once, in the order of the runs."""
         known = set(done)
         return list({task.identity: task for task in self.tasks if task.identity not in known}.values())
 
-    def row(self, run: Run, answer: Mapping[str, Any] | Failure) -> dict[str, Any]:
+    def row(self, run: SweepRun, answer: Mapping[str, Any] | Failure) -> dict[str, Any]:
         """Return the row of a run in the results."""
         if isinstance(answer, Failure):
             ended = {"status": "failed", "error": answer.why, **dict.fromkeys(NUMBERS)}
@@ -152,7 +152,11 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
     places = machines_of(sweep, folder)
     forms = {trace.file: format_of(folder / trace.file) for trace in sweep.traces}
     traces = {trace: _trace(trace, folder, forms[trace.file]) for trace in sweep.traces}
-    sites = {one.file: hashes(folder / one.file, files_of_machine) for one in sweep.machines if isinstance(one, Site)}
+    sites = {
+        one.file: hashes(folder / one.file, files_of_machine)
+        for one in sweep.machines
+        if isinstance(one, ClusterMachine)
+    }
     own = {
         policy: _source(policy, folder, sweep, execute=execute) for policy in sweep.policies if isinstance(policy, Own)
     }
@@ -163,16 +167,16 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
     known = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own}
     held = {name: "+".join(each.values()) for name, each in sites.items()}
 
-    def task(run: Run) -> Task:
+    def task(run: SweepRun) -> SweepTask:
         trace, place, depends = traces[run.trace], places[run.machine], forms[run.trace.file].depends
         content = held | {run.trace.file: "+".join(trace.hashes.values())}
-        return Task(
+        return SweepTask(
             identity(run, known[run.policy], content, __version__, NUMBERS),
             trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
             source=own[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
             cluster=place.cluster if run.contention or needs_nodes(run.policy) else None, runtimes=run.runtimes,
-            contention=run.contention, bare=not isinstance(run.machine, Site),
+            contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)
@@ -202,7 +206,7 @@ def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
     return path.read_bytes()
 
 
-def check(prepared: Prepared, todo: Iterable[Task], pool: WorkerPool) -> set[Kind]:
+def check(prepared: Prepared, todo: Iterable[SweepTask], pool: WorkerPool) -> set[Kind]:
     """Read the traces of some tasks on the workers; return the kinds of their replays.
 
     Args:
@@ -215,7 +219,7 @@ def check(prepared: Prepared, todo: Iterable[Task], pool: WorkerPool) -> set[Kin
     """
     runs = {task.identity: run for run, task in prepared.pairs}
 
-    def content(task: Task) -> Hashable:
+    def content(task: SweepTask) -> Hashable:
         """Return what decides whether the jobs of a task can be replayed."""
         run, depends = runs[task.identity], task.abilities != Abilities()
         machine = run.machine if depends else task.machine is None

@@ -26,7 +26,7 @@ from typing import IO, Any
 from ...formats.documents.atomic_write import write_whole
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.replay.metrics import Summary
-from ...simulate.sweep import Run
+from ...simulate.sweep import SweepRun
 from ...trust import make_folders, open_own_file
 from .prepare import Prepared
 from .tasks import Failure, carry_out
@@ -44,7 +44,7 @@ def read_journal(path: Path) -> dict[str, Numbers]:
     return _parsed(path, path.read_bytes())[0] if path.exists() else {}
 
 
-class Journal(AbstractContextManager["Journal"]):
+class SweepJournal(AbstractContextManager["SweepJournal"]):
     """The open journal: a context. `done` holds the finished runs.
 
     Raises:
@@ -110,7 +110,7 @@ def _parsed(path: Path, data: bytes) -> tuple[dict[str, Numbers], int]:
 Row = Mapping[str, Any]
 
 
-class Table:
+class ResultsTable:
     """The rows of the results and their file. Raises OSError: it cannot be written.
 
     Args:
@@ -156,7 +156,7 @@ def known_rows(prepared: Prepared, done: dict[str, dict[str, Any]]) -> list[dict
     return [prepared.row(run, done[task.identity]) for run, task in prepared.pairs if task.identity in done]
 
 
-def conduct(prepared: Prepared, pool: WorkerPool, journal: Journal, table: Table, watch: Watch) -> None:
+def conduct(prepared: Prepared, pool: WorkerPool, journal: SweepJournal, table: ResultsTable, watch: Watch) -> None:
     """Carry out the runs that are not in the journal. Raises OSError.
 
     Args:
@@ -166,7 +166,7 @@ def conduct(prepared: Prepared, pool: WorkerPool, journal: Journal, table: Table
         table: gets all rows.
         watch: called with each batch of rows.
     """
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[SweepRun]] = {}
     for run, task in prepared.pairs:
         runs.setdefault(task.identity, []).append(run)
     for ended in pool.each(carry_out, prepared.todo(journal.done)):

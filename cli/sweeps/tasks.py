@@ -151,7 +151,7 @@ def _parsed(trace: TraceFile, path: Path, machine: Abilities) -> Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SweepTask:
     """A run.
 
     Args:
@@ -210,7 +210,7 @@ class Kind(NamedTuple):
     rich: bool
 
 
-def kind_of(task: Task, contents: Contents | None = None) -> Kind:
+def kind_of(task: SweepTask, contents: Contents | None = None) -> Kind:
     """Read the trace of a task and return the kind of its replay.
 
     Args:
@@ -230,7 +230,7 @@ def kind_of(task: Task, contents: Contents | None = None) -> Kind:
     return Kind(jobs.programs is not None, jobs.dependencies is not None or task.runtimes == PREDICTED)
 
 
-def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
+def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, Any]:
     """Replay a task; return its numbers, named as in `Summary`. Raises PilotfishError, OSError.
 
     Args:
@@ -257,17 +257,17 @@ def carry_out(task: Task, contents: Contents | None = None) -> dict[str, Any]:
     return asdict(summarise(replayed, machine.powers))
 
 
-def _built_in(task: Task) -> Policy | Placing | Planned:
+def _built_in(task: SweepTask) -> Policy | Placing | Planned:
     return Planned(task.policy) if task.policy in PLANNING else parse(task.policy)
 
 
-def _policy(task: Task) -> Policy | Placing | Planned | QueuePolicy:
+def _policy(task: SweepTask) -> Policy | Placing | Planned | QueuePolicy:
     if task.source is None:
         return _built_in(task)
     return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)
 
 
-def _machine(task: Task, jobs: Workload, policy: object) -> Machine:
+def _machine(task: SweepTask, jobs: Workload, policy: object) -> Machine:
     if task.machine is not None:
         return replace(task.machine, powers=assumed_powers(policy)) if task.bare else task.machine
     if jobs.machine is None:

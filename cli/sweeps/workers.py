@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from .tasks import Failure, Task, attempt
+from .tasks import Failure, SweepTask, attempt
 
 #: Run as `python -P -c COMMAND FD PARENT MODULE_PATH...`.
 COMMAND = "import sys; sys.path[:] = sys.argv[3:]; from pilotfish.cli.sweeps.workers import work; work()"
@@ -50,7 +50,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Carries out tasks; a context that ends the workers."""
 
     @abstractmethod
-    def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
         """Yield (task, result or Failure) for each task when it ends, in lists of the tasks that end together."""
 
 
@@ -66,7 +66,7 @@ class Processes(WorkerPool):
             worker.end()
         self._workers.clear()
 
-    def each(self, function: Callable[..., Any], tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
         """See WorkerPool."""
         left, died = _Unassigned(tasks), Counter[int]()
         while True:
@@ -74,7 +74,7 @@ class Processes(WorkerPool):
             busy = {worker.connection: worker for worker in self._workers if worker.doing}
             if not busy:
                 return
-            found: list[tuple[Task, Any]] = []
+            found: list[tuple[SweepTask, Any]] = []
             for connection in wait(list(busy)):
                 worker = busy[connection]  # type: ignore[index]
                 try:
@@ -101,7 +101,7 @@ class Processes(WorkerPool):
         worker.group = left.group(place)
         worker.ask(place, function, left.tasks[place])
 
-    def _requeue(self, worker: _Worker, left: _Unassigned, died: Counter[int]) -> list[tuple[Task, Any]]:
+    def _requeue(self, worker: _Worker, left: _Unassigned, died: Counter[int]) -> list[tuple[SweepTask, Any]]:
         """Put the tasks of a dead worker back; return the task that is not tried again, with its Failure."""
         self._workers.remove(worker)
         how = worker.end(GRACE_S)
@@ -116,7 +116,7 @@ class Processes(WorkerPool):
 class _Unassigned:
     """Indices of unassigned tasks, by group, in order."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[SweepTask]) -> None:
         self.tasks = tasks
         self._queues: dict[Hashable, deque[int]] = {}
         for place in range(len(tasks)):
@@ -159,7 +159,7 @@ class _Worker:
         self.doing: deque[int] = deque()
         self.group: Hashable = None
 
-    def ask(self, place: int, function: Callable[..., Any], task: Task) -> None:
+    def ask(self, place: int, function: Callable[..., Any], task: SweepTask) -> None:
         """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
         with suppress(ConnectionError):

@@ -30,13 +30,13 @@ from ..service.daemon_client import EndUnknownError, UnreachableError
 from ..streams import note, warn
 from ..workflows.plan_request import PlanRequest
 from . import submission_records as records
-from .submission_records import BEGUN, TAKEN_BACK, WHOLE, Record
+from .submission_records import BEGUN, TAKEN_BACK, WHOLE, SubmissionRecord
 from .submit import Submitter, guessed, holds
 from .watch import Watched, job_reply, log_reply, read_workflows, workflow_reply
 
 if TYPE_CHECKING:
     from ...daemon.report.selection import Chosen
-    from .settings import Settings
+    from .settings import SubmissionSettings
 
 #: Ended workflows that `status` shows, and records of workflows that are kept.
 RECENT, KEPT = 20, 500
@@ -46,7 +46,7 @@ RECENT, KEPT = 20, 500
 class UserClient:
     """A client of a resource manager with the methods of `DaemonClient`, and with the settings of this login node."""
 
-    settings: Settings
+    settings: SubmissionSettings
     poll_s = (1.0, 15.0)
 
     @cached_property
@@ -156,7 +156,7 @@ def _make_outputs(*folders: Path) -> None:
         raise ConfigError(str(folder), "", f"cannot hold the outputs: {error.strerror}") from None
 
 
-def _known(state: Path, id: str, flow: Workflow) -> Record | None:
+def _known(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
     """Return the earlier submission under this id. Raises InvalidJobError: it was another workflow."""
     path = records.folder(state) / f"{id}.jsonl"
     known = records.read(path) if path.exists() else None
@@ -175,10 +175,12 @@ def _refuse_after_half(state: Path, flow: Workflow) -> None:
             )
 
 
-def _intent(to: Settings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool) -> Record:
+def _intent(
+    to: SubmissionSettings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool
+) -> SubmissionRecord:
     """Return the record of a submission, with a forecast where the nodes and the needs of the jobs are known."""
     outputs = (Path(to.output_dir).expanduser() if to.output_dir else directory) / id
-    made = Record(id, key, flow, time.time(), directory / outputs)
+    made = SubmissionRecord(id, key, flow, time.time(), directory / outputs)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
         load_simulator()

@@ -17,7 +17,7 @@ from ...simulate.errors import ConfigError
 from ...trust import check_file
 
 
-def read(files: Iterable[Path], adapter: str | None = None) -> Settings:
+def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSettings:
     """Read settings; a later file overrides an earlier one. Raises ConfigError.
 
     Args:
@@ -36,15 +36,15 @@ def read(files: Iterable[Path], adapter: str | None = None) -> Settings:
             raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
         document = check_schema(read_document(path), "client", str(path))
         try:
-            Settings.model_validate(document)
+            SubmissionSettings.model_validate(document)
         except ValidationError as error:
-            raise config_error(error, str(path), Settings) from None
+            raise config_error(error, str(path), SubmissionSettings) from None
         if document.get("cluster"):
             document["cluster"] = str(path.absolute().parent / Path(document["cluster"]).expanduser())
         found |= document
         if "submit_options" in document:
             asked = path
-    settings = Settings.model_validate(found | ({"adapter": adapter} if adapter else {}))
+    settings = SubmissionSettings.model_validate(found | ({"adapter": adapter} if adapter else {}))
     if settings.adapter != "daemon" and settings.submit_options:
         own = registry.user_jobs(settings.adapter, settings.timeout_seconds)
         if bad := [word for word in settings.submit_options if not own.takes(word)]:
@@ -53,7 +53,7 @@ def read(files: Iterable[Path], adapter: str | None = None) -> Settings:
     return settings
 
 
-class Settings(BaseModel):
+class SubmissionSettings(BaseModel):
     """How workflows are submitted; all times in seconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)

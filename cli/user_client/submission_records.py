@@ -30,7 +30,7 @@ BEGUN, WHOLE, TAKEN_BACK = "begun", "whole", "taken back"
 
 
 @dataclass(slots=True)
-class Record:
+class SubmissionRecord:
     """A submitted workflow.
 
     Args:
@@ -123,7 +123,7 @@ def _opened(path: Path, flags: int) -> IO[str]:
     return os.fdopen(open_file(path, flags), mode, encoding="utf-8", errors="surrogatepass")
 
 
-def read(path: Path) -> Record:
+def read(path: Path) -> SubmissionRecord:
     """Read a record; ignore an incomplete last line. Raises ConfigError."""
     try:
         with _opened(path, os.O_RDONLY) as file:
@@ -133,7 +133,9 @@ def read(path: Path) -> Record:
             raise ConfigError(str(path), "schema", f"found {intent.get('schema')!r}", SCHEMA)
         workflow = decode(json.dumps(intent["workflow"]))
         names = ("id", "key", "time", "hold", "forecast")
-        record = Record(**{name: intent[name] for name in names}, workflow=workflow, outputs=Path(intent["outputs"]))
+        record = SubmissionRecord(
+            **{name: intent[name] for name in names}, workflow=workflow, outputs=Path(intent["outputs"])
+        )
         record.path = path
         for line in lines[1:]:
             _apply(record, line)
@@ -144,7 +146,7 @@ def read(path: Path) -> Record:
     return record
 
 
-def _apply(record: Record, line: str) -> None:
+def _apply(record: SubmissionRecord, line: str) -> None:
     try:
         entry = json.loads(line) if line else {}
     except ValueError:
@@ -167,7 +169,7 @@ def folder(state: Path) -> Path:
     return found
 
 
-def known(state: Path, report: Callable[[str], None]) -> list[Record]:
+def known(state: Path, report: Callable[[str], None]) -> list[SubmissionRecord]:
     """Return every record in the state directory, the oldest first; report each that cannot be read."""
     found = []
     for path in sorted((state / "workflows").glob("*.jsonl")):

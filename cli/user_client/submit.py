@@ -25,15 +25,15 @@ from pathlib import Path
 from ...adapters.base import AdapterError
 from ...adapters.keys import plain_name
 from ...adapters.start_claim import NO_JOB
-from ...adapters.user_jobs import Request, UserJob, UserJobs, by_key
+from ...adapters.user_jobs import SubmissionRequest, UserJob, UserJobs, by_key
 from ...daemon.learning.job_profiles import has_default_profile
 from ...formats.text import count
 from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState
 from ..service.daemon_client import EndUnknownError
-from .settings import Settings
-from .submission_records import TAKEN_BACK, WHOLE, Record
+from .settings import SubmissionSettings
+from .submission_records import TAKEN_BACK, WHOLE, SubmissionRecord
 
 LONGEST_S = 86_400
 
@@ -63,7 +63,9 @@ def earliest_starts(workflow: Workflow) -> dict[str, float]:
     return start
 
 
-def holds(workflow: Workflow, expected: Mapping[str, float], key_of: Mapping[str, str], to: Settings) -> dict[str, int]:
+def holds(
+    workflow: Workflow, expected: Mapping[str, float], key_of: Mapping[str, str], to: SubmissionSettings
+) -> dict[str, int]:
     """Return the seconds from the submission of each job to its begin time.
 
     Args:
@@ -108,8 +110,8 @@ class Submitter:
     """
 
     own: UserJobs
-    record: Record
-    to: Settings
+    record: SubmissionRecord
+    to: SubmissionSettings
     say: Callable[[str], None]
     again: bool = False
     clock: Callable[[], float] = time.monotonic
@@ -239,12 +241,12 @@ class Submitter:
         """Return the ids of the jobs that a job must wait for."""
         return [self.record.ids[name] for name in job.after if not self._completed(name)]
 
-    def _request(self, job: Job, after: Sequence[int] = ()) -> Request:
+    def _request(self, job: Job, after: Sequence[int] = ()) -> SubmissionRequest:
         record, hold = self.record, self.record.hold.get(job.id, 0)
         begin = hold + (0 if job.after else self._lock_s)
         begin = max(1, round(begin - self._skew_s)) if begin else 0
         links = [record.claims / plain_name(name) for name in (job.id, *job.after)]
-        return Request(
+        return SubmissionRequest(
             job, record.key_of(job.id), hold, begin, after, output_files(record, job.id), links[0], links[1:],
             self.to.submit_options,
         )  # fmt: skip
@@ -312,7 +314,7 @@ class Submitter:
         return ahead if abs(ahead) > SKEW_S else 0.0
 
 
-def output_files(record: Record, job: str) -> tuple[Path, Path]:
+def output_files(record: SubmissionRecord, job: str) -> tuple[Path, Path]:
     """Return the files of a job's stdout and stderr."""
     name = plain_name(job)
     return record.outputs / f"{name}.out", record.outputs / f"{name}.err"

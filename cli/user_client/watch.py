@@ -17,7 +17,7 @@ from ...daemon.state.queue import ending
 from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
-from .submission_records import BEGUN, TAKEN_BACK, Record
+from .submission_records import BEGUN, TAKEN_BACK, SubmissionRecord
 from .submit import output_files
 
 LOST = "it has left the queue; how it ended is unknown"
@@ -29,7 +29,7 @@ class Watched:
     """A workflow: the record of its submission, if known, and its jobs in the queue by name."""
 
     id: str
-    record: Record | None = None
+    record: SubmissionRecord | None = None
     jobs: dict[str, UserJob] = field(default_factory=dict)
 
     @property
@@ -54,7 +54,7 @@ class Watched:
         return [by_id.get(number, str(number)) for number in (self.jobs[name].after if name in self.jobs else ())]
 
 
-def read_workflows(own: UserJobs, records: Iterable[Record]) -> list[Watched]:
+def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[Watched]:
     """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
     found = {record.id: Watched(record.id, record) for record in records}
     recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}

@@ -13,7 +13,7 @@ from contextlib import suppress
 from ...profiles.measure.neighbour_counters import NeighbourCounters
 from ...simulate.model.snapshot import JobView, Snapshot
 from ..report.cycle_report import Observer, completed_views
-from ..state.queue import Event
+from ..state.queue import JobEvent
 from .profile_learning import LearnedProfiles
 
 log = logging.getLogger("pilotfish.profiles")
@@ -39,7 +39,7 @@ class NodeCounters(Observer):
             log.error("counters of jobs are given up: %s: %s", type(error).__name__, error)
             self._give_up()
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Learn from the jobs that have just completed."""
         if views := completed_views(events, snapshot):
             self.learn(views)

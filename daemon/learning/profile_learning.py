@@ -30,7 +30,7 @@ from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
-from ..state.queue import Entry, Event, Queue
+from ..state.queue import Entry, JobEvent, Queue
 from .job_profiles import (
     NOTHING,
     GivenProfiles,
@@ -271,7 +271,7 @@ class DriftRenewal(Observer):
     queue: Queue
     renewed: Callable[[Entry], None]
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Learn again what has drifted, and change the waiting jobs."""
         drifted = self.drift.take_drifted()
         if not drifted:

@@ -25,7 +25,7 @@ from ..report.cycle_report import CycleReport, Observer, completed_views
 from ..report.metrics import Metrics
 from ..state.journal import Journal, JournalError, Unsaved
 from ..state.pending_usage import PendingUsage
-from ..state.queue import Event, Queue
+from ..state.queue import JobEvent, Queue
 from .profile_learning import LearnedProfiles
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class UsageReader(Observer):
         self._answered, self._warned_unmeasured = True, False
         self._learned: set[str] = set()  # keys learned from, and not yet noted in the journal
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Note the completed jobs whose usage is worth reading.
 
         A job that was handed over is named by its view, because the journal does not have its name.

@@ -14,7 +14,7 @@ from ...simulate.queue_policies.kept import Kept, LimitNow
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
 from ..state.journal import Journal, Unsaved
-from ..state.queue import Event, Queue
+from ..state.queue import JobEvent, Queue
 
 SAVE_S = 60.0
 
@@ -58,7 +58,7 @@ class KeptPolicy(Observer):
             self.kept.observe(snapshot)
         self._metrics.show_limit(self.limit)
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Write its state if anything is written, or it is time."""
         if self.kept is None:
             return

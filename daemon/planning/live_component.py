@@ -12,7 +12,7 @@ from ...formats.entry_points import register_mapping_policy
 from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.policy_specs import COMPONENT
 from ..report.cycle_report import Observer
-from ..state.queue import Event
+from ..state.queue import JobEvent
 
 
 def use_policy(name: str) -> None:
@@ -56,7 +56,7 @@ def _components() -> dict[str, Any]:
 class ComponentEvents(Observer):
     """Lets a component know how jobs ended."""
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Note the jobs that have ended."""
         for component in _components().values():
             for event in events:

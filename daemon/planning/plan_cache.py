@@ -23,7 +23,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunningJob
 from ...simulate.model.snapshot import JobState
-from ..state.queue import Event
+from ..state.queue import JobEvent
 from .problem import NOW_S, Options, Problem, starts
 
 
@@ -181,7 +181,7 @@ class PlanCache:
         """Forget the plan."""
         self._plan, self._served, self.interrupted = None, False, False
 
-    def next(self, problem: Problem, cluster: Cluster, options: Options, events: Sequence[Event]) -> Plan | None:
+    def next(self, problem: Problem, cluster: Cluster, options: Options, events: Sequence[JobEvent]) -> Plan | None:
         """Return the plan moved to the present; None if it starts nothing now or is void.
 
         Args:

@@ -26,7 +26,7 @@ from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
 from ...simulate.queue_policies.kept import Kept
-from ..state.queue import Entry, Event, Queue, Shape, busy
+from ..state.queue import Entry, JobEvent, Queue, Shape, busy
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
@@ -220,7 +220,7 @@ def running_jobs(queue: Queue, snapshot: Snapshot) -> dict[str, JobView]:
     return running
 
 
-def just_ended(queue: Queue, events: Sequence[Event]) -> dict[str, JobView]:
+def just_ended(queue: Queue, events: Sequence[JobEvent]) -> dict[str, JobView]:
     """Return the jobs that had started and have just ended, by key."""
     return {
         entry.key: running_view(entry.key, queue.as_planned(entry), entry.nodes, entry.start_time)

@@ -347,7 +347,7 @@ def _named(group: str | int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CoverageCount:
     """How many groups of a kind, of at least ENOUGH_JOBS jobs with intervals, have the promised share of jobs inside.
 
     Args:
@@ -361,14 +361,14 @@ class Calibration:
     above: int
 
 
-def calibration(jobs: Sequence[ForecastOutcome]) -> list[Calibration]:
+def calibration(jobs: Sequence[ForecastOutcome]) -> list[CoverageCount]:
     """Return how well the intervals hold in each kind of group that has one of enough jobs."""
     found = []
     for kind in CALIBRATED_KINDS:
         shares = [each.inside for each in by(kind, jobs) if each.inside is not None and each.intervals >= ENOUGH_JOBS]
         below, above = sum(share < CALIBRATED[0] for share in shares), sum(share > CALIBRATED[1] for share in shares)
         if shares:
-            found.append(Calibration(kind, len(shares), len(shares) - below - above, below, above))
+            found.append(CoverageCount(kind, len(shares), len(shares) - below - above, below, above))
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...profiles.calibration.calibration_records import (
-    Record,
+    CalibrationRecord,
     calibrated_values,
     changes,
     newest,
@@ -54,7 +54,7 @@ class Calibrations:
         self._found: Mapping[str, NodeCalibration] = {}
         self._refused: set[str] = set()
         self._warned: set[str] = set()
-        self._records: dict[Path, Record] = {}
+        self._records: dict[Path, CalibrationRecord] = {}
         self._stop = threading.Event()
 
     def watch(self) -> None:
@@ -75,7 +75,7 @@ class Calibrations:
         except (OSError, ConfigError) as error:
             self._refuse(str(self._folder), str(getattr(error, "strerror", None) or error))
             return
-        kept, found = dict[Path, Record](), dict[str, NodeCalibration]()
+        kept, found = dict[Path, CalibrationRecord](), dict[str, NodeCalibration]()
         for name, paths in by_node.items():
             node = self._node(name)
             if node is None:
@@ -129,12 +129,12 @@ class Calibrations:
         """Return the node of the cluster calibrated under a name: its own, or its host's with the domain."""
         return next((each for each in (name, name.partition(".")[0]) if each in self._nodes), None)
 
-    def _record(self, path: Path) -> Record:
+    def _record(self, path: Path) -> CalibrationRecord:
         if path not in self._records:
             self._records[path] = read_record(path)
         return self._records[path]
 
-    def _compare(self, records: list[Record]) -> NodeCalibration:
+    def _compare(self, records: list[CalibrationRecord]) -> NodeCalibration:
         last = records[0]
         if len(records) < 2:
             return NodeCalibration(last.time, {})

@@ -11,7 +11,7 @@ from ...formats.text import count
 from ...simulate.model.plan import Plan, Rejection
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..apply import Applied, describe
-from ..state.queue import Event, Queue
+from ..state.queue import JobEvent, Queue
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.cycle")
@@ -37,7 +37,7 @@ class CycleReport:
     number: int
     began: float
     dry: bool = False
-    events: list[Event] = field(default_factory=list)
+    events: list[JobEvent] = field(default_factory=list)
     plan: Plan | None = None
     policy: str = ""
     gain_of_holding_s: float | None = None
@@ -56,14 +56,14 @@ class Observer:
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """React to a new snapshot, before it is folded in."""
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """React to what happened to our jobs, before the journal is written."""
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """React to the end of a cycle."""
 
 
-def completed_views(events: Sequence[Event], snapshot: Snapshot) -> list[JobView]:
+def completed_views(events: Sequence[JobEvent], snapshot: Snapshot) -> list[JobView]:
     """Return the views of the jobs that have just completed. O(events)."""
     completed = {event.entry.key for event in events if event.entry.state is JobState.COMPLETED}
     return [view for key in sorted(completed) if (view := snapshot.jobs.by_key.get(key))]

@@ -16,9 +16,9 @@ from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
 from ..learning.job_profiles import has_default_profile, profile_of
-from ..state.forecasts import Forecast
+from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
-from ..state.queue import Entry, Event, ending
+from ..state.queue import Entry, JobEvent, ending
 from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")
@@ -37,7 +37,7 @@ class JobLog:
         self._repeated: dict[str, dict[str, str]] = {}  # by job and kind: a dry run, or a start that waits for its turn
         self._stuck: Mapping[str, str] = {}
 
-    def add_events(self, events: Iterable[Event]) -> None:
+    def add_events(self, events: Iterable[JobEvent]) -> None:
         """Record what a snapshot or a user did to jobs; many of one workflow that end alike are one line of the log."""
         alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for event in events:
@@ -66,7 +66,7 @@ class JobLog:
         self._add(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
     def add_choice(
-        self, entry: Entry, forecast: Forecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot, user: int | None
+        self, entry: Entry, forecast: JobForecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot, user: int | None
     ) -> None:
         """Record that the plan starts a job now: nodes, forecast, contention model, class, runner-up, who is preempted.
 

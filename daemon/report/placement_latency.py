@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...simulate.model.plan import Place, Submit
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
-from ..state.queue import Event, Queue
+from ..state.queue import JobEvent, Queue
 from .cycle_report import CycleReport, Observer
 from .delays import Delays
 from .metrics import Metrics
@@ -92,7 +92,7 @@ class PlacementLatency(Observer):
             if view.key not in before.by_key and since < FOLLOWS_S:
                 self._keep("submitted", since)
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Note the ends, and measure the starts of the jobs that were placed."""
         for event in events:
             entry = event.entry

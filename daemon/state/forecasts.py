@@ -9,7 +9,7 @@ from ...simulate.model.plan import PlannedJob
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class JobForecast:
     """A job's forecast; times are epoch seconds of the resource manager's clock.
 
     `within` is the earliest and latest end of the prediction interval of probability LEVEL; None = not known.
@@ -23,10 +23,10 @@ class Forecast:
     node_speed: float = 1.0
 
     @staticmethod
-    def of(planned: PlannedJob, now: float, node_speed: float) -> Forecast:
+    def of(planned: PlannedJob, now: float, node_speed: float) -> JobForecast:
         """Return the forecast of a job in a plan that begins `now`, epoch seconds; its node has this learned speed."""
         within = planned.within
-        return Forecast(
+        return JobForecast(
             now + planned.start_time,
             now + planned.finish_time,
             planned.isolated_run_time,

@@ -25,7 +25,7 @@ from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
 from ..socket.ipc import Peer, user_name
-from .forecasts import Forecast
+from .forecasts import JobForecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
 from .pending_usage import PendingUsage
@@ -441,4 +441,4 @@ def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
         setattr(entry, name, value)
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
     forecast = (*row[10:14], row[22:] if row[22] is not None else None)
-    entry.forecast = Forecast(*forecast) if row[10] is not None else None
+    entry.forecast = JobForecast(*forecast) if row[10] is not None else None

@@ -18,7 +18,7 @@ from ...formats.hostlist import with_cores
 from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from .forecasts import Forecast, Outlook
+from .forecasts import JobForecast, Outlook
 
 #: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
 Records = Mapping[str, JobView | None]
@@ -70,7 +70,7 @@ class Entry:
     exit_code: int | None = None
     signal: int | None = None
     reason: str = ""
-    forecast: Forecast | None = None
+    forecast: JobForecast | None = None
     promised: float | None = None
     expected: float | None = None
     handed: bool = False
@@ -116,7 +116,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class JobEvent:
     """Something that happened to a job: kind is started, ended, cancelled, lost, retry or seen; `text` explains it."""
 
     kind: str
@@ -227,7 +227,7 @@ class Queue:
             and entry.key not in shown
         }
 
-    def observe(self, snapshot: Snapshot, records: Records | None = None, late_s: float = 0.0) -> list[Event]:
+    def observe(self, snapshot: Snapshot, records: Records | None = None, late_s: float = 0.0) -> list[JobEvent]:
         """Update all jobs from a snapshot, and return what happened, also to successors of failed jobs. O(jobs).
 
         Args:
@@ -236,7 +236,7 @@ class Queue:
             late_s: for how long a job whose submission was not answered is not submitted again, seconds.
         """
         views = snapshot.jobs.by_key
-        events: list[Event] = []
+        events: list[JobEvent] = []
         for entry in self.active():
             view = views.get(entry.key)
             if view is None and (known := (records or {}).get(entry.key)):
@@ -254,7 +254,7 @@ class Queue:
         self._touch(event.entry for event in events)
         return events
 
-    def cancel(self, entries: Iterable[Entry], now: float, reason: str) -> list[Event]:
+    def cancel(self, entries: Iterable[Entry], now: float, reason: str) -> list[JobEvent]:
         """Cancel waiting jobs, and mark running ones to be ended; return the events of those that ended by this.
 
         Args:
@@ -262,7 +262,7 @@ class Queue:
             now: epoch seconds.
             reason: of the cancellation.
         """
-        events: list[Event] = []
+        events: list[JobEvent] = []
         for entry in entries:
             if entry.waiting and not entry.ahead:
                 events.append(self._end_waiting(entry, now, reason))
@@ -281,7 +281,7 @@ class Queue:
     def _touch(self, entries: Iterable[Entry]) -> None:
         self.dirty.update((entry.key, entry) for entry in entries)
 
-    def _seen(self, entry: Entry, view: JobView) -> Event | None:
+    def _seen(self, entry: Entry, view: JobView) -> JobEvent | None:
         before = (entry.state, entry.nodes, entry.handed)
         entry.handed, entry.refused, entry.missed = True, "", 0
         entry.reason = view.reason or (entry.reason if entry.cancel_wanted else "")
@@ -293,14 +293,14 @@ class Queue:
         if before == (entry.state, entry.nodes, entry.handed):
             return None
         if view.state.ended:
-            return Event("ended", entry, outcome(entry))
+            return JobEvent("ended", entry, outcome(entry))
         if view.state is JobState.RUNNING and before[0] not in (JobState.SUSPENDED, JobState.RESUMING):
-            return Event("started", entry, f"runs on {with_cores(entry.nodes, view.cores)}")
-        return Event("seen", entry, f"is {view.state} in the resource manager")
+            return JobEvent("started", entry, f"runs on {with_cores(entry.nodes, view.cores)}")
+        return JobEvent("seen", entry, f"is {view.state} in the resource manager")
 
     def _not_seen(
         self, entry: Entry, now: float, left: JobView | None, records: Records | None, late_s: float
-    ) -> Event | None:
+    ) -> JobEvent | None:
         """Update a job that is not shown, or (`left`) is shown as never begun and left alone."""
         unknown = left is not None or records is None or records.get(entry.key, entry) is None
         if (entry.intent is not None and (unknown or entry.refused)) or (left is not None and entry.handed):
@@ -319,9 +319,9 @@ class Queue:
             return self._lose(entry, now, records)
         entry.state, entry.finish_time = JobState.FAILED, now
         entry.reason = f"missing for {missed_for_s:.0f} s: it may have run, but how it ended is not known"
-        return Event("ended", entry, outcome(entry))
+        return JobEvent("ended", entry, outcome(entry))
 
-    def _lose(self, entry: Entry, now: float, records: Records | None) -> Event | None:
+    def _lose(self, entry: Entry, now: float, records: Records | None) -> JobEvent | None:
         """Mark a job as UNKNOWN; one that was to be cancelled is given up."""
         known = (records or {}).get(entry.key)
         why = known.reason if known else "the resource manager does not show it any more"
@@ -330,14 +330,14 @@ class Queue:
         if (entry.state, entry.reason) == (JobState.UNKNOWN, why):
             return None
         entry.state, entry.reason = JobState.UNKNOWN, why
-        return Event("lost", entry, why)
+        return JobEvent("lost", entry, why)
 
-    def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> Event:
+    def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> JobEvent:
         """Put a job back whose start, as the snapshot shows, did not happen."""
         entry.handed, why = False, left.reason if left else ""
         if entry.refused and not (left and (left.offered or left.ahead)):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
-            return Event("ended", entry, entry.reason)
+            return JobEvent("ended", entry, entry.reason)
         entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None
         failed = next((other for other in self.unmet(entry) if other.state.ended), None)
         if (entry.cancel_wanted or failed) and not entry.ahead:
@@ -345,15 +345,15 @@ class Queue:
             return self._end_waiting(entry, now, why)
         entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
         entry.attempts, entry.refused, entry.missed = entry.attempts + 1, "", 0
-        return Event("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
+        return JobEvent("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
 
-    def _end_waiting(self, entry: Entry, now: float, reason: str) -> Event:
+    def _end_waiting(self, entry: Entry, now: float, reason: str) -> JobEvent:
         ended = max(now, self.submissions[entry.workflow].submit_time)  # before the first snapshot there is no time
         entry.state, entry.finish_time, entry.reason = JobState.CANCELLED, ended, reason
-        return Event("cancelled", entry, reason)
+        return JobEvent("cancelled", entry, reason)
 
-    def _cancel_descendants(self, entry: Entry, now: float) -> list[Event]:
-        submission, events = self.submissions[entry.workflow], list[Event]()
+    def _cancel_descendants(self, entry: Entry, now: float) -> list[JobEvent]:
+        submission, events = self.submissions[entry.workflow], list[JobEvent]()
         if submission.offered:
             return events
         reason = _follows(entry)

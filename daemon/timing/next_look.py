@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...adapters.base import Adapter, AdapterError
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..report.cycle_report import CycleReport, Observer
-from ..state.queue import Entry, Event
+from ..state.queue import Entry, JobEvent
 from ..systemd import notify
 from ..tracker import PIN_S, JobTracker
 from .cadence import NEAR_S, Cadence, Need
@@ -98,7 +98,7 @@ class NextLook(Observer):
                 log.debug("the counters of the resource manager cannot be read: %s", error)
         self._cadence.count(self._clock(), found)
 
-    def on_events(self, events: Sequence[Event], snapshot: Snapshot) -> None:
+    def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Note that the look is over."""
         self._looked_at = self._clock()
 

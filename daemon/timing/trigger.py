@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...simulate.model.snapshot import JobView, NodeState, Snapshot
 from ..apply import Applied
 from ..planning.plan_cache import PlanCache
-from ..state.queue import Event
+from ..state.queue import JobEvent
 
 LONGEST_RECHECK_S = 60.0
 
@@ -40,7 +40,7 @@ class Trigger:
         self.changed = True
         self.cache.drop()
 
-    def due(self, snapshot: Snapshot, events: Sequence[Event], *, blocked: bool) -> bool:
+    def due(self, snapshot: Snapshot, events: Sequence[JobEvent], *, blocked: bool) -> bool:
         """Return whether to plan now. O(jobs + nodes).
 
         Args:

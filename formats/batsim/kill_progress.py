@@ -14,7 +14,7 @@ from .profiles_5 import full_id
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgress:
     """How far a job, or a part of it, was.
 
     Args:
@@ -31,12 +31,12 @@ class Progress:
     repetition: int = 0
     index: int = 0
     length: int = 1
-    inner: Progress | None = None
+    inner: JobProgress | None = None
 
 
 def progress_of(
     profile: str, done: float, parts_of: Callable[[str], tuple[str, ...]], amount_of: Callable[[str], float]
-) -> Progress:  # fmt: skip
+) -> JobProgress:  # fmt: skip
     """Return how far a job was.
 
     Args:
@@ -47,7 +47,7 @@ def progress_of(
     """
     if not (parts := parts_of(profile)):
         amount = amount_of(profile)
-        return Progress(profile, min(done / amount, 1.0) if amount > 0 else 0.0)
+        return JobProgress(profile, min(done / amount, 1.0) if amount > 0 else 0.0)
     amounts = [amount_of(part) for part in parts]
     once = sum(amounts)
     repetition = int(min(done, amount_of(profile) * (1 - 1e-12)) // once) if once > 0 else 0
@@ -55,10 +55,12 @@ def progress_of(
     while index < len(parts) - 1 and rest >= amounts[index]:
         rest -= amounts[index]
         index += 1
-    return Progress(profile, 0.0, repetition, index, len(parts), progress_of(parts[index], rest, parts_of, amount_of))
+    return JobProgress(
+        profile, 0.0, repetition, index, len(parts), progress_of(parts[index], rest, parts_of, amount_of)
+    )
 
 
-def progress_4(progress: Progress) -> dict[str, Any]:
+def progress_4(progress: JobProgress) -> dict[str, Any]:
     """Return the progress as version 4 writes it."""
     if progress.inner is None:
         return {"profile_name": progress.profile, "progress": progress.share}
@@ -68,7 +70,7 @@ def progress_4(progress: Progress) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def progress_5(workload: str, progress: Progress) -> dict[str, Any]:
+def progress_5(workload: str, progress: JobProgress) -> dict[str, Any]:
     """Return the progress as version 5 writes it, of a job of a workload."""
     said: dict[str, Any] = {"profile_id": full_id(workload, progress.profile)}
     if progress.inner is None:

@@ -62,7 +62,7 @@ class Done(NamedTuple):
     status: int = 0
 
 
-class Site(Protocol):
+class ProfileOrigin(Protocol):
     """The workload that a profile belongs to, in a folder with its other files."""
 
     folder: Path
@@ -72,7 +72,7 @@ class Site(Protocol):
 
 
 #: Return what is done on a number of resources. Raises ConfigError: made for another size, or not simulated.
-Work = Callable[[int, Site], Done]
+Work = Callable[[int, ProfileOrigin], Done]
 
 
 class BatsimProfile(NamedTuple):
@@ -155,7 +155,7 @@ def _always(part: Part) -> Parsed:
     return lambda size, site: Done(part), {}
 
 
-def _wait(seconds: float, size: int, site: Site) -> Done:
+def _wait(seconds: float, size: int, site: ProfileOrigin) -> Done:
     return Done(Wait(seconds))
 
 
@@ -171,7 +171,7 @@ def _parallel(data: dict[str, Any]) -> Parsed:
         allowed = f"a square matrix of bytes, here {wanted} x {wanted}"
         raise bad(f"found {len(com)} amounts", allowed, key="com")
 
-    def work(size: int, site: Site) -> Done:
+    def work(size: int, site: ProfileOrigin) -> Done:
         if wanted not in (0, size):
             raise bad(f"it needs {wanted} resources, but the job requests {size}", "the same number")
         return Done(Matrix(cpu, com if size > 1 else (), moved))  # SimGrid ignores the bytes of a task on one host
@@ -202,7 +202,7 @@ def _composed(data: dict[str, Any]) -> Parsed:
     times = "nb" if "nb" in data and "repeat" not in data else "repeat"
     sequence, repeat = _field(data, "seq", listed(text, least=1)), _field(data, times, whole(1, 10**9), 1)
 
-    def work(size: int, site: Site) -> Done:
+    def work(size: int, site: ProfileOrigin) -> Done:
         parts = list[Part]()
         for profile in sequence:
             part, status = site.done(profile, size)
@@ -218,7 +218,7 @@ def _on_storage(data: dict[str, Any]) -> Parsed:
     storage, spread = _field(data, "storage", text, "pfs"), _spread(data)
     amounts = [_field(data, key, _amount, 0.0) for key in ("bytes_to_read", "bytes_to_write")]
 
-    def work(size: int, site: Site) -> Done:
+    def work(size: int, site: ProfileOrigin) -> Done:
         shares = max(size, 1) if spread else 1
         return Done(Store(storage, *(amount / shares for amount in amounts)))
 
@@ -232,7 +232,7 @@ def _staging(data: dict[str, Any]) -> Parsed:
 def _usage(data: dict[str, Any], key: str = "trace") -> Parsed:
     trace = _field(data, key, text)
 
-    def work(size: int, site: Site) -> Done:
+    def work(size: int, site: ProfileOrigin) -> Done:
         path = site.folder / trace
         ranks = [path.parent / rank for rank in rank_names(path)]
         flops = tuple(sum(_flops(rank, line) for line in _lines(rank)) for rank in ranks)
@@ -259,7 +259,7 @@ def _message(data: dict[str, Any]) -> Parsed:
 
 
 def _refused(why: str) -> Parsed:
-    def work(size: int, site: Site) -> Done:
+    def work(size: int, site: ProfileOrigin) -> Done:
         raise bad(why, ALLOWED)
 
     return work, {}

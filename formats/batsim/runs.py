@@ -28,7 +28,7 @@ class MappedLater(tuple[str, ...]):
         return True
 
 
-class Run(NamedTuple):
+class BatsimRun(NamedTuple):
     """A job's run.
 
     Args:
@@ -50,7 +50,7 @@ class Run(NamedTuple):
     moved: float = 0.0
 
 
-def is_late(run: Run, walltime: float | None) -> bool:
+def is_late(run: BatsimRun, walltime: float | None) -> bool:
     """Return whether a job is killed although it needs no more than its walltime.
 
     Args:
@@ -77,23 +77,23 @@ class Runs:
         self.builder, self.folder = programs.ProgramBuilder(), folder
         self._profiles, self._speeds, self._storages = profiles, set(speeds), storages
         self._done: dict[tuple[str, int], Done] = {}
-        self._runs: dict[tuple[str, int], Run] = {}
-        self._waits: dict[str, Run] = {}  # of profiles that only wait, on any number of resources
+        self._runs: dict[tuple[str, int], BatsimRun] = {}
+        self._waits: dict[str, BatsimRun] = {}  # of profiles that only wait, on any number of resources
 
-    def run(self, profile: str, size: int) -> Run:
+    def run(self, profile: str, size: int) -> BatsimRun:
         """Return the run of a profile on `size` resources. Raises ConfigError."""
         if (found := self._waits.get(profile)) is not None:
             return found
         given = self._profiles.get(profile)
         if given is not None and given.waits is not None:
-            self._waits[profile] = Run(given.waits, False, given.returns, waits=given.waits > 0)
+            self._waits[profile] = BatsimRun(given.waits, False, given.returns, waits=given.waits > 0)
             return self._waits[profile]
         if (profile, size) not in self._runs:
             self._runs[profile, size] = self._run(*self.done(profile, size), size)
         return self._runs[profile, size]
 
     def done(self, profile: str, size: int) -> Done:
-        """See `Site`."""
+        """See `ProfileOrigin`."""
         path = {} if (profile, size) in self._done else {profile: self._unknown_parts(profile, size)}
         while path:
             name, parts = next(reversed(path.items()))
@@ -125,7 +125,7 @@ class Runs:
         part, status = given.work(size, self)
         return Done(part, status or given.returns)
 
-    def _run(self, part: Part, status: int, size: int) -> Run:
+    def _run(self, part: Part, status: int, size: int) -> BatsimRun:
         phases = programs.phases_of(part)
         flops = max(map(programs.flops_of, phases))
         computes = flops > 0 or all(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
@@ -141,14 +141,14 @@ class Runs:
                     "its sequences are too long",
                     f"at most {programs.MOST_PHASES:,} phases, each at most {programs.MOST_TIMES:g} times",
                 )
-            return Run(math.nan, computes, status, number)
+            return BatsimRun(math.nan, computes, status, number)
         seconds = self._seconds(part)
         if seconds > LONGEST:
             raise bad(f"{seconds:g} seconds", f"at most {LONGEST:g}")
         steady = not flops or programs.is_steady(part, size)
         work = None if steady else programs.Work(part, size, next(iter(self._speeds)))
         moved = programs.fold_part(part, programs.moved_by, lambda steps, inner: steps.repeat * sum(inner))
-        return Run(seconds, computes, status, waits=programs.ends_waiting(part), work=work, moved=moved)
+        return BatsimRun(seconds, computes, status, waits=programs.ends_waiting(part), work=work, moved=moved)
 
     def _check(self, sending: list[Phase]) -> None:
         """Raise ConfigError if the network or a storage that is needed is missing."""

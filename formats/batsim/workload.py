@@ -31,7 +31,7 @@ from ..documents.unpack import unpacked
 from ..replays.swf import COLUMNS
 from ..text import natural_key
 from .profiles import BatsimProfile, parse_profile
-from .runs import Run, Runs, is_late
+from .runs import BatsimRun, Runs, is_late
 
 _seconds = number(0, LONGEST)
 #: Most resources that a job can request.
@@ -208,15 +208,15 @@ def workload_of(
     Raises:
         ConfigError: a job that cannot be replayed.
     """
-    site, refused, runs = Runs(given.profiles, path.parent, speeds, storages), list[int](), list[Run]()
+    site, refused, runs = Runs(given.profiles, path.parent, speeds, storages), list[int](), list[BatsimRun]()
     for i, job in enumerate(given.jobs):
         try:
-            runs.append(site.run(job.profile, job.res) if job.res else Run(0.0))
+            runs.append(site.run(job.profile, job.res) if job.res else BatsimRun(0.0))
         except ConfigError as error:
             if not skip_invalid:
                 raise _refusal(str(path), i, job, given.profiles[job.profile].type, error) from None
             refused.append(i)
-            runs.append(Run(0.0))
+            runs.append(BatsimRun(0.0))
     workload = _rigid_workload(path, given, runs, site.builder)
     kept = np.ones(len(runs), bool)
     kept[refused] = False
@@ -247,7 +247,7 @@ def _refusal(source: str, i: int, job: BatsimJob, type_: str, error: ConfigError
     )
 
 
-def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[Run], builder: ProgramBuilder) -> Workload:
+def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[BatsimRun], builder: ProgramBuilder) -> Workload:
     """Return all jobs in file order."""
     jobs = given.jobs
     more = {

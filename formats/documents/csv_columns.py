@@ -32,7 +32,7 @@ _SPACE, _DASH, _ZERO, _NINE = b" -09"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CsvColumn:
     """A column to read.
 
     Args:
@@ -48,7 +48,7 @@ class Column:
     required: bool = True
 
 
-def read_columns(path: Path, wanted: Mapping[str, Column]) -> dict[str, Array]:
+def read_columns(path: Path, wanted: Mapping[str, CsvColumn]) -> dict[str, Array]:
     """Return the wanted columns of a CSV file with a header; other columns are ignored. O(bytes).
 
     Args:
@@ -91,7 +91,7 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]], Callable
         csv.field_size_limit(before)
 
 
-def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) -> dict[str, int]:
+def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, CsvColumn]) -> dict[str, int]:
     places = {}
     for name, column in wanted.items():
         there = [header.index(each) for each in column.names if each in header]
@@ -103,7 +103,7 @@ def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, Column]) 
     return places
 
 
-def _explain(path: Path, wanted: Mapping[str, Column]) -> NoReturn:
+def _explain(path: Path, wanted: Mapping[str, CsvColumn]) -> NoReturn:
     """Raise the error of the first malformed row."""
     with _rows(path) as (header, rows, here):
         places = _positions(path, header, wanted)

@@ -18,9 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
-from ...simulate.results.recorded_run import DONE, KILLED, REJECTED, STATES, WALLTIME, Energy, Jobs, MachineStates, Run
+from ...simulate.results.recorded_run import (
+    DONE,
+    KILLED,
+    REJECTED,
+    STATES,
+    WALLTIME,
+    Energy,
+    Jobs,
+    RecordedRun,
+    StateCounts,
+)
 from ..documents.csv_columns import (
-    Column,
+    CsvColumn,
     amounts,
     at_row,
     interval_counts,
@@ -40,7 +50,7 @@ _SETS = ("allocated_resources", "allocated_processors")
 _ALLOCATION = "resources such as 0-3 7"
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RecordedRun:
     """Return the run whose results are in a folder, or next to a file NAME_jobs.csv. O(bytes).
 
     Raises:
@@ -60,7 +70,9 @@ def read_run(path: Path) -> Run:
         what = f"found resource {used - 1} on a machine of {size}"
         raise ConfigError(str(file), f"job {job}", what, f"resources 0 to {size - 1}")
     joules = about["consumed_joules"] if about["consumed_joules"] is not None else row["consumed_joules"]
-    return Run(workload, about["policy"], size or used, size is not None, jobs, states, energy, joules, about["epoch"])
+    return RecordedRun(
+        workload, about["policy"], size or used, size is not None, jobs, states, energy, joules, about["epoch"]
+    )
 
 
 def _jobs_file(path: Path) -> Path:
@@ -87,18 +99,18 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
     columns = read_columns(
         path,
         {
-            "id": Column(("job_id",), texts, "text"),
-            "workload": Column(("workload_name",), texts, "text", required=False),
-            "submit": Column(("submission_time",), numbers, _SECONDS),
-            "start": Column(("starting_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
-            "finish": Column(("finish_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
-            "size": Column(
+            "id": CsvColumn(("job_id",), texts, "text"),
+            "workload": CsvColumn(("workload_name",), texts, "text", required=False),
+            "submit": CsvColumn(("submission_time",), numbers, _SECONDS),
+            "start": CsvColumn(("starting_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
+            "finish": CsvColumn(("finish_time",), numbers_or_nothing, f"{_SECONDS}, or nothing"),
+            "size": CsvColumn(
                 ("requested_number_of_resources", "requested_number_of_processors"), amounts, "a number of resources"
             ),
-            "success": Column(("success",), amounts, "0 or 1"),
-            "state": Column(("final_state",), texts, "a state of Batsim's", required=False),
-            "counts": Column(_SETS, interval_counts, _ALLOCATION),
-            "pieces": Column(_SETS, intervals, _ALLOCATION),
+            "success": CsvColumn(("success",), amounts, "0 or 1"),
+            "state": CsvColumn(("final_state",), texts, "a state of Batsim's", required=False),
+            "counts": CsvColumn(_SETS, interval_counts, _ALLOCATION),
+            "pieces": CsvColumn(_SETS, intervals, _ALLOCATION),
         },
     )
     start, finish, counts = columns["start"], columns["finish"], columns["counts"]
@@ -146,29 +158,29 @@ def _schedule(path: Path | None) -> dict[str, Any]:
     row: dict[str, Any] = {"nb_computing_machines": None, "consumed_joules": None}
     if path is None:
         return row
-    wanted = {name: Column((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
+    wanted = {name: CsvColumn((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
     for name, values in read_columns(path, wanted).items():
         if len(values) and values[0] > 0:  # Batsim writes 0 joules where it measured none
             row[name] = float(values[0])
     return row
 
 
-def _states(path: Path | None) -> MachineStates | None:
-    counts = {f"nb_{state}": Column((f"nb_{state}",), amounts, "a number of machines") for state in STATES}
+def _states(path: Path | None) -> StateCounts | None:
+    counts = {f"nb_{state}": CsvColumn((f"nb_{state}",), amounts, "a number of machines") for state in STATES}
     columns = _over_time(path, counts)
-    return columns and MachineStates(columns["time"], np.stack([columns[name] for name in counts], axis=1))
+    return columns and StateCounts(columns["time"], np.stack([columns[name] for name in counts], axis=1))
 
 
 def _energy(path: Path | None) -> Energy | None:
-    columns = _over_time(path, {"energy": Column(("energy",), numbers, "joules")})
+    columns = _over_time(path, {"energy": CsvColumn(("energy",), numbers, "joules")})
     return columns and Energy(columns["time"], columns["energy"])
 
 
-def _over_time(path: Path | None, wanted: dict[str, Column]) -> Any:
+def _over_time(path: Path | None, wanted: dict[str, CsvColumn]) -> Any:
     """Return the columns of a file whose times ascend; None if there is no file."""
     if path is None:
         return None
-    columns = read_columns(path, {"time": Column(("time",), numbers, _SECONDS), **wanted})
+    columns = read_columns(path, {"time": CsvColumn(("time",), numbers, _SECONDS), **wanted})
     _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
     return columns
 

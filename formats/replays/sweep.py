@@ -26,7 +26,7 @@ from ...simulate.queue_policies.policy_specs import (
 )
 from ...simulate.replay.known_run_times import RUNTIMES
 from ...simulate.replay.select import Select
-from ...simulate.sweep import AS_TRACED, Chosen, Site, Sweep, Trace
+from ...simulate.sweep import AS_TRACED, Chosen, ClusterMachine, Sweep, Trace
 from ..documents.document_errors import bad, found, from_source, inside, shown
 from ..documents.files import check_schema, is_file, read_document
 from ..documents.quantities import Convert, number, whole
@@ -124,9 +124,9 @@ def _file(name: str, folder: Path) -> str:
     return name
 
 
-def _machine(value: Any, folder: Path) -> int | Site:
+def _machine(value: Any, folder: Path) -> int | ClusterMachine:
     if isinstance(value, str):
-        return Site(_file(text(value), folder))
+        return ClusterMachine(_file(text(value), folder))
     if isinstance(value, dict):
         table: dict[str, Convert[Any]] = {
             "cluster": lambda name: _file(text(name), folder),
@@ -135,7 +135,7 @@ def _machine(value: Any, folder: Path) -> int | Site:
         }
         given: dict[str, Any] = build(dict, table, value, ("cluster",))
         solver = given.get("network_solver", SOLVERS[0])
-        return Site(given["cluster"], given.get("resource", "core") == "node", solver)
+        return ClusterMachine(given["cluster"], given.get("resource", "core") == "node", solver)
     try:
         return whole(1, _MOST_PROCESSORS)(value)
     except ConfigError as error:
@@ -146,7 +146,7 @@ def _machine(value: Any, folder: Path) -> int | Site:
 def _refuse_alike(sweep: Sweep) -> None:
     """Raise ConfigError if what needs the cores of nodes has none."""
     choosing = [policy for policy in sweep.policies if any(sweep.contention) or needs_nodes(policy)]
-    alike = [one for one in sweep.machines if not isinstance(one, Site) or one.whole_nodes]
+    alike = [one for one in sweep.machines if not isinstance(one, ClusterMachine) or one.whole_nodes]
     if choosing and alike:
         does = "chooses among" if needs_nodes(choosing[0]) else "contends on the"
         what = f"{text_of(choosing[0])} {does} cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"

@@ -19,7 +19,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from ...simulate.model.cluster import Node
-from ...simulate.model.network import Link, Network, NetworkRoute, Place
+from ...simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from ..documents.document_errors import bad, from_source, shown
 from .platform import HostCluster, Route, SimGridPlatform
 
@@ -67,7 +67,7 @@ class SimGridWiring:
         cores = tuple(known[node.name] for node in self.nodes)
         return Network(np.array(speeds), np.array(place_of), places, self.found, ways, storages, own=own, cores=cores)
 
-    def _places(self) -> tuple[list[tuple[str, str]], list[int], list[Place]]:
+    def _places(self) -> tuple[list[tuple[str, str]], list[int], list[NetworkPlace]]:
         """Return two hosts of each place, the place of each node, and the places.
 
         A place with only one host has it twice.
@@ -77,19 +77,19 @@ class SimGridWiring:
             members.setdefault(self._place(node.name), []).append(node.name)
         number = {name: i for i, name in enumerate(members)}
         firsts = [(hosts[0], hosts[-1]) for hosts in members.values()] + [(name, name) for name in self.storages]
-        places = [self._described(name) for name in members] + [Place(name) for name in self.storages]
+        places = [self._described(name) for name in members] + [NetworkPlace(name) for name in self.storages]
         return firsts, [number[self._place(node.name)] for node in self.nodes], places
 
     def _place(self, host: str) -> str:
         zone = self.parents[host]
         return zone if zone in self.clusters else f"{zone}/{host}"
 
-    def _described(self, place: str) -> Place:
+    def _described(self, place: str) -> NetworkPlace:
         if place not in self.clusters:
-            return Place(place)
+            return NetworkPlace(place)
         cluster = self.clusters[place]
         limit, loops = cluster.limiter or math.inf, cluster.loopback is None
-        return Place(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit, loops)
+        return NetworkPlace(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit, loops)
 
     def _way(self, source: tuple[str, str], target: tuple[str, str]) -> NetworkRoute:
         """Return the route between hosts of two places, without the ports, which belong to the places."""

@@ -68,7 +68,7 @@ class HostCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PlatformLink:
     """A link: bytes/s in each of its states, and latency in seconds."""
 
     name: str
@@ -101,7 +101,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class PlatformZone:
     """A zone, the zone that contains it ("" = none), and its routing."""
 
     name: str
@@ -115,9 +115,9 @@ class SimGridPlatform:
 
     hosts: tuple[Host, ...]
     clusters: tuple[HostCluster, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[PlatformLink, ...] = ()
     routes: tuple[Route, ...] = ()
-    zones: tuple[Zone, ...] = ()
+    zones: tuple[PlatformZone, ...] = ()
     source: str = ""
     ignored: tuple[str, ...] = ()  # what the file says and no replay honours, in plain words, each once
     routers: tuple[tuple[str, str], ...] = ()  # name of each router, and the zone or cluster that contains it
@@ -231,11 +231,11 @@ class _Reader:
     """Collect the elements of a platform in file order."""
 
     def __init__(self) -> None:
-        self.zones: list[Zone] = []
+        self.zones: list[PlatformZone] = []
         self.hosts: dict[str, Host] = {}
         self.clusters: list[HostCluster] = []
         self.id_counts = Counter[str]()
-        self.links: list[Link] = []
+        self.links: list[PlatformLink] = []
         self.routes: list[Route] = []
         self.routers: list[tuple[str, str]] = []
         self.ignored: dict[str, None] = {}
@@ -257,7 +257,7 @@ class _Reader:
                 continue
             given = inside(f"line {each.line}: {shown(each.tag)}", _checked, each.tag, each.attributes, outer.tag)
             if each.tag in ("zone", "AS"):
-                self.zones.append(Zone(given["id"], zone, given["routing"]))
+                self.zones.append(PlatformZone(given["id"], zone, given["routing"]))
             inner = self.read(each, given["id"] if each.tag in ("zone", "AS") else zone)
             self.ignored |= dict.fromkeys(
                 f"{key} of <{each.tag}>" for key in _UNUSED.get(each.tag, ()) if given.get(key)
@@ -319,7 +319,7 @@ class _Reader:
             self.ignored["bandwidth of <link> after the first"] = None
         if given.get("sharing_policy") == "WIFI":
             self.ignored["sharing_policy WIFI of <link>"] = None
-        self.links.append(Link(
+        self.links.append(PlatformLink(
             inside("id", name, given["id"]),
             tuple(inside("bandwidth", parse_bandwidth, rate) for rate in rates),
             inside("latency", parse_time, given.get("latency") or "0"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...simulate.errors import ConfigError, did_you_mean
-from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Wait, Workflow, default_profile
+from ...simulate.model.job import DEFAULT_PROFILE, Job, PeerWait, Profile, Workflow, default_profile
 from ..documents.document_errors import Collector, bad, found, from_source, shown
 from ..documents.files import check_schema, decode, is_xml, parse_document, read_bytes
 from ..documents.plausible import JobDoubts
@@ -139,7 +139,7 @@ class _Jobs:
             "memory": parse_size,
             "environment": _environment,
             "directory": _directory,
-            "wait": choice(Wait),
+            "wait": choice(PeerWait),
         }
 
     def jobs(self, value: Any) -> tuple[Job, ...]:

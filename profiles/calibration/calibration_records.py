@@ -27,9 +27,9 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import NodeType
 from ...trust import open_file
 from .fits import NAMES
-from .node_switching import Switching
+from .node_switching import SwitchingResult
 from .result import Calibration, cluster, node_type, penalty
-from .statistics import Constant, Figure, half_width
+from .statistics import Constant, MeasuredNumber, half_width
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -123,7 +123,7 @@ def calibrated_values(found: Calibration, name: str) -> dict[str, KnownValue]:
     return {k: KnownValue(v.value, margins.get(k, 0.0)) for k, v in known.items() if not unknown.get(k)}
 
 
-def switching_values(found: Switching) -> dict[str, KnownValue]:
+def switching_values(found: SwitchingResult) -> dict[str, KnownValue]:
     """Return the values with margins that switching a node has shown."""
     known = {"power.off": found.off}
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
@@ -150,12 +150,12 @@ def _margins(found: Calibration) -> dict[str, float]:
     return margins
 
 
-def _margin(known: Constant | Figure) -> float:
+def _margin(known: Constant | MeasuredNumber) -> float:
     return half_width(known) or 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CalibrationRecord:
     """A calibration with the name of its node and node type."""
 
     name: str
@@ -168,7 +168,7 @@ class Record:
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-Read = Callable[[Path], Record]
+Read = Callable[[Path], CalibrationRecord]
 
 
 def to_document(found: Calibration, name: str) -> dict[str, Any]:
@@ -196,14 +196,14 @@ def record_files(folder: Path) -> dict[str, list[Path]]:
     return {node: sorted(paths, reverse=True) for node, paths in sorted(by_node.items())}
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> CalibrationRecord:
     """Return the record in a file; reads at most LARGEST bytes. Raises ConfigError."""
     return record(parse_document(decode(_bytes(path), str(path)), str(path)), str(path))
 
 
 def newest(
     paths: Iterable[Path], most: int, refused: Callable[[ConfigError], None], read: Read = read_record
-) -> list[Record]:
+) -> list[CalibrationRecord]:
     """Return the first `most` records of some files; those of a node that was not idle are left out.
 
     Args:
@@ -212,7 +212,7 @@ def newest(
         refused: called with the error of each file that is not a record.
         read: reads a file.
     """
-    found, bad = list[Record](), 0
+    found, bad = list[CalibrationRecord](), 0
     for path in paths:
         if len(found) == most or bad == _PATIENCE:
             break
@@ -228,13 +228,13 @@ def newest(
     return found
 
 
-def read_if_record(path: Path) -> Record | None:
+def read_if_record(path: Path) -> CalibrationRecord | None:
     """Return the record in a file, None if it is another document, such as a cluster file. Raises ConfigError."""
     data = read_document(path)
     return record(data, str(path)) if data.get("schema") == SCHEMA else None
 
 
-def record(data: dict[str, Any], source: str) -> Record:
+def record(data: dict[str, Any], source: str) -> CalibrationRecord:
     """Return the record in a mapping. Raises ConfigError for a missing key or an invalid value."""
     from pydantic import ValidationError
 
@@ -246,7 +246,7 @@ def record(data: dict[str, Any], source: str) -> Record:
         found = _adapter().validate_python(data)
     except ValidationError as error:
         raise config_error(error, source, Calibration) from None  # type: ignore[arg-type]
-    result = Record(name, found)
+    result = CalibrationRecord(name, found)
     try:
         if not (found.bandwidth.per_thread.value > 0 and result.time > 0):
             raise ValueError

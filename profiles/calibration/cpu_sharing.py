@@ -24,7 +24,17 @@ import psutil
 from ...simulate.model.cluster import Cluster, CpuSharing, Node, NodeType
 from ...simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from ...simulate.planning.simulation import Simulation
-from .statistics import Array, Constant, Figure, Quality, half_width, intervals, jacobian, least_squares, quality
+from .statistics import (
+    Array,
+    Constant,
+    MeasuredNumber,
+    Quality,
+    half_width,
+    intervals,
+    jacobian,
+    least_squares,
+    quality,
+)
 
 OTHERS = 3
 #: Share of the job of one process: half of the core if jobs share it, a quarter if threads do.
@@ -91,7 +101,7 @@ def shares(cpu: int, seconds: float, runs: int) -> list[float]:
         return found
 
 
-def sharing_of(share: Figure) -> CpuSharing | None:
+def sharing_of(share: MeasuredNumber) -> CpuSharing | None:
     """Return how cores are shared, None if the share fits neither kind."""
     if share.value > BY_JOB - (BY_JOB - BY_THREAD) / 2 + _UNSURE:
         return CpuSharing.PER_JOB

@@ -169,7 +169,7 @@ class MixTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedBandwidth:
     """A model that shares a bandwidth, MB/s, between all tasks; inf = unlimited (`none`)."""
 
     contention: Contention
@@ -216,7 +216,7 @@ class Piecewise:
         return mix.share * speeds(self.constants, rates, total, others)
 
 
-Fitted = Sharing | Piecewise
+Fitted = SharedBandwidth | Piecewise
 
 
 def samples(mixes: Sequence[Mix]) -> list[Sample]:
@@ -229,7 +229,7 @@ def samples(mixes: Sequence[Mix]) -> list[Sample]:
     ]
 
 
-def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: ContendingThreads) -> Sharing:
+def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: ContendingThreads) -> SharedBandwidth:
     """Return a model with the bandwidth that best fits the logarithms of the speeds.
 
     Args:
@@ -238,13 +238,13 @@ def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: Conten
         contending: which threads take part in contention.
     """
     if contention is Contention.NONE:
-        return Sharing(contention, contending)
+        return SharedBandwidth(contention, contending)
     table = MixTable(mixes)
     unit = float(table.total.max())
     seen = np.concatenate([np.log(mix.speeds) for mix in mixes])
 
     def model(at: Array) -> Array:
-        return np.log(Sharing(contention, contending, unit * float(np.exp(at[0]))).speeds_of(table))
+        return np.log(SharedBandwidth(contention, contending, unit * float(np.exp(at[0]))).speeds_of(table))
 
     def squares(start: Array) -> float:
         return float(((seen - model(start)) ** 2).sum())
@@ -252,7 +252,7 @@ def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: Conten
     low, high = np.array([-7.0]), np.array([1.0])
     starts = sorted((np.array([start]) for start in np.linspace(-3.0, 0.5, 15)), key=squares)[:_FOLLOWED]
     best = min((least_squares(model, seen, start, low, high) for start in starts), key=lambda end: end[1])[0]
-    return Sharing(contention, contending, unit * float(np.exp(best[0])))
+    return SharedBandwidth(contention, contending, unit * float(np.exp(best[0])))
 
 
 def errors(fitted: Fitted, mixes: Sequence[Mix]) -> Array:
@@ -261,7 +261,7 @@ def errors(fitted: Fitted, mixes: Sequence[Mix]) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ModelFit:
     """A model fitted to all mixes.
 
     Args:
@@ -281,7 +281,7 @@ class Choice:
 
     contention: Contention
     contending_threads: ContendingThreads
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ModelFit, ...]
     mixes: int
 
     @property
@@ -306,11 +306,13 @@ def choose(mixes: Sequence[Mix], fitted: PiecewiseFit | None = None) -> Choice |
     ]
     if fitted is not None and fitted.trusted:
         fits.append(partial(_piecewise, whole=fitted))
-    found: list[tuple[Candidate, Array]] = []
+    found: list[tuple[ModelFit, Array]] = []
     for fit in fits:
         error, model = _cross_validated(fit, mixes), fit(mixes)
-        bandwidth = model.bandwidth * 1e6 if isinstance(model, Sharing) and np.isfinite(model.bandwidth) else None
-        found.append((Candidate(model.contention, model.contending, float(error.mean()), bandwidth), error))
+        bandwidth = (
+            model.bandwidth * 1e6 if isinstance(model, SharedBandwidth) and np.isfinite(model.bandwidth) else None
+        )
+        found.append((ModelFit(model.contention, model.contending, float(error.mean()), bandwidth), error))
     (default,) = (error for each, error in found if (each.contention, each.contending_threads) == _DEFAULT)
     found.sort(key=lambda each: each[0].error)
     best = next((each for each, error in found if _clearly_better(error, default)), None)

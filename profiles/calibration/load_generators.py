@@ -61,14 +61,14 @@ def compute(seed: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoadRun:
     """Work per second of each thread, and the least share of time that a thread was on its core."""
 
     rates: tuple[float, ...]
     on_core: float
 
 
-def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: float, runs: int) -> list[Run]:
+def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: float, runs: int) -> list[LoadRun]:
     """Return the runs of threads side by side.
 
     Args:
@@ -98,10 +98,12 @@ def side_by_side(cpus: Sequence[int], prepare: Callable[[int], Chunk], seconds: 
             stopped.set()
             gate.abort()
             raise
-    return [Run(tuple(rate for rate, _ in run), min(share for _, share in run)) for run in zip(*by_thread, strict=True)]
+    return [
+        LoadRun(tuple(rate for rate, _ in run), min(share for _, share in run)) for run in zip(*by_thread, strict=True)
+    ]
 
 
-def undisturbed(runs: Sequence[Run]) -> list[Run]:
+def undisturbed(runs: Sequence[LoadRun]) -> list[LoadRun]:
     """Return the runs with all threads on their cores for ALONE of the time, or else the LEAST best ones."""
     least = sorted((run.on_core for run in runs), reverse=True)[:LEAST][-1]
     return [run for run in runs if run.on_core >= min(ALONE, least)]

@@ -23,7 +23,7 @@ from typing import IO, Any
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Power, Transition
 from .result import rounded
-from .statistics import Figure, figure
+from .statistics import MeasuredNumber, figure
 
 #: A state counts after so many checks in a row; timeout of a check or a power reading, seconds.
 _BELIEVED, ASK_S = 2, 10.0
@@ -40,7 +40,7 @@ class SwitchingError(PilotfishError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """Exit code and output of a command."""
 
     code: int
@@ -48,7 +48,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
+class SwitchingCommands:
     """The site's commands: off and on start to switch; up and down exit with 0 in that state; power prints watts."""
 
     off: str
@@ -71,19 +71,19 @@ class SwitchTiming:
 class SwitchMeasurement:
     """Switching one way: duration, mean power (W), and the largest time between two checks at its end."""
 
-    seconds: Figure
-    watts: Figure | None
+    seconds: MeasuredNumber
+    watts: MeasuredNumber | None
     step_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Switching:
+class SwitchingResult:
     """The result: powers in W, None = unknown; trace: (s since the beginning, W, state of the node)."""
 
     date: str
     node: str
-    idle: Figure | None
-    off: Figure | None
+    idle: MeasuredNumber | None
+    off: MeasuredNumber | None
     switch_off: SwitchMeasurement
     switch_on: SwitchMeasurement
     trace: tuple[tuple[float, float, str], ...]
@@ -103,12 +103,12 @@ class Switching:
 
 def measure(
     node: str,
-    commands: Commands,
+    commands: SwitchingCommands,
     site: Shell,
     timing: SwitchTiming,
     repeat: int = 1,
     progress: Progress = lambda text: None,
-) -> Switching:
+) -> SwitchingResult:
     """Switch a node off and on again.
 
     Args:
@@ -126,12 +126,14 @@ def measure(
 
 
 class _Bench:
-    def __init__(self, node: str, commands: Commands, site: Shell, timing: SwitchTiming, progress: Progress) -> None:
+    def __init__(
+        self, node: str, commands: SwitchingCommands, site: Shell, timing: SwitchTiming, progress: Progress
+    ) -> None:
         self._node, self._commands, self._site, self._timing, self._progress = node, commands, site, timing, progress
         self._begin = site.now()
         self._trace: list[tuple[float, float, str]] = []
 
-    def run(self, repeat: int) -> Switching:
+    def run(self, repeat: int) -> SwitchingResult:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         self._check()
         idle, off, gone, back = list[float](), list[float](), list[_Switch](), list[_Switch]()
@@ -150,7 +152,7 @@ class _Bench:
         self._progress(f"{self._node}: idle")
         idle += self._sample_state("idle")
         at_rest, off_w = (figure(watts) if watts else None for watts in (idle, off))
-        return Switching(date, self._node, at_rest, off_w, _combined(gone), _combined(back), tuple(self._trace))
+        return SwitchingResult(date, self._node, at_rest, off_w, _combined(gone), _combined(back), tuple(self._trace))
 
     def _check(self) -> None:
         if not self._up():
@@ -272,7 +274,7 @@ def _mean(seen: list[tuple[float, float]]) -> float | None:
     return energy / (seen[-1][0] - seen[0][0])
 
 
-def _tail(answer: Answer) -> str:
+def _tail(answer: CommandResult) -> str:
     output = " ".join(answer.output.split())[-200:]
     return f"exit {answer.code}: {output}" if output else f"exit {answer.code}"
 
@@ -283,11 +285,11 @@ class Shell:
     def __init__(self, node: str) -> None:
         self._environment = {**os.environ, "PILOTFISH_NODE": node}
 
-    def launch(self, command: str) -> Running:
+    def launch(self, command: str) -> RunningCommand:
         """Start a command."""
-        return Running(command, self._environment)
+        return RunningCommand(command, self._environment)
 
-    def ask(self, command: str, limit_s: float) -> Answer:
+    def ask(self, command: str, limit_s: float) -> CommandResult:
         """Run a command to its end; a timeout is a failure."""
         running = self.launch(command)
         try:
@@ -302,7 +304,7 @@ class Shell:
         time.sleep(max(0.0, seconds))
 
 
-class Running:
+class RunningCommand:
     """A running command; its output goes to a file, so it cannot block on it."""
 
     def __init__(self, command: str, environment: dict[str, str]) -> None:
@@ -312,17 +314,17 @@ class Running:
             stdout=self._output, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def poll(self) -> Answer | None:
+    def poll(self) -> CommandResult | None:
         """Return its answer, None while it runs."""
         code = self._process.poll()
         return None if code is None else self._answer(code)
 
-    def wait(self, limit_s: float) -> Answer:
+    def wait(self, limit_s: float) -> CommandResult:
         """Wait for its answer."""
         try:
             return self._answer(self._process.wait(limit_s))
         except subprocess.TimeoutExpired:
-            return Answer(_TOO_LONG, f"it took longer than {limit_s:g} s")
+            return CommandResult(_TOO_LONG, f"it took longer than {limit_s:g} s")
 
     def stop(self) -> None:
         """End it and all its processes, if it still runs."""
@@ -331,6 +333,6 @@ class Running:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _answer(self, code: int) -> Answer:
+    def _answer(self, code: int) -> CommandResult:
         self._output.seek(0)
-        return Answer(code, self._output.read(MOST_OUTPUT).decode(errors="replace"))
+        return CommandResult(code, self._output.read(MOST_OUTPUT).decode(errors="replace"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ...simulate.model.cluster import Power
-from ..probes.power import Zone, read_energy, step, zones
+from ..probes.power import EnergyCounter, read_energy, step, zones
 from .statistics import Constant, Quality, intervals, quality
 
 POWERCAP = Path("/sys/class/powercap")
@@ -56,13 +56,13 @@ def fit_power(cores: Sequence[int], watts: Sequence[float]) -> PowerFit | None:
     return PowerFit(per_core, base, idle, quality(watt[busy], fitted))
 
 
-def package_energy(powercap: Path = POWERCAP) -> dict[Zone, float]:
+def package_energy(powercap: Path = POWERCAP) -> dict[EnergyCounter, float]:
     """Return counter -> energy, joules, of the processor packages that can be read; {} = none."""
     packages = [zone for zone in zones(powercap) if zone.name.startswith("package") and zone.path.name.count(":") == 1]
     return {zone: energy for zone in packages if (energy := read_energy(zone)) is not None}
 
 
-def joules(before: dict[Zone, float], after: dict[Zone, float]) -> float | None:
+def joules(before: dict[EnergyCounter, float], after: dict[EnergyCounter, float]) -> float | None:
     """Return the energy between two readings, J; None if they are not of the same packages."""
     if not before or before.keys() != after.keys():
         return None

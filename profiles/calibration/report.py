@@ -14,13 +14,13 @@ from ...formats.documents.quantities import format_size
 from ...formats.documents.schema import dump
 from ...formats.text import count, percent
 from ...simulate.model.cluster import ContendingThreads, Contention
-from .node_switching import Switching
+from .node_switching import SwitchingResult
 from .result import Calibration, cluster
-from .statistics import Constant, Figure, Quality
+from .statistics import Constant, MeasuredNumber, Quality
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReportRow:
     """A number: its key in a node type, its value, its spread or 95 % interval, and its data."""
 
     key: str
@@ -29,57 +29,65 @@ class Row:
     rests_on: str = ""
 
 
-def rows(found: Calibration) -> Iterator[Row]:
+def rows(found: Calibration) -> Iterator[ReportRow]:
     """Yield the results, in the order of a node type's keys."""
     curve = found.bandwidth
     most = "" if curve.saturated else "at least "
-    yield Row("memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality))
-    yield Row("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
-    yield Row("loop_speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), count(found.speed.runs, "run"))
+    yield ReportRow(
+        "memory_bandwidth", most + _rate(curve.most.value), _between(curve.most, rate=True), _fit(curve.quality)
+    )
+    yield ReportRow("  of one thread", _rate(curve.per_thread.value), _between(curve.per_thread, rate=True))
+    yield ReportRow(
+        "loop_speed", f"{found.speed.value:.4g} steps/s", _spread(found.speed), count(found.speed.runs, "run")
+    )
     share = () if (got := found.share) is None else (f"{got.value:.3f} of a core", count(got.runs, "run"))
-    yield Row("cpu_sharing", str(found.sharing or "unknown"), *share)
+    yield ReportRow("cpu_sharing", str(found.sharing or "unknown"), *share)
     if (remote := found.remote) is None:
-        yield Row("remote access", "none", "", "one memory node")
+        yield ReportRow("remote access", "none", "", "one memory node")
     else:
-        yield Row("remote access", f"{remote.value:.3g}", _spread(remote), count(remote.runs, "run"))
+        yield ReportRow("remote access", f"{remote.value:.3g}", _spread(remote), count(remote.runs, "run"))
     if (unbound := found.unbound) is not None:
         much = unbound.penalty
-        yield Row("  under contention", f"{much.value:.3g}", _between(much), _fit(unbound.quality))
+        yield ReportRow("  under contention", f"{much.value:.3g}", _between(much), _fit(unbound.quality))
     if (waiting := found.waiting) is not None:
         doubt = "" if waiting.trusted else "not clear: "
-        yield Row("queueing", f"{doubt}{waiting.strength.value:.3g}", _between(waiting.strength), _fit(waiting.quality))
+        yield ReportRow(
+            "queueing", f"{doubt}{waiting.strength.value:.3g}", _between(waiting.strength), _fit(waiting.quality)
+        )
     if (power := found.power) is None:
-        yield Row("power", "unknown")
+        yield ReportRow("power", "unknown")
     else:
-        yield Row("power per_core", f"{power.per_core.value:.4g} W", _between(power.per_core), _fit(power.quality))
-        yield Row("power, all sockets", f"{power.base.value:.4g} W", _between(power.base))
+        yield ReportRow(
+            "power per_core", f"{power.per_core.value:.4g} W", _between(power.per_core), _fit(power.quality)
+        )
+        yield ReportRow("power, all sockets", f"{power.base.value:.4g} W", _between(power.base))
     if (choice := found.choice) is not None:
         chosen = model(choice.contention, choice.contending_threads)
-        yield Row("contention", chosen, "", "none clearly better" if choice.default else f"{choice.mixes} mixes")
+        yield ReportRow("contention", chosen, "", "none clearly better" if choice.default else f"{choice.mixes} mixes")
         for each in choice.candidates:
             off = f"off by {percent(math.expm1(each.error))}"
-            yield Row(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
+            yield ReportRow(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
     if found.piecewise is not None:
         for name, constant in found.piecewise.intervals.items():
             last = _fit(found.piecewise.quality) if name == "b" else ""
-            yield Row(f"piecewise {name}", f"{constant.value:.4g}", _between(constant), last)
+            yield ReportRow(f"piecewise {name}", f"{constant.value:.4g}", _between(constant), last)
 
 
-def switching_rows(found: Switching) -> Iterator[Row]:
+def switching_rows(found: SwitchingResult) -> Iterator[ReportRow]:
     """Yield the results of switching, in the order of a node type's keys."""
     yield _watts("power idle", found.idle)
     yield _watts("power off", found.off)
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
         seconds = way.seconds
         known = ", ".join(filter(None, (_spread(seconds), f"checks {way.step_s:.2g} s apart")))
-        yield Row(f"{key} seconds", f"{seconds.value:.4g} s", known, count(seconds.runs, "run"))
+        yield ReportRow(f"{key} seconds", f"{seconds.value:.4g} s", known, count(seconds.runs, "run"))
         yield _watts(f"{key} watts", way.watts)
 
 
-def _watts(key: str, known: Figure | None) -> Row:
+def _watts(key: str, known: MeasuredNumber | None) -> ReportRow:
     if known is None:
-        return Row(key, "unknown")
-    return Row(key, f"{known.value:.4g} W", _spread(known), count(known.runs, "reading"))
+        return ReportRow(key, "unknown")
+    return ReportRow(key, f"{known.value:.4g} W", _spread(known), count(known.runs, "reading"))
 
 
 def model(contention: Contention, contending: ContendingThreads) -> str:
@@ -91,7 +99,7 @@ def _rate(value: float) -> str:
     return format_size(float(f"{value:.3g}"), rate=True)
 
 
-def _spread(figure: Figure) -> str:
+def _spread(figure: MeasuredNumber) -> str:
     return f"+- {percent(figure.spread / figure.value)}" if figure.value and figure.runs > 1 else ""
 
 
@@ -131,7 +139,7 @@ def cluster_text(found: Calibration, name: str) -> str:
     return _comments(about) + str(yaml.safe_dump(data, sort_keys=False, width=110, allow_unicode=True))
 
 
-def power_text(found: Switching) -> str:
+def power_text(found: SwitchingResult) -> str:
     """Return the results of switching as the `power` of a node type in a cluster file."""
     import yaml
 
@@ -146,7 +154,7 @@ def power_text(found: Switching) -> str:
     return _comments(about) + data
 
 
-def _line(row: Row) -> str:
+def _line(row: ReportRow) -> str:
     aside = ", ".join(filter(None, (row.known, row.rests_on)))
     return f"{row.key.strip()}: {row.value}" + (f" ({aside})" if aside else "")
 

@@ -13,7 +13,7 @@ from .bandwidth import CurveFit, RemoteFit
 from .cpu_sharing import WaitFit
 from .fits import NAMES, Choice, PiecewiseFit
 from .power_line import PowerFit
-from .statistics import Figure, half_width
+from .statistics import MeasuredNumber, half_width
 
 #: Begins the note on a node that was not idle.
 NOT_IDLE = "the node was not idle"
@@ -26,7 +26,7 @@ class Point:
     """The figure for a number of threads or busy cores: bytes/s of the curve, watts of the power."""
 
     count: int
-    figure: Figure
+    figure: MeasuredNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Calibration:
     frequency: float | None
     curve: tuple[Point, ...]
     bandwidth: CurveFit
-    speed: Figure
-    share: Figure | None = None
+    speed: MeasuredNumber
+    share: MeasuredNumber | None = None
     sharing: CpuSharing | None = None
-    remote: Figure | None = None
+    remote: MeasuredNumber | None = None
     unbound: RemoteFit | None = None
     watts: tuple[Point, ...] = ()
     power: PowerFit | None = None
@@ -103,7 +103,7 @@ def node_type(found: Calibration, name: str) -> NodeType:
     )
 
 
-def penalty(remote: Figure, unbound: RemoteFit | None) -> tuple[float, float | None]:
+def penalty(remote: MeasuredNumber, unbound: RemoteFit | None) -> tuple[float, float | None]:
     """Return the cost of remote memory and half of its 95 % interval.
 
     Args:

@@ -22,7 +22,7 @@ from .load_generators import BYTES
 from .node_hardware import NodeHardware, read_hardware
 from .power_line import fit_power, joules, package_energy
 from .result import NOT_IDLE, Calibration, Point
-from .statistics import Figure, figure
+from .statistics import MeasuredNumber, figure
 
 #: Runs of each number; most thread counts of a curve.
 RUNS, MOST_POINTS = 5, 12
@@ -44,7 +44,7 @@ class _Bench:
     seconds: float
     progress: Progress
     notes: list[str] = field(default_factory=list)
-    runs: list[load_generators.Run] = field(default_factory=list)
+    runs: list[load_generators.LoadRun] = field(default_factory=list)
 
     def load(self, cpus: Sequence[int], prepare: Callable[[int], load_generators.Chunk], seconds: float) -> list[float]:
         runs = load_generators.side_by_side(cpus, prepare, seconds, RUNS)
@@ -130,7 +130,7 @@ def _elements(node: NodeHardware, threads: int = 1) -> int:
     return max(1, int(min(CACHES * (node.cache or _USUAL_CACHE), OF_FREE * node.free) / BYTES / threads))
 
 
-def _speed(bench: _Bench) -> Figure:
+def _speed(bench: _Bench) -> MeasuredNumber:
     """Return the steps/s of the reference loop, one core after another; on a large node, for some cores."""
     bench.progress("speed of the cores")
     cpus = bench.node.cpus
@@ -141,7 +141,7 @@ def _speed(bench: _Bench) -> Figure:
     return figure([run.rates[0] / run.on_core for run in runs])
 
 
-def _share(bench: _Bench) -> Figure | None:
+def _share(bench: _Bench) -> MeasuredNumber | None:
     bench.progress("how jobs share a core")
     try:
         share = figure(cpu_sharing.shares(bench.node.cpus[-1], bench.each(_SHARING, 1), RUNS))
@@ -155,7 +155,7 @@ def _share(bench: _Bench) -> Figure | None:
     return share
 
 
-def _remote(bench: _Bench) -> Figure | None:
+def _remote(bench: _Bench) -> MeasuredNumber | None:
     """Return the time to stream the farthest node's memory / that of its own, both by one thread."""
     nodes = bench.node.memory_nodes
     if len(nodes) < 2:

@@ -23,7 +23,7 @@ _ITERATIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MeasuredNumber:
     """A measured number: the median of its runs and their robust spread (1.4826 x MAD), in the number's unit."""
 
     value: float
@@ -31,10 +31,10 @@ class Figure:
     runs: int
 
 
-def figure(samples: Sequence[float]) -> Figure:
+def figure(samples: Sequence[float]) -> MeasuredNumber:
     """Return the figure of samples, at least one."""
     centre = median(samples)
-    return Figure(centre, MAD_TO_SIGMA * median(abs(sample - centre) for sample in samples), len(samples))
+    return MeasuredNumber(centre, MAD_TO_SIGMA * median(abs(sample - centre) for sample in samples), len(samples))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ def intervals(values: Array, jacobian: Array, residual: Array) -> tuple[Constant
     )
 
 
-def half_width(known: Constant | Figure) -> float | None:
+def half_width(known: Constant | MeasuredNumber) -> float | None:
     """Return half of the 95 % interval, in the number's unit; None = unknown.
 
     For a figure it is that of the median, whose deviation is sqrt(pi / 2) of the mean's.
     """
-    if isinstance(known, Figure):
+    if isinstance(known, MeasuredNumber):
         return student(known.runs - 1) * 1.2533 * known.spread / known.runs**0.5 if known.runs > 1 else None
     return None if known.low is None or known.high is None else (known.high - known.low) / 2
 

@@ -57,7 +57,7 @@ class RunNextToStreamer:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class PressureEffect:
     """The effect of one pressure: the share of time that the streamer copied, (0, 1], at `rate` bytes/s alone.
 
     Factors are of core time, relative to alone: the program's median over the rounds with its range, and the median of
@@ -85,7 +85,7 @@ class Scores:
     """
 
     name: str
-    levels: tuple[Level, ...]
+    levels: tuple[PressureEffect, ...]
     pressure: float | None
     rounds: int
     date: str = ""
@@ -109,7 +109,7 @@ class Scores:
         return asdict(self) | {"source": "relative score", "co_run_inflation": self.co_run_inflation}
 
 
-def levels(runs: Sequence[RunNextToStreamer]) -> tuple[Level, ...]:
+def levels(runs: Sequence[RunNextToStreamer]) -> tuple[PressureEffect, ...]:
     """Return the effect of each pressure, by rising pressure; needs at least one run."""
     found = []
     for pressure in sorted({run.pressure for run in runs}):
@@ -117,7 +117,7 @@ def levels(runs: Sequence[RunNextToStreamer]) -> tuple[Level, ...]:
         factors = [run.beside_s / run.alone_s for run in same]
         rate = pressure * median(run.rate_alone for run in same)
         slowed = median(run.rate_alone / run.rate_beside for run in same)
-        found.append(Level(pressure, rate, median(factors), min(factors), max(factors), slowed))
+        found.append(PressureEffect(pressure, rate, median(factors), min(factors), max(factors), slowed))
     return tuple(found)
 
 
@@ -143,7 +143,7 @@ def pressure_of(slowed: float, calibration: Sequence[tuple[float, float]]) -> fl
 
 _SCORES: dict[str, Convert[Any]] = {
     "name": name,
-    "levels": listed(lambda value: build(Level, _LEVEL, mapping(value), tuple(_LEVEL)), least=1),
+    "levels": listed(lambda value: build(PressureEffect, _LEVEL, mapping(value), tuple(_LEVEL)), least=1),
     "pressure": lambda value: None if value is None else number(0, 1)(value),
     "rounds": whole(1, 10**9),
     "date": lambda value: text(value) if value else "",
@@ -167,7 +167,7 @@ def parse_scores(data: dict[str, Any]) -> Scores:
     return found
 
 
-def factor(levels: Sequence[Level], pressure: float | None) -> float:
+def factor(levels: Sequence[PressureEffect], pressure: float | None) -> float:
     """Return the core time factor next to such pressure, by linear interpolation of the levels, >= 1.
 
     Args:

@@ -18,7 +18,7 @@ SHORTEST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Accuracy:
+class RunTimeAccuracy:
     """How well expected run times agree with the actual ones.
 
     Args:
@@ -34,7 +34,7 @@ class Accuracy:
     too_low: float
 
 
-def accuracy(expected: Array, actual: Array) -> Accuracy | None:
+def accuracy(expected: Array, actual: Array) -> RunTimeAccuracy | None:
     """Return the accuracy of expected run times; None without any.
 
     Args:
@@ -47,7 +47,7 @@ def accuracy(expected: Array, actual: Array) -> Accuracy | None:
     low = expected[known] < actual[known]
     expected, actual = np.maximum(expected[known], SHORTEST_S), np.maximum(actual[known], SHORTEST_S)
     ratio = expected / actual
-    return Accuracy(
+    return RunTimeAccuracy(
         int(known.sum()),
         float(np.median(np.maximum(ratio, 1.0 / ratio))),
         float((np.abs(ratio - 1.0) <= 0.2).mean()),
@@ -81,7 +81,7 @@ class OnlineRunTimes:
         self.made[row] = min(found.value, float(self._limits[row]))
         return found.value
 
-    def compared(self, ran: Array) -> dict[str, Accuracy | None]:
+    def compared(self, ran: Array) -> dict[str, RunTimeAccuracy | None]:
         """Return the accuracy of the predictions and of the walltimes over some jobs, bool [jobs]."""
         actual = self.run_times[ran]
         return {"predicted": accuracy(self.made[ran], actual), "walltime": accuracy(self._limits[ran], actual)}

@@ -37,7 +37,7 @@ FEW_SAMPLES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProbeEntry:
     """A probe of a job or the node: what it gives, its users (some of `BOTH`), and `looks`: samples to average."""
 
     name: str
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeState:
     """The state of a probe on this machine.
 
     Args:
@@ -66,31 +66,35 @@ class Finding:
     begin_s: float | None = None
 
 
-def entries(root: Path = ROOT) -> list[Entry]:
+def entries(root: Path = ROOT) -> list[ProbeEntry]:
     """Return all probes, those that are always available first; `root` holds /proc and /sys."""
     return [
-        Entry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
-        Entry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, used_by=(RUN,)),
-        Entry("memory", JOB, "peak memory", Memory),
-        Entry("io", JOB, "bytes read from and written to storage", StorageIO),
-        Entry("steal", NODE, "CPU time taken by a virtual machine's host", Steal, used_by=(RUN,)),
-        Entry("cgroup", JOB, "throttling, stalls, memory of its own group", lambda: Cgroup(root), used_by=(DAEMON,)),
-        Entry("pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root), used_by=(RUN,)),
-        Entry("perf", JOB, "instructions, IPC, last-level cache misses", lambda: Perf(root)),
-        Entry("perf-imc", NODE, "bandwidth of the memory controllers", lambda: MemoryControllers(root)),
-        Entry("likwid", NODE, "memory bandwidth (group MEM), IPC", lambda: Likwid(root)),
-        Entry("resctrl", JOB, "memory bandwidth, last-level cache use (MBM)", lambda: Resctrl(root)),
-        Entry("powercap", NODE, "energy of packages and memory (RAPL)", lambda: Powercap(root)),
-        Entry("hwmon", NODE, "power of the node, by its own meter", lambda: Hwmon(root)),
-        Entry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", slurm, FEW_SAMPLES, (DAEMON,)),
-        Entry("oar", JOB, "run time and cores of ended jobs", oar, FEW_SAMPLES, ()),
+        ProbeEntry("schedstat", JOB, "each thread's time on and for a core, ns", Schedstat),
+        ProbeEntry("psutil", JOB, "each thread's time on a core, 10 ms steps", PsutilTimes, used_by=(RUN,)),
+        ProbeEntry("memory", JOB, "peak memory", Memory),
+        ProbeEntry("io", JOB, "bytes read from and written to storage", StorageIO),
+        ProbeEntry("steal", NODE, "CPU time taken by a virtual machine's host", Steal, used_by=(RUN,)),
+        ProbeEntry(
+            "cgroup", JOB, "throttling, stalls, memory of its own group", lambda: Cgroup(root), used_by=(DAEMON,)
+        ),
+        ProbeEntry(
+            "pressure", NODE, "share of time stalled for CPU, memory, I/O", lambda: Pressure(root), used_by=(RUN,)
+        ),
+        ProbeEntry("perf", JOB, "instructions, IPC, last-level cache misses", lambda: Perf(root)),
+        ProbeEntry("perf-imc", NODE, "bandwidth of the memory controllers", lambda: MemoryControllers(root)),
+        ProbeEntry("likwid", NODE, "memory bandwidth (group MEM), IPC", lambda: Likwid(root)),
+        ProbeEntry("resctrl", JOB, "memory bandwidth, last-level cache use (MBM)", lambda: Resctrl(root)),
+        ProbeEntry("powercap", NODE, "energy of packages and memory (RAPL)", lambda: Powercap(root)),
+        ProbeEntry("hwmon", NODE, "power of the node, by its own meter", lambda: Hwmon(root)),
+        ProbeEntry("slurm", JOB, "CPU time, memory, energy of ended jobs (sacct)", slurm, FEW_SAMPLES, (DAEMON,)),
+        ProbeEntry("oar", JOB, "run time and cores of ended jobs", oar, FEW_SAMPLES, ()),
     ]
 
 
-def examine(entry: Entry) -> Finding:
+def examine(entry: ProbeEntry) -> ProbeState:
     """Check whether a probe works here, and measure what it costs to observe this process with it."""
     probe = entry.make()
-    finding = partial(Finding, entry.name, entry.of, entry.gives, entry.used_by)
+    finding = partial(ProbeState, entry.name, entry.of, entry.gives, entry.used_by)
     if (missing := probe.available()) is not None:
         return finding(missing)
     tree = ProcessTree(os.getpid())

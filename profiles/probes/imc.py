@@ -14,7 +14,7 @@ import shutil
 from pathlib import Path
 
 from .external_counter import EventCounts, ExternalCounterProbe, first_message
-from .perf import WHOLE, Count, parse, refused
+from .perf import WHOLE, PerfCount, parse, refused
 from .probe import ROOT, read_text
 from .process_tree import ProcessTree
 
@@ -94,7 +94,9 @@ def conclude(printed: str) -> EventCounts:
     return _traffic(counts, BYTES, WHOLE, whole=bool(counts.keys() & READS and counts.keys() & WRITES))
 
 
-def _traffic(counts: dict[str, Count], bytes_per_count: dict[str, float], least: float, *, whole: bool) -> EventCounts:
+def _traffic(
+    counts: dict[str, PerfCount], bytes_per_count: dict[str, float], least: float, *, whole: bool
+) -> EventCounts:
     unknown = [f"{name} is {count.problem}" for name, count in counts.items() if count.value is None]
     shared = [name for name, count in counts.items() if count.share is not None and count.share < least]
     if unknown:

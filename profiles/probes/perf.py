@@ -113,7 +113,7 @@ def conclude(printed: str) -> EventCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class PerfCount:
     """One event's count.
 
     Args:
@@ -129,18 +129,18 @@ class Count:
     user_only: bool = False
 
 
-def parse(text: str) -> dict[str, Count]:
+def parse(text: str) -> dict[str, PerfCount]:
     """Return event -> count, without PMU and modifiers (`cpu_core/instructions/u` is instructions).
 
     Several lines of an event (by socket, CPU, kind of core) are added up.
     """
-    grouped: dict[str, dict[str, list[Count]]] = {}
+    grouped: dict[str, dict[str, list[PerfCount]]] = {}
     for pmu, event, count in filter(None, map(_line, text.splitlines())):
         grouped.setdefault(event, {}).setdefault(pmu, []).append(count)
     return {event: _sum(by_pmu) for event, by_pmu in grouped.items()}
 
 
-def _line(line: str) -> tuple[str, str, Count] | None:
+def _line(line: str) -> tuple[str, str, PerfCount] | None:
     """Return (PMU, event, count) of a line, None if it is not a count."""
     fields = _SPELLED_OUT.sub(lambda match: match[0].replace(",", ";"), line.strip()).split(",")
     for i, field in reversed(list(enumerate(fields[:4]))):
@@ -156,7 +156,7 @@ def _line(line: str) -> tuple[str, str, Count] | None:
     return None
 
 
-def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str, str, Count]:
+def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str, str, PerfCount]:
     if rest and (rest[0].endswith("%") or (rest[0] and not _NUMBER.fullmatch(rest[0]))):
         rest = rest[1:]  # a variance or a control group
     percent = rest[1] if len(rest) > 1 else ""
@@ -164,11 +164,11 @@ def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str,
     pmu, slash, inner = event.partition("/")
     name, _, modifiers = inner.partition("/") if slash else event.partition(":")
     number = None if value in NOT_COUNTED else float(value) * factor
-    count = Count(number, share, NOT_COUNTED.get(value, ""), modifiers == "u")
+    count = PerfCount(number, share, NOT_COUNTED.get(value, ""), modifiers == "u")
     return pmu if slash else "", name.replace(";", ","), count
 
 
-def _sum(by_pmu: dict[str, list[Count]]) -> Count:
+def _sum(by_pmu: dict[str, list[PerfCount]]) -> PerfCount:
     """Sum counts; the kinds of cores of a hybrid processor each count part of the time."""
     counts = [count for several in by_pmu.values() for count in several]
     known = [count.value for count in counts if count.value is not None]
@@ -178,4 +178,4 @@ def _sum(by_pmu: dict[str, list[Count]]) -> Count:
     known_shares = [min(several) for several in shares if several]
     hybrid = all(pmu.startswith("cpu_") for pmu in by_pmu)
     share = (min(1.0, sum(known_shares)) if hybrid else min(known_shares)) if known_shares else None
-    return Count(sum(known), share, user_only=any(count.user_only for count in counts))
+    return PerfCount(sum(known), share, user_only=any(count.user_only for count in counts))

@@ -26,7 +26,7 @@ METER_PERIOD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class EnergyCounter:
     """An energy counter: its path, its name (package-0, dram), and the energy at which it wraps, joules."""
 
     path: Path
@@ -39,7 +39,7 @@ class Powercap(Probe):
 
     def __init__(self, root: Path = ROOT) -> None:
         self._folder = root / "sys/class/powercap"
-        self._before: dict[Zone, float] = {}
+        self._before: dict[EnergyCounter, float] = {}
         self._taken: dict[str, float] = {}
 
     def available(self) -> str | None:
@@ -68,7 +68,7 @@ class Powercap(Probe):
         return dict(self._taken)
 
 
-def zones(folder: Path) -> list[Zone]:
+def zones(folder: Path) -> list[EnergyCounter]:
     """Return the counters that add up to packages and memory, by name."""
     found = []
     for path in sorted(folder.glob("intel-rapl:*")):
@@ -77,7 +77,7 @@ def zones(folder: Path) -> list[Zone]:
         wanted = name.startswith("package") or (name == "dram" and shape and shape[1])
         if shape and wanted and most:
             parent = read_text(path.parent / path.name.rpartition(":")[0] / "name") if shape[1] else None
-            found.append(Zone(path, f"{parent} {name}" if parent else name, most * _UJ))
+            found.append(EnergyCounter(path, f"{parent} {name}" if parent else name, most * _UJ))
     return found
 
 
@@ -92,7 +92,7 @@ def step(before: float, now: float, range_j: float) -> float:
     return now - before if now >= before else now - before + range_j
 
 
-def read_energy(zone: Zone) -> float | None:
+def read_energy(zone: EnergyCounter) -> float | None:
     """Return the reading of a counter, joules; None if it cannot be read."""
     value = read_number(zone.path / "energy_uj")
     return None if value is None else value * _UJ

@@ -27,7 +27,7 @@ Ask = Callable[[Sequence[str]], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerCounts:
     """How many queries were answered, None if none was; `problem` says why."""
 
     answered: float | None = None
@@ -45,7 +45,7 @@ def ask(argv: Sequence[str]) -> tuple[str, str]:
     return done.stdout, last if done.returncode else ""
 
 
-class Accounting(Probe):
+class AccountingSource(Probe):
     """The accounting that `question` queries.
 
     Args:
@@ -72,19 +72,19 @@ class Accounting(Probe):
         _, problem = self._run(self._question)
         self._answered, self._problem = self._answered + (not problem), problem or self._problem
 
-    def stop(self) -> Answers:
+    def stop(self) -> AnswerCounts:
         """Return how often it answered."""
-        return Answers(float(self._answered) if self._answered else None, self._problem)
+        return AnswerCounts(float(self._answered) if self._answered else None, self._problem)
 
 
-def slurm(run: Ask = ask) -> Accounting:
+def slurm(run: Ask = ask) -> AccountingSource:
     """Return Slurm's accounting, queried by `sacct`."""
-    return Accounting("Slurm", ("sacct", "--noheader", "--jobs=1", "--format=TotalCPU,MaxRSS"), _slurm_lacks, run)
+    return AccountingSource("Slurm", ("sacct", "--noheader", "--jobs=1", "--format=TotalCPU,MaxRSS"), _slurm_lacks, run)
 
 
-def oar(run: Ask = ask) -> Accounting:
+def oar(run: Ask = ask) -> AccountingSource:
     """Return OAR's accounting, which pilotfish does not read."""
-    return Accounting("OAR", ("oarstat",), lambda _: "pilotfish does not read OAR's accounting", run)
+    return AccountingSource("OAR", ("oarstat",), lambda _: "pilotfish does not read OAR's accounting", run)
 
 
 def _slurm_lacks(run: Ask) -> str | None:

@@ -32,7 +32,7 @@ _FIRST = 11  # the slot from which a day is taken, counted from 1
 
 
 @dataclass(frozen=True)
-class Cycle:
+class DailyCycle:
     """A daily cycle whose half hours weigh as the gamma distribution of this shape and scale (half hours)."""
 
     shape: float
@@ -187,7 +187,7 @@ LONGEST, LONGEST_GAP = 12.0, 13.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """A kind of jobs."""
 
     queue: int  # its number in a trace (0 is interactive by the format's custom)
@@ -202,23 +202,23 @@ class Kind:
     slope: float  # a job of n processors is short with probability slope * n + offset, cut to [0, 1]
     offset: float  # see `slope`
     gap: tuple[float, float]  # (shape, scale) of the gamma distribution of log rush seconds between arrivals
-    cycle: Cycle  # daily cycle of arrivals
+    cycle: DailyCycle  # daily cycle of arrivals
 
 
-INTERACTIVE = Kind(
+INTERACTIVE = JobKind(
     0, 0.1541, 0.625, 1.0, 4.0, 1.5, 0.705, (3.8351, 0.6605), (7.073, 0.6856), -0.0118, 0.9156,
-    (6.5510 * 0.9797, 0.6621), Cycle(8.9186, 3.6680),
+    (6.5510 * 0.9797, 0.6621), DailyCycle(8.9186, 3.6680),
 )  # fmt: skip
-BATCH = Kind(
+BATCH = JobKind(
     1, 0.2927, 0.6686, 1.2, 2.0, 0.0, 0.875, (6.57, 0.823), (639.1, 0.0156), -0.003, 0.6986,
-    (6.0415 * 1.0519, 0.8531), Cycle(6.1271, 5.2740),
+    (6.0415 * 1.0519, 0.8531), DailyCycle(6.1271, 5.2740),
 )  # fmt: skip
-UNTYPED = Kind(
+UNTYPED = JobKind(
     0, 0.244, 0.576, 0.8, 2.5, 0.0, 0.86, (4.2, 0.94), (312.0, 0.03), -0.0054, 0.78,
-    (10.2303 * 1.0225, 0.4871), Cycle(8.1737, 3.9631),
+    (10.2303 * 1.0225, 0.4871), DailyCycle(8.1737, 3.9631),
 )  # fmt: skip
 #: Values of `kind`; at equal times, jobs of the first kind in the tuple come first.
-KINDS: dict[str, tuple[Kind, ...]] = {
+KINDS: dict[str, tuple[JobKind, ...]] = {
     "both": (INTERACTIVE, BATCH),
     "batch": (BATCH,),
     "interactive": (INTERACTIVE,),
@@ -269,18 +269,18 @@ def _first(jobs: int, clocks: list[Array]) -> list[int]:
     return [int(count) for count in np.bincount(whose[order], minlength=len(clocks))]
 
 
-def _pace(kinds: tuple[Kind, ...], rushes: list[Array], span: float) -> float:
+def _pace(kinds: tuple[JobKind, ...], rushes: list[Array], span: float) -> float:
     """Return the factor on rush seconds with which the last job arrives after `span` seconds."""
     ends = [(each.cycle.rush(np.array([span]))[0], rush) for each, rush in zip(kinds, rushes, strict=True)]
     return min(float(end / rush[-1]) for end, rush in ends if len(rush))
 
 
-def _log_gaps(draw: Generator, kind: Kind, count: int) -> Array:
+def _log_gaps(draw: Generator, kind: JobKind, count: int) -> Array:
     shape, scale = kind.gap
     return at_most(LONGEST_GAP, count, lambda places: draw.standard_gamma(shape, len(places)) * scale)
 
 
-def _sizes(draw: Generator, kind: Kind, count: int, machine: int) -> Array:
+def _sizes(draw: Generator, kind: JobKind, count: int, machine: int) -> Array:
     """Return the processors of `count` jobs."""
     most = math.log2(machine)
     high = max(most - kind.high, min(most, 1.0))
@@ -295,7 +295,7 @@ def _sizes(draw: Generator, kind: Kind, count: int, machine: int) -> Array:
     return np.where(which <= kind.serial, 1, np.minimum(size, machine)).astype(np.int64)
 
 
-def _run_times(draw: Generator, kind: Kind, size: Array) -> Array:
+def _run_times(draw: Generator, kind: JobKind, size: Array) -> Array:
     """Return run times in whole seconds."""
     short = np.clip(kind.slope * size + kind.offset, 0.0, 1.0)
 

@@ -150,7 +150,7 @@ def default_profile(walltime: float | None) -> Profile:
     return replace(DEFAULT_PROFILE, groups=(replace(group, service_demand=walltime),))
 
 
-class Wait(StrEnum):
+class PeerWait(StrEnum):
     """What the parts of a multi-node job do with their cores while they wait for each other: yield them, or spin."""
 
     YIELD = "yield"
@@ -171,7 +171,7 @@ class Job:
         command: argv (None: simulated only). A shell line is ("/bin/sh", "-c", line).
         environment: variables added to the environment.
         directory: working directory; None = where the workflow was submitted.
-        wait: see `Wait`.
+        wait: see `PeerWait`.
         allowed: names of the nodes that may run it; None = every node that it fits.
         apart: jobs with different values share no node, unless one is "" (a rule of the resource manager; see
             `capacity`).
@@ -195,7 +195,7 @@ class Job:
     command: tuple[str, ...] | None = None
     environment: tuple[tuple[str, str], ...] = ()
     directory: str | None = None
-    wait: Wait = Wait.YIELD
+    wait: PeerWait = PeerWait.YIELD
     allowed: frozenset[str] | None = None
     apart: str = ""
     known_as: str = ""

@@ -16,7 +16,7 @@ from ..arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NetworkPlace:
     """Hosts that reach all other hosts in the same way.
 
     `port` is the bytes/s between each host and the place; a `duplex` port sends and receives at the same time.
@@ -60,7 +60,7 @@ class Network:
 
     speeds: Array  # of a core of each host, flop/s [hosts]
     place_of: Array  # place of each host [hosts]
-    places: Sequence[Place]  # the places
+    places: Sequence[NetworkPlace]  # the places
     links: Sequence[Link] = ()  # the links of all routes
     ways: Sequence[NetworkRoute] = ()  # the route of each pair of places, row by row [places x places]
     storages: Mapping[str, int] = field(default_factory=dict)  # name of a storage -> its place
@@ -91,7 +91,9 @@ def unlimited(speeds: Sequence[float]) -> Network:
     """Return a network of hosts with these speeds that limits nothing. O(hosts)."""
     import numpy as np
 
-    return Network(np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [Place("all")], ways=[NetworkRoute()])
+    return Network(
+        np.array(speeds, np.float64), np.zeros(len(speeds), np.int64), [NetworkPlace("all")], ways=[NetworkRoute()]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +119,5 @@ class Tree:
         links = [*(Link(f"switch {i}", self.switch) for i in range(count)), Link("backbone", self.backbone)]
         pairs = product(range(count), repeat=2)
         ways = [NetworkRoute((a,) if a == b else (a, count, b), self.latency) for a, b in pairs]
-        places = [Place(f"group {i}", self.port) for i in range(count)]
+        places = [NetworkPlace(f"group {i}", self.port) for i in range(count)]
         return Network(np.array(self.speeds), np.array(self.group_of, np.int64), places, links, ways, cores=self.cores)

@@ -22,7 +22,7 @@ from ..kernels.mapping import layout
 from ..model.machine import core_powers, groups_of
 from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
-from ..queue_policies.free_nodes import Need, NodeLoads
+from ..queue_policies.free_nodes import NodeLoads, NodeNeed
 from ..queue_policies.interface import Forecast, QueuePolicy
 from ..queue_policies.kept import Kept
 from ..queue_policies.node_policy_calls import NodePolicyCalls
@@ -133,9 +133,9 @@ class PlanRun(NodePolicyCalls):
         self._begin_underway()
 
     # --- what the policy sees ---
-    def _need_of(self, shape: Any) -> Need:
+    def _need_of(self, shape: Any) -> NodeNeed:
         allowed = self.simulation.world.allowed[shape["places"]][self.usable] == 1 if shape["places"] >= 0 else None
-        return Need(int(shape["threads"]), float(shape["memory"]), allowed)
+        return NodeNeed(int(shape["threads"]), float(shape["memory"]), allowed)
 
     def _job(self, number: int, submit_time: float) -> NodeJob:
         job, predicted = self.simulation.workflow.jobs[number], self.simulation.workflow.jobs[number].walltime is None

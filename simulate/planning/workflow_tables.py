@@ -29,7 +29,7 @@ from ..model.cluster import (
     group_phases,
     measured_type,
 )
-from ..model.job import Job, Profile, Wait, Workflow
+from ..model.job import Job, PeerWait, Profile, Workflow
 
 #: Tables that hold nothing before a run.
 _UNUSED = {"queues", "queued", "queued_key", "strands", "parts", "ended", "versions"}
@@ -244,7 +244,7 @@ class Shapes:
 
     def class_of(self, job: Job) -> int:
         """Return the index of the job's class. O(1) for a shape seen before."""
-        key = (id(job.profile), job.nodes, job.memory, job.wait is Wait.SPIN, job.allowed)
+        key = (id(job.profile), job.nodes, job.memory, job.wait is PeerWait.SPIN, job.allowed)
         if (found := self.seen.get(key)) is None:
             found = self.seen[key] = self._add(job)
         return found
@@ -260,7 +260,7 @@ class Shapes:
         memory = max(job.memory, profile.memory)
         name = template.names.get(profile.name, 0) if template.names else 0
         places = -1 if job.allowed is None else self.places.setdefault(job.allowed, len(self.places))
-        self.classes.append((threads, memory, 1.0, job.nodes, start, count, job.wait is Wait.SPIN, name, places))
+        self.classes.append((threads, memory, 1.0, job.nodes, start, count, job.wait is PeerWait.SPIN, name, places))
         self.queue_of.append(self.fit.setdefault((threads, memory, job.nodes, places), len(self.fit)))
         self._rows.append(rows)
         self._groups, self.phased = start + count, self.phased or rows.phased

@@ -19,14 +19,14 @@ from ..model.intervals import Interval
 from ..model.machine import Machine
 from .easy_policy import latest_end
 from .energy.power_limits import NoLimit
-from .free_nodes import FreeNodes, Need
+from .free_nodes import FreeNodes, NodeNeed
 from .interface import Decision, QueueView, Reject, Reserve, Start, Wake
 from .order import Order
 from .queued_job import QueuedJob, Running
 from .reservations import reserved_until
 
 
-class Reserving:
+class ConservativeBackfilling:
     """Conservative backfilling: every waiting job has a reservation, which moves to an earlier time when it can.
 
     Rule: what waits at the first call gets its reservations in the order of the queue if `arranged`, else in that of
@@ -108,7 +108,7 @@ class _Profile:
         now: the snapshot, with the running jobs.
         free: what is free now.
         times: of the changes to come by reservations, seconds.
-        allocation: see `Reserving`.
+        allocation: see `ConservativeBackfilling`.
         limit: of the resources that all jobs use.
         on_nodes: a job gets nodes, not single resources.
     """
@@ -258,7 +258,7 @@ def _each_resource(now: QueueView) -> FreeNodes:
     def held(running: Running) -> tuple[int, ...]:
         return tuple(each for first, last in running.resources for each in range(first, last + 1))
 
-    return FreeNodes(free, np.zeros(1), lambda job: Need(1), held)
+    return FreeNodes(free, np.zeros(1), lambda job: NodeNeed(1), held)
 
 
 def _intervals(resources: tuple[int, ...]) -> list[tuple[int, int]]:

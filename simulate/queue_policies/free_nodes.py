@@ -31,7 +31,7 @@ class NodeLoads:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NodeNeed:
     """What a job needs on each of its nodes.
 
     Args:
@@ -67,7 +67,7 @@ class FreeNodes:
 
     cores: Array
     memory: Array
-    need: Callable[[QueuedJob], Need]
+    need: Callable[[QueuedJob], NodeNeed]
     held: Callable[[Running], tuple[int, ...]]
     speeds: Array | None = None
 

@@ -21,7 +21,7 @@ from ..arrays import Array
 from ..model.intervals import Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
 from .backfill import NodeBackfill
-from .free_nodes import FreeNodes, Need
+from .free_nodes import FreeNodes, NodeNeed
 from .interface import Backfill, QueuePolicy, Start
 from .policy_calls import PolicyCalls
 from .queued_job import QueuedJob, Running
@@ -44,7 +44,7 @@ class NodePolicyCalls(PolicyCalls):
 
     def __init__(
         self, policy: QueuePolicy, name: str, cores: Array, memory: Array, speeds: Array, names: tuple[str, ...],
-        needs: Sequence[Need], powers: Powers | MixedPowers | None = None, groups: Sequence[Interval] = (),
+        needs: Sequence[NodeNeed], powers: Powers | MixedPowers | None = None, groups: Sequence[Interval] = (),
     ) -> None:  # fmt: skip
         bounds = [0, *accumulate(cores.tolist())]
         self.nodes = tuple((first, end - 1) for first, end in pairwise(bounds))
@@ -58,7 +58,7 @@ class NodePolicyCalls(PolicyCalls):
         )  # fmt: skip
         self.kept_free: set[int] = set()
 
-    def need(self, job: QueuedJob) -> Need:
+    def need(self, job: QueuedJob) -> NodeNeed:
         """Return what a job needs on each of its nodes."""
         return self.needs[job.number]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.intervals import Interval
 from ..model.machine import Machine
-from .free_nodes import FreeNodes, Need
+from .free_nodes import FreeNodes, NodeNeed
 from .interface import QueuePolicy, Start
 from .policy_calls import PolicyCalls
 from .queued_job import QueuedJob
@@ -21,7 +21,9 @@ class ProcessorPolicyCalls(PolicyCalls):
         super().__init__(policy, name, machine, self._free_nodes)
 
     def _free_nodes(self) -> FreeNodes:
-        return FreeNodes(np.array([self.free.count]), np.array([math.inf]), lambda job: Need(job.size), lambda it: (0,))
+        return FreeNodes(
+            np.array([self.free.count]), np.array([math.inf]), lambda job: NodeNeed(job.size), lambda it: (0,)
+        )
 
     def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources that a start names, or the lowest free ones. Raises PolicyError."""

@@ -19,11 +19,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.machine import Machine
-from .conservative_policy import Reserving
+from .conservative_policy import ConservativeBackfilling
 from .energy.power_limits import NoLimit, Use, Window
 from .energy.saving_policy import SavingBackfilling, Started
 from .energy.switched_machines import Machines, Places, Room, SwitchedNodes
-from .free_nodes import FreeNodes, Need
+from .free_nodes import FreeNodes, NodeNeed
 from .interface import Decision, QueueView, Start, Wake
 from .order import Order
 from .policy_specs import Saving
@@ -118,7 +118,7 @@ class SharedBackfilling(SavingBackfilling):
         self._refused.add(head.number)
 
 
-class SharedReserving(Reserving):
+class SharedReserving(ConservativeBackfilling):
     """Conservative backfilling with a bound on sharing.
 
     O(nodes) forecasts for each job that is examined: until a job ends, what was refused stays refused.
@@ -126,7 +126,7 @@ class SharedReserving(Reserving):
     Args:
         queue: order of the queue.
         bound: see `SharedBackfilling`.
-        arranged, limit: see `Reserving`.
+        arranged, limit: see `ConservativeBackfilling`.
     """
 
     def __init__(
@@ -165,7 +165,11 @@ class SharedReserving(Reserving):
             memory[nodes] += room.need(it.job).memory
         need = room.need
         return FreeNodes(
-            alone, np.zeros(len(empty)), lambda job: Need(1, 0.0, need(job).fits(empty, memory)), room.held, room.speeds
+            alone,
+            np.zeros(len(empty)),
+            lambda job: NodeNeed(1, 0.0, need(job).fits(empty, memory)),
+            room.held,
+            room.speeds,
         )
 
     def _where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .conservative_policy import Reserving
+from .conservative_policy import ConservativeBackfilling
 from .easy_policy import Backfilling
 from .energy.power_limits import NoLimit, Window, limit_on
 from .energy.saving_policy import SavingBackfilling
@@ -25,7 +25,7 @@ def uncompiled(
     Args:
         policy: the policy.
         seed: of random choices.
-        arranged: see `Reserving`.
+        arranged: see `ConservativeBackfilling`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
         given: the limit as it is when the policy is first called; None: it begins in its window.
     """
@@ -43,5 +43,5 @@ def uncompiled(
     if isinstance(base, Conservative) and base.share != Sharing():
         return SharedReserving(queue, base.share.bound, arranged=arranged, limit=limit)
     if isinstance(base, Conservative):
-        return Reserving(queue, arranged=arranged, allocation=base.allocation, limit=limit)
+        return ConservativeBackfilling(queue, arranged=arranged, allocation=base.allocation, limit=limit)
     return Backfilling(queue, fills=base.backfills)

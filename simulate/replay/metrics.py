@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..model.machine import MixedPowers, Powers
 from .energy import consumed, switches
 from .replay_result import Replayed
-from .worlds.contended import Contended
+from .worlds.contended import ContendedReplay
 
 #: Bound of the bounded slowdown, seconds.
 TAU_S = 10.0
@@ -90,7 +90,7 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     count = len(submit)
     span = float(finish.max() - submit.min()) if count else 0.0
     joules = consumed(replayed, powers) if powers else None
-    if isinstance(replayed, Contended):
+    if isinstance(replayed, ContendedReplay):
         joules = replayed.joules
     return Summary(
         nb_jobs=len(jobs),

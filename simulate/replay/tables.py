@@ -23,7 +23,7 @@ from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Powered
 from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
 from ..model.machine import MixedPowers, Powers, runs_of
-from ..model.network import Network, NetworkRoute, Place
+from ..model.network import Network, NetworkPlace, NetworkRoute
 from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.energy import power_policies as parts
@@ -362,7 +362,7 @@ def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array
     return {"joules_per_flop": per_flop, "lift": lift}
 
 
-def _port(place: Place) -> tuple[float, float, int, int, int]:
+def _port(place: NetworkPlace) -> tuple[float, float, int, int, int]:
     """Return a row of places: bytes/s of each direction, and of both together."""
     if place.duplex:
         return place.port, place.limit, 0, 0, place.loops

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..replay.metrics import TAU_S
-from .recorded_run import Run
+from .recorded_run import RecordedRun
 from .timeseries import busy, joules_at
 
 
@@ -28,7 +28,7 @@ class RunMetrics:
     makespan: float | None
 
 
-def figures(run: Run, window: tuple[float, float] | None = None) -> RunMetrics:
+def figures(run: RecordedRun, window: tuple[float, float] | None = None) -> RunMetrics:
     """Return the metrics of a run.
 
     Args:
@@ -48,14 +48,14 @@ def figures(run: Run, window: tuple[float, float] | None = None) -> RunMetrics:
     )
 
 
-def _utilisation(run: Run, window: tuple[float | None, float | None]) -> float | None:
+def _utilisation(run: RecordedRun, window: tuple[float | None, float | None]) -> float | None:
     begin, end = window
     if begin is None or end is None or end <= begin:
         return None
     return float(busy(run.jobs).mean_over(np.array([begin, end]))[0]) / run.machine
 
 
-def _joules(run: Run, window: tuple[float, float] | None) -> float | None:
+def _joules(run: RecordedRun, window: tuple[float, float] | None) -> float | None:
     if run.energy is None or not len(run.energy.time):
         return None
     first, last = run.energy.time[0], run.energy.time[-1]

@@ -55,7 +55,7 @@ class Jobs:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineStates:
+class StateCounts:
     """Number of machines in each state: `counts[i]` from `time[i]` to `time[i + 1]`; times do not descend."""
 
     time: Array
@@ -71,7 +71,7 @@ class Energy:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """A finished run of a workload."""
 
     #: Names; "" if not known.
@@ -80,18 +80,18 @@ class Run:
     machine: int  # number of resources, at least those used
     sure: bool  # the size of the machine is known, not derived from the resources used
     jobs: Jobs  # the jobs
-    states: MachineStates | None = None  # states of the machine over time; None if not known
+    states: StateCounts | None = None  # states of the machine over time; None if not known
     energy: Energy | None = None  # energy over time; None if not known
     joules: float | None = None  # energy of the whole run; None if not known
     epoch: float | None = None  # Unix time of second 0 of the trace; None if not known
 
-    def within(self, begin: float, end: float) -> Run:
+    def within(self, begin: float, end: float) -> RecordedRun:
         """Return the run with only the jobs submitted in [begin, end), seconds."""
         submit = self.jobs.submit
         return replace(self, jobs=self.jobs.take((submit >= begin) & (submit < end)))
 
 
-def span(runs: Sequence[Run]) -> tuple[float, float]:
+def span(runs: Sequence[RecordedRun]) -> tuple[float, float]:
     """Return the first submission and the last end or submission of all runs; at least one second apart if equal."""
     submits = np.concatenate([run.jobs.submit for run in runs])
     finishes = np.concatenate([run.jobs.finish[run.jobs.ran] for run in runs])

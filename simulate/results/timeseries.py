@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from .recorded_run import Energy, Jobs, MachineStates
+from .recorded_run import Energy, Jobs, StateCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepFunction:
     """A step function: `values[i]` from `times[i]` on; 0 before the first time, constant after the last."""
 
     times: Array  # seconds, strictly ascending
@@ -44,7 +44,7 @@ class Steps:
         return low, high
 
 
-def changes(times: Array, by: Array) -> Steps:
+def changes(times: Array, by: Array) -> StepFunction:
     """Return the step function that sums all changes up to each time. O(n log n).
 
     Args:
@@ -52,32 +52,32 @@ def changes(times: Array, by: Array) -> Steps:
         by: amounts of the changes.
     """
     at, place = np.unique(times, return_inverse=True)
-    return Steps(at, np.cumsum(np.bincount(place, by, len(at)).round()).astype(np.int64))
+    return StepFunction(at, np.cumsum(np.bincount(place, by, len(at)).round()).astype(np.int64))
 
 
-def busy(jobs: Jobs) -> Steps:
+def busy(jobs: Jobs) -> StepFunction:
     """Return the number of resources in use."""
     return _between(jobs.ran, jobs.start, jobs.finish, jobs.held)
 
 
-def waiting(jobs: Jobs) -> Steps:
+def waiting(jobs: Jobs) -> StepFunction:
     """Return the number of waiting jobs; jobs that never started are ignored."""
     return _between(jobs.ran, jobs.submit, jobs.start, np.ones(len(jobs)))
 
 
-def wanted(jobs: Jobs) -> Steps:
+def wanted(jobs: Jobs) -> StepFunction:
     """Return the number of resources that waiting jobs request."""
     return _between(jobs.ran, jobs.submit, jobs.start, jobs.size)
 
 
-def _between(rows: Array, begin: Array, end: Array, by: Array) -> Steps:
+def _between(rows: Array, begin: Array, end: Array, by: Array) -> StepFunction:
     return changes(np.concatenate([begin[rows], end[rows]]), np.concatenate([by[rows], -by[rows]]))
 
 
-def states(found: MachineStates) -> list[Steps]:
+def states(found: StateCounts) -> list[StepFunction]:
     """Return the number of machines in each of STATES; of several rows at one time the last counts."""
     last = np.append(np.diff(found.time) > 0, True)[: len(found.time)]
-    return [Steps(found.time[last], counts) for counts in found.counts[last].T]
+    return [StepFunction(found.time[last], counts) for counts in found.counts[last].T]
 
 
 def joules_at(energy: Energy, times: Array) -> Array:

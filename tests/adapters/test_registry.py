@@ -10,7 +10,7 @@ import pytest
 
 import pilotfish
 from pilotfish.adapters import registry
-from pilotfish.adapters.findings import Service
+from pilotfish.adapters.findings import ServiceState
 from pilotfish.simulate.errors import ConfigError
 from tests.support.local_world import CLUSTER
 
@@ -62,7 +62,7 @@ def test_wrong_names_and_options(name: str, options: dict[str, object], says: st
 )
 def test_examine_refuses_invalid_options(name: str, options: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        registry.examine(name, None, "somebody", Service(), **options)
+        registry.examine(name, None, "somebody", ServiceState(), **options)
 
 
 #: The smallest adapter: it derives from the protocol and implements what has no default.

@@ -5,7 +5,7 @@ import json
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.profiles import cost, show_probes
 from pilotfish.profiles.measure.counters import KINDS
-from pilotfish.profiles.probes.catalogue import BOTH, DAEMON, Finding, entries, examine
+from pilotfish.profiles.probes.catalogue import BOTH, DAEMON, ProbeState, entries, examine
 
 
 def test_every_probe_is_there_or_says_why(capsys):
@@ -22,8 +22,8 @@ def test_every_probe_is_there_or_says_why(capsys):
 def test_the_table_cuts_nothing_off_and_is_80_wide(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     why = "because of \x1b[31m" + " ".join(f"reason{i}" for i in range(30))
-    perf = Finding("perf", "job", "instructions", BOTH, why)
-    show_probes([perf, Finding("io", "job", "bytes", (DAEMON,), None, 12e-6, 0.031)])
+    perf = ProbeState("perf", "job", "instructions", BOTH, why)
+    show_probes([perf, ProbeState("io", "job", "bytes", (DAEMON,), None, 12e-6, 0.031)])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "reason29" in out and "\x1b" not in out

@@ -23,7 +23,7 @@ from pilotfish.cli.output.documents import print_json
 from pilotfish.cli.output.profiles import show_list, show_pairs, show_profile
 from pilotfish.cli.output.status import failure_lines, show_accuracy, show_job_log, show_status
 from pilotfish.cli.output.sweep import show_runs
-from pilotfish.cli.output.text import Column, Screen, show_findings
+from pilotfish.cli.output.text import Screen, TextColumn, show_findings
 from pilotfish.cli.service import service_commands as service
 from pilotfish.cli.streams import note, show, show_document, warn
 from pilotfish.cli.workflows import plan_queue
@@ -124,7 +124,7 @@ OUTPUTS = {
     "accuracy": lambda text: show_accuracy(
         [ForecastOutcome(text, 1.0, 1.0, 2.0, text, text, text, text, text)] * 2, everything=True
     ),
-    "table": lambda text: Screen().table([Column(text), Column("B", right=True)], [(text, text)]),
+    "table": lambda text: Screen().table([TextColumn(text), TextColumn("B", right=True)], [(text, text)]),
     "heading": lambda text: Screen().title(text),
     "styled": lambda text: Screen().put(Text(text, style="bold"), text),
     "sweep": lambda text: show_runs(Screen(), [{"run": 1, "workload": text, "policy": text, "load": text}] * 2),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import decode, decode_stored, encode
 from pilotfish.simulate.errors import PilotfishError
-from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Distribution, Job, PeerWait, Phase, Profile, Provenance, ThreadGroup, Workflow
 
 names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
 positive = st.floats(1e-3, 1e9)
@@ -45,7 +45,7 @@ commands = st.none() | st.lists(st.text(st.characters(codec="utf-8", min_codepoi
             nodes=st.integers(1, 9),
             command=commands,
             walltime=st.none() | positive,
-            wait=st.sampled_from(Wait),
+            wait=st.sampled_from(PeerWait),
             environment=st.just((("A", "1"),)),
             allowed=st.none() | st.frozensets(names),
         ),

@@ -23,6 +23,9 @@ SHARED_NAMES = {
     "whole_queue.py", "workload.py", "write.py",
 }  # fmt: skip
 
+#: A decision of a queue policy, and the action that carries it out.
+SHARED_CLASSES = {"Submit"}
+
 
 def product_files(files: Iterable[str]) -> list[str]:
     """Return the Python files of the rooms."""
@@ -39,6 +42,20 @@ def shared_names(files: Iterable[str]) -> Iterator[str]:
     for name, found in sorted(places.items()):
         if len(found) > 1 and name not in SHARED_NAMES:
             yield f"{', '.join(found)}: one name for {len(found)} files (rename, or add to SHARED_NAMES)"
+
+
+def shared_classes(root: Path, files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each public class whose name another one has: two things that differ need two names."""
+    places = defaultdict(list)
+    for name in product_files(files):
+        for node in ast.parse((root / name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    for name in sorted(name for name in SHARED_CLASSES if len(places[name]) < 2):
+        yield f"{name}: one class has this name (remove it from SHARED_CLASSES)"
+    for name, found in sorted(places.items()):
+        if len(found) > 1 and name not in SHARED_CLASSES:
+            yield f"{', '.join(found)}: one name, {name}, for {len(found)} classes (rename, or add to SHARED_CLASSES)"
 
 
 def long_files(root: Path, files: Iterable[str]) -> Iterator[str]:
@@ -131,6 +148,7 @@ def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     """Yield all messages about the layout."""
     files = list(files)
     yield from shared_names(files)
+    yield from shared_classes(root, files)
     yield from long_files(root, files)
     yield from long_prose(root, files)
     yield from circles(root, files)

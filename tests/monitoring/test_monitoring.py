@@ -18,7 +18,7 @@ from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.daemon.report.metrics import LoadMetrics, Metrics
 from pilotfish.profiles.calibration.calibration_records import save_record
-from pilotfish.profiles.calibration.statistics import Figure
+from pilotfish.profiles.calibration.statistics import MeasuredNumber
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.profiles.calibration.calibrations import BARE
 
@@ -37,7 +37,7 @@ SERIES = {
 def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Series that the daemon exports -> the labels that each may have."""
     folder = tmp_path_factory.mktemp("kept")
-    for found in (BARE, replace(BARE, speed=Figure(4e8, 1e6, 20))):
+    for found in (BARE, replace(BARE, speed=MeasuredNumber(4e8, 1e6, 20))):
         save_record(folder, found, "n1")
     metrics, calibrations = Metrics(), Calibrations(folder, Cluster("c", (Node("n1", NodeType("t", 1, 1, 1)),)), 0.1)
     calibrations.read()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.profiles.interference.scores import Level, Scores
+from pilotfish.profiles.interference.scores import PressureEffect, Scores
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.numbers import numbers, to_csv
 from pilotfish.profiles.store import ProfileStore
@@ -33,7 +33,7 @@ def full(store):
     store.record("x", replace(RUN, isolated_s=8.5, memory_bytes=3e6, ipc=1.7))
     store.record("x", replace(RUN, exit_code=3))
     store.put(Profile((ThreadGroup(1, 2.0),), name='odd, "name"'))
-    store.put_scores(Scores("x", (Level(1.0, 1e10, 1.5, 1.4, 1.6, 1.2),), 0.25, 3, "2026-02-02", "cpu"))
+    store.put_scores(Scores("x", (PressureEffect(1.0, 1e10, 1.5, 1.4, 1.6, 1.2),), 0.25, 3, "2026-02-02", "cpu"))
     return store
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Job, PeerWait, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import RunningJob
 from tests.reference.oracle_rates import Demand, domain_rates
 
@@ -164,7 +164,7 @@ class State:
                     if node == n:
                         _, u, b = self.phases(s, n)[s.phase]
                         job = self.workflow.jobs[s.job]
-                        spin = job.wait is Wait.SPIN
+                        spin = job.wait is PeerWait.SPIN
                         demands.append(Demand(s.job, k, u, b, caps[i][p], spin, socket, job.profile.name))
                         back.append((i, p, self.phases(s, n)[s.phase][0]))
             inputs.append((self.cluster.nodes[n].type, tuple(demands)))

@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.queue_policies.policy_specs import parse, text_of
 from pilotfish.simulate.replay.select import Select
-from pilotfish.simulate.sweep import Run, Site, Sweep, Trace, columns, described, identity, options_of, runs
+from pilotfish.simulate.sweep import (
+    ClusterMachine,
+    Sweep,
+    SweepRun,
+    Trace,
+    columns,
+    described,
+    identity,
+    options_of,
+    runs,
+)
 
 SPECS = ("easy", "easy:order=sjf", "strict", "conservative:allocation=local")
-MACHINES = (None, 1, 8, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
+MACHINES = (None, 1, 8, ClusterMachine("lab.yaml"), ClusterMachine("lab.yaml", whole_nodes=True))
 SWEEPS = st.builds(
     lambda loads, machines, specs, seeds, known: Sweep(
         "s.yaml",
@@ -74,11 +84,15 @@ def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
     assert capped == {"order": "fcfs", "share": "any", "cap": "60%", "begin": 5.0, "end": math.inf}
 
 
-RUN = Run(0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, Site("lab.yaml"), parse("easy"), 0)
+RUN = SweepRun(
+    0, Trace("a.swf", "workloads[0]", Select(users=(1, 2))), 1.0, ClusterMachine("lab.yaml"), parse("easy"), 0
+)
 CONTENTS = {"a.swf": "aa", "b.swf": "bb", "lab.yaml": "cc"}
 
 
-def known(run: Run = RUN, contents: dict[str, str] = CONTENTS, version: str = "1", numbers: Any = ("makespan",)) -> str:
+def known(
+    run: SweepRun = RUN, contents: dict[str, str] = CONTENTS, version: str = "1", numbers: Any = ("makespan",)
+) -> str:
     return identity(run, text_of(run.policy), contents, version, numbers)
 
 
@@ -88,7 +102,7 @@ def known(run: Run = RUN, contents: dict[str, str] = CONTENTS, version: str = "1
         known(replace(RUN, load=1.5)),
         known(replace(RUN, machine=8)),
         known(replace(RUN, runtimes="actual")),
-        known(replace(RUN, machine=Site("lab.yaml", whole_nodes=True))),
+        known(replace(RUN, machine=ClusterMachine("lab.yaml", whole_nodes=True))),
         known(replace(RUN, machine=None)),
         known(replace(RUN, policy=parse("easy:order=sjf"))),
         known(replace(RUN, seed=1)),

@@ -22,7 +22,7 @@ from pilotfish.simulate.model.cluster import (
     PiecewiseLinear,
     Power,
 )
-from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Job, PeerWait, Phase, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import RunningJob
 
 PIECEWISE = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
@@ -154,7 +154,7 @@ def workflows(
                 after=tuple(j.id for j in before),
                 nodes=wide,
                 memory=draw(st.sampled_from([0.0, 0.0, 0.0, 45.0])),
-                wait=draw(st.sampled_from(Wait)) if wide > 1 else Wait.YIELD,
+                wait=draw(st.sampled_from(PeerWait)) if wide > 1 else PeerWait.YIELD,
             )
         )
     return Workflow("w", tuple(made))

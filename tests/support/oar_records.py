@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pilotfish.adapters.oar.records.world import ROW_END, World, world_in
+from pilotfish.adapters.oar.records.world import ROW_END, OarState, world_in
 
 NOW = 1795471990.5
 ORDINARY = "type = 'default'"
@@ -36,6 +36,6 @@ def answer(
     return "".join(json.dumps(row) + ROW_END for row in (head, resources or four, *jobs))
 
 
-def world(*jobs: dict[str, Any], **other: Any) -> World:
+def world(*jobs: dict[str, Any], **other: Any) -> OarState:
     """The world with these jobs; `other` as for `answer`."""
     return world_in(answer(*jobs, **other))

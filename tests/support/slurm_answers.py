@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Sequence
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import Finding, Level, Service
+from pilotfish.adapters.findings import Finding, Level, ServiceState
 from pilotfish.adapters.slurm import doctor
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.records import SlurmNode
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.snapshot import NodeState
@@ -58,7 +58,7 @@ NOW = 1_795_245_609.0
 SDIAG = f"***\nsdiag output at Sat Nov 21 07:20:09 2026 ({NOW:.0f})\n***\n"
 OPERATOR = "backup|Operator|research\n"
 USERS = "Current Association Manager state\n\nUser Records\n\nUserName=backup({uid}) DefAccount=research\n"
-GOOD = Service("live")
+GOOD = ServiceState("live")
 NODES = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
 
 
@@ -99,9 +99,9 @@ def asked_of(config: str = CONFIG, user: str = "backup", **settings: object) -> 
     return asked
 
 
-def found(asked: Answers, service: Service = GOOD, selection: Selection | None = None,
+def found(asked: Answers, service: ServiceState = GOOD, selection: SlurmSelection | None = None,
           cluster: Cluster | None = None) -> list[Finding]:  # fmt: skip
-    return list(doctor.findings_of(asked, selection or Selection(), cluster, service))
+    return list(doctor.findings_of(asked, selection or SlurmSelection(), cluster, service))
 
 
 def about(topic: str, asked: Answers, **others: object) -> list[tuple[Level, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing, Partition
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
@@ -15,7 +15,7 @@ JOB = SlurmJob(
 )  # fmt: skip
 NOW = 1000.0
 MAIN = Partition("main", nodes=frozenset({"n0", "n1"}))
-SHARED = Partition("shared", nodes=frozenset({"n0", "n1"}), sharing=Sharing.FORCE, rows=2)
+SHARED = Partition("shared", nodes=frozenset({"n0", "n1"}), sharing=CoreSharing.FORCE, rows=2)
 BOTH = {"main": MAIN, "shared": SHARED}
 NODE = SlurmNode("n0", NodeState.UP, 4, 4e9, partitions=frozenset(BOTH), idle=2, free=3e9)
 RUNNING = replace(JOB, id=1, state=JobState.RUNNING, placed=("n0",), memory=1e9)

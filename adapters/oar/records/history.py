@@ -10,13 +10,13 @@ import statistics
 from collections import Counter, defaultdict, deque
 
 from ..job_views import has_known_end, why_again
-from .world import World
+from .world import OarState
 
 #: The usual launch is the median of the NEWEST; before FEWEST have been seen it is assumed, seconds.
 NEWEST, FEWEST, ASSUMED_S = 50, 3, 2.0
 
 
-class History:
+class OarHistory:
     """The delays and the odd ends of the jobs that were seen."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class History:
         """The number of jobs and the sum of their delays, seconds, by kind."""
         return {kind: (self._number[kind], self._seconds[kind]) for kind in ("launch", "release")}
 
-    def note(self, world: World) -> list[str]:
+    def note(self, world: OarState) -> list[str]:
         """Count what is new in a world; return a sentence for each new end that an operator should know. O(jobs)."""
         odd = []
         for job in world.jobs:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 from ...base import ParseError
-from ..commands import Commands
+from ..commands import OarCommands
 from .requests import ORDINARY
-from .world import COMMAND, ENDED, LONGEST_CHAIN, RECENT, Form, OarJob, Resource, World, literal, state_with
+from .world import COMMAND, ENDED, LONGEST_CHAIN, RECENT, Form, OarJob, OarState, Resource, literal, state_with
 
 #: What the daemon says at its start.
 LOSES = (
@@ -54,7 +54,7 @@ class Oarstat:
 
     def __init__(
         self,
-        commands: Commands,
+        commands: OarCommands,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -62,11 +62,11 @@ class Oarstat:
         self._resources: tuple[Resource, ...] = ()
         self._read_at = float("-inf")
 
-    def world(self) -> World:
+    def world(self) -> OarState:
         """Return all that has not ended, and what ended lately; two commands."""
         return self._world(RECENT.format(now=int(self._wall())))
 
-    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> World:
+    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> OarState:
         """Return jobs with these ids and the resubmissions of them, and those with these names of these users.
 
         Args:
@@ -87,17 +87,17 @@ class Oarstat:
             found = replace(found, jobs=_with_first([*found.jobs, *more]))
         return found
 
-    def of_user(self, user: str, since: float) -> World:
+    def of_user(self, user: str, since: float) -> OarState:
         """Return the jobs of a user that have not ended, or were submitted or ended since then; epoch seconds."""
         return self._world(f"job_user = {literal(user)} and (state not in ('Terminated', 'Error')"
                            f" or greatest(stop_time, submission_time) > {int(since)})")  # fmt: skip
 
-    def _world(self, which: str) -> World:
+    def _world(self, which: str) -> OarState:
         if self._clock() - self._read_at > NODES_S:
             self._resources = resources_in(self._commands.oar("nodes", ["oarnodes", "-J"]))
             self._read_at = self._clock()
         said = self._ask(which)
-        return World(self._wall(), 0.0, {}, self._resources, _with_first(jobs_in(said)), planned_in(said))
+        return OarState(self._wall(), 0.0, {}, self._resources, _with_first(jobs_in(said)), planned_in(said))
 
     def _ask(self, which: str) -> str:
         return self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({which})"])

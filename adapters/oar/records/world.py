@@ -139,7 +139,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class OarQueue:
     """A queue; jobs of one with a higher priority are considered first."""
 
     state: str
@@ -148,12 +148,12 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class OarState:
     """OAR at one moment."""
 
     now: float
     passed: float  #: when the last scheduling pass began
-    queues: Mapping[str, Queue]
+    queues: Mapping[str, OarQueue]
     resources: tuple[Resource, ...]
     jobs: tuple[OarJob, ...]
     #: By the id of a waiting job: when OAR plans to start it, epoch seconds, and an advance reservation's resources.
@@ -167,11 +167,11 @@ _Rows = dict[str, Any]
 class Reader(Protocol):
     """Reads OAR. Every call raises AdapterError."""
 
-    def world(self) -> World:
+    def world(self) -> OarState:
         """Return all that has not ended, and what ended lately."""
         ...
 
-    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = ...) -> World:
+    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = ...) -> OarState:
         """Return jobs with these ids, and what they became; and those with these names of these users."""
         ...
 
@@ -206,11 +206,11 @@ class Database:
         if password_file is not None:
             self._environment["PGPASSFILE"] = str(password_file)
 
-    def world(self) -> World:
+    def world(self) -> OarState:
         """Return all that has not ended, and what ended lately; one statement."""
         return self._ask(RECENT.format(now="extract(epoch from now())"), whole=True)
 
-    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> World:
+    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> OarState:
         """Return jobs with these ids and the resubmissions of them, and those with these names; one statement.
 
         Args:
@@ -222,7 +222,7 @@ class Database:
         which += [f"j.job_name = {literal(name)} and j.job_user = {literal(user)}" for name, user in names.items()]
         return self._ask(f"({' or '.join(which)})")
 
-    def _ask(self, which: str, *, whole: bool = False) -> World:
+    def _ask(self, which: str, *, whole: bool = False) -> OarState:
         statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
         argv = [psql(), "-wXAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
@@ -237,23 +237,23 @@ def psql(folder: Path = Path("/usr/lib/postgresql")) -> str:
     return str(max(found, key=lambda path: float(path.parts[-3]), default="psql"))
 
 
-def world_in(answer: str) -> World:
+def world_in(answer: str) -> OarState:
     """Return the world in an answer to STATEMENT. Raises ParseError."""
     return _read(answer, {})[0]
 
 
-def _read(answer: str, before: _Rows) -> tuple[World, _Rows]:
+def _read(answer: str, before: _Rows) -> tuple[OarState, _Rows]:
     """Return the world in an answer, and its rows; a row with the same text as before is not parsed again."""
     try:
         head, resources, *jobs = answer.split(ROW_END)[:-1]
         said = json.loads(head)
-        queues = {str(name): Queue(str(a), str(b), int(c)) for name, (a, b, c) in said["queues"].items()}
+        queues = {str(name): OarQueue(str(a), str(b), int(c)) for name, (a, b, c) in said["queues"].items()}
         planned = {int(job): (float(at), tuple(map(int, on or ()))) for job, (at, on) in said["planned"].items()}
         rows: _Rows = {row: before.get(row) or _job(json.loads(row)) for row in jobs}
         known = before.get(resources) or _resources(json.loads(resources))
         if len(rows) != said["jobs"]:
             raise ValueError(f"found {len(rows)} of {said['jobs']} jobs")
-        world = World(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()), planned)
+        world = OarState(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()), planned)
         return world, {resources: known, **rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the answer of OAR's database cannot be read: {type(error).__name__}: {error}") from None

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....simulate.model.cluster import Cluster
-from ...findings import Finding, Level, Service
-from ..handed_over.ownership import Selection
+from ...findings import Finding, Level, ServiceState
+from ..handed_over.ownership import SlurmSelection
 from . import check_accounts, check_clocks, check_connection, check_nodes, check_partitions, check_queue
 from .questions import Answers
 
 
-def findings_of(answers: Answers, selection: Selection, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
+def findings_of(
+    answers: Answers, selection: SlurmSelection, cluster: Cluster | None, service: ServiceState
+) -> Iterator[Finding]:
     """Yield the findings from Slurm's answers, the most basic ones first; pure. Arguments as of `examine`."""
     found = list(check_connection.findings(answers))
     yield from found

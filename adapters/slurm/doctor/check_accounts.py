@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..handed_over.ownership import Selection
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
+from ..handed_over.ownership import SlurmSelection
 from .questions import Answers
 from .setup import CREATE_USER
 
@@ -19,7 +19,7 @@ from .setup import CREATE_USER
 SHORT_S = 60.0
 
 
-def findings(answers: Answers, selection: Selection, service: Service) -> Iterator[Finding]:
+def findings(answers: Answers, selection: SlurmSelection, service: ServiceState) -> Iterator[Finding]:
     """Yield rights, privacy, power and accounting."""
     yield _rights(answers)
     yield from _privacy(answers)

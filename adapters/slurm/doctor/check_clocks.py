@@ -16,7 +16,7 @@ from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, WARNING, Finding
 from ..handed_over.ownership import EARLY_S, LATE_S, begins_later
 from ..records import SlurmJob
-from ..transport.parsing import Table, whole, word
+from ..transport.parsing import IncrementalTable, whole, word
 from ..transport.runner import Runner
 
 _HOST = re.compile(r"[\w.-]{1,255}", re.ASCII)
@@ -35,7 +35,7 @@ def login_nodes(run: Runner) -> dict[int, str]:
         return whole(row["JobID"]), host if _HOST.fullmatch(host) else UNKNOWN
 
     command = "squeue --noheader --all --states=pending"
-    return dict(Table(command, ("JobID", "AllocNodes"), read, "login node").ask(run))
+    return dict(IncrementalTable(command, ("JobID", "AllocNodes"), read, "login node").ask(run))
 
 
 def shifted(job: SlurmJob, now: float) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ....formats.hostlist import fold
 from ....simulate.model.cluster import Cluster
-from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
 from ..records import SlurmNode
 from .questions import Answers
 
@@ -20,7 +20,7 @@ from .questions import Answers
 NEAR = 0.1
 
 
-def findings(answers: Answers, cluster: Cluster | None, service: Service) -> Iterator[Finding]:
+def findings(answers: Answers, cluster: Cluster | None, service: ServiceState) -> Iterator[Finding]:
     """Yield memory, power, and the cluster file."""
     yield _memory(answers)
     yield from _power(answers, service)
@@ -60,7 +60,7 @@ def constrains(answers: Answers) -> bool | None:
     return value.lower() in ("yes", "true", "1", "on")
 
 
-def _power(answers: Answers, service: Service) -> Iterator[Finding]:
+def _power(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     sleeps = answers.config["SuspendProgram"] and answers.config["ResumeProgram"]
     if sleeps and not service.power_save:
         says = "Slurm can power nodes down and wake them for a job; power.save would use that, as an administrator"

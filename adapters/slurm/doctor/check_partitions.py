@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ...findings import NOTE, OK, WARNING, Finding
-from ..handed_over.ownership import Selection
+from ..handed_over.ownership import SlurmSelection
 from .questions import Answers
 
 #: Slurm's own defaults: seconds, seconds, jobs, minutes.
@@ -26,7 +26,7 @@ LIMITS = {
 }
 
 
-def findings(answers: Answers, selection: Selection) -> Iterator[Finding]:
+def findings(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
     """Yield scheduling first, then the partitions: those that are handed over, if any, otherwise all."""
     yield from _scheduling(answers)
     chosen = [words for words in answers.partitions if words["PartitionName"] in selection.partitions]

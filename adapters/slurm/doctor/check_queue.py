@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from ....formats.text import count
 from ....simulate.model.snapshot import JobState
-from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, Service
-from ..handed_over.ownership import Selection, is_held
+from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
+from ..handed_over.ownership import SlurmSelection, is_held
 from ..transport.squeue import SPECIAL
 from .questions import Answers
 
@@ -27,7 +27,7 @@ _HOLD = re.compile(r"^local HOLD_S = (\d+)", re.MULTILINE)
 UNDO = ("JobSubmitPlugins=   # without lua, in slurm.conf; only then remove the file", "scontrol reconfigure")
 
 
-def findings(answers: Answers, selection: Selection, service: Service) -> Iterator[Finding]:
+def findings(answers: Answers, selection: SlurmSelection, service: ServiceState) -> Iterator[Finding]:
     """Yield the ways to hand jobs over, the jobs, and the job_submit plugin."""
     yield from _handover(answers, selection)
     yield from _jobs(answers, service)
@@ -36,7 +36,7 @@ def findings(answers: Answers, selection: Selection, service: Service) -> Iterat
     yield from _submit_plugin(answers, service)
 
 
-def _handover(answers: Answers, selection: Selection) -> Iterator[Finding]:
+def _handover(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
     there = {words["PartitionName"] for words in answers.partitions}
     for name in sorted(selection.partitions - there):
         known = ", ".join(sorted(there))
@@ -55,7 +55,7 @@ def _handover(answers: Answers, selection: Selection) -> Iterator[Finding]:
                       "empty and comment is false")  # fmt: skip
 
 
-def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
+def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
     held = [job for job in waiting if is_held(job, answers.now)]
     pins = [job.pinned for job in waiting if job.pinned is not None]
@@ -80,7 +80,7 @@ def _jobs(answers: Answers, service: Service) -> Iterator[Finding]:
                       "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
 
 
-def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
+def _unknown_pins(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
     """Yield the jobs that wait for nodes and may begin, without a pin on record."""
     if answers.pins_unread:
         return
@@ -92,7 +92,7 @@ def _unknown_pins(answers: Answers, selection: Selection) -> Iterator[Finding]:
         yield Finding(NOTE, "queue", f"{says} was lost and pilotfish chose them", clear)
 
 
-def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:
+def _left(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
     """Yield why handed-over jobs are left to Slurm, and whether backfill cuts time limits."""
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
     reasons = Counter(job.left_to_slurm for job in waiting if selection.takes(job))
@@ -108,7 +108,7 @@ def _left(answers: Answers, selection: Selection) -> Iterator[Finding]:
         yield Finding(NOTE, "queue", says, mend)
 
 
-def _submit_plugin(answers: Answers, service: Service) -> Iterator[Finding]:
+def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     """Yield nothing if no lua is used."""
     text = answers.files.get(LUA)
     if "lua" not in answers.config.words("JobSubmitPlugins"):
@@ -127,7 +127,7 @@ def _submit_plugin(answers: Answers, service: Service) -> Iterator[Finding]:
         yield _holding(text, service)
 
 
-def _holding(text: str, service: Service) -> Finding:
+def _holding(text: str, service: ServiceState) -> Finding:
     """Return whether a daemon takes the jobs that our script holds."""
     found = _HOLD.search(text)
     hold = f"{found[1]} s" if found else "its hold"

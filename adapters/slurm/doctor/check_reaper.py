@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...base import AdapterError
-from ...findings import NOTE, OK, WARNING, Finding, Service
+from ...findings import NOTE, OK, WARNING, Finding, ServiceState
 from ..transport.runner import Runner
 
 TIMER, UNIT = "pilotfish-reap.timer", "pilotfish-reap.service"
@@ -31,7 +31,7 @@ def units(run: Runner) -> dict[str, dict[str, str]] | None:
     return {block["Id"]: block for block in blocks if "Id" in block}
 
 
-def findings(run: Runner, service: Service) -> Iterator[Finding]:
+def findings(run: Runner, service: ServiceState) -> Iterator[Finding]:
     """Yield nothing if no configuration is examined.
 
     Args:
@@ -53,7 +53,7 @@ def findings(run: Runner, service: Service) -> Iterator[Finding]:
         yield Finding(WARNING, "reaper", says, (ENABLE,))
 
 
-def _active(unit: dict[str, str], service: Service) -> Iterator[Finding]:
+def _active(unit: dict[str, str], service: ServiceState) -> Iterator[Finding]:
     read = _CONFIG.search(unit.get("ExecStart", ""))
     wrong = False
     if read is None or Path(read[1]).resolve() != Path(str(service.config)).resolve():

@@ -24,7 +24,7 @@ from ..transport.runner import Runner
 from .first_begins import FirstBegins
 from .job_update import LET_GO, OurChanges, came_too_late
 from .marks import MARK, Marks, PinRecord, read_key
-from .ownership import Selection, is_held, may_begin
+from .ownership import SlurmSelection, is_held, may_begin
 
 #: Most names of a node list; a longer list is not one of our pins.
 MOST_NODES = 8192
@@ -51,7 +51,7 @@ class Reaper:
     def __init__(
         self,
         run: Runner,
-        selection: Selection,
+        selection: SlurmSelection,
         state_dir: Path,
         max_defer_s: float,
         wall: Callable[[], float] = time.time,

@@ -54,7 +54,7 @@ NEIGHBOUR = (Ownership.NEIGHBOUR, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SlurmSelection:
     """The jobs that a site hands over, by partition, QOS, account, feature, or `pilotfish` in the comment."""
 
     partitions: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Selection:
     comment: bool = True
 
     @classmethod
-    def of(cls, *, comment: bool = True, **lists: Iterable[str]) -> Selection:
+    def of(cls, *, comment: bool = True, **lists: Iterable[str]) -> SlurmSelection:
         """Return the selection of these lists, by field."""
         return cls(**{name: frozenset(words) for name, words in lists.items()}, comment=comment)
 
@@ -127,7 +127,7 @@ def hold_back_until(job: SlurmJob, now: float, max_defer_s: float) -> float | No
     return until if job.submit is not None and until <= min(job.submit + max_defer_s, latest) else None
 
 
-def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Ownership, str]:
+def ownership_of(job: SlurmJob, selection: SlurmSelection, now: float) -> tuple[Ownership, str]:
     """Return the ownership of the job at `now` (controller's clock), and the reason if it is left alone."""
     if job.state is not JobState.PENDING or not selection.takes(job):
         return Ownership.NEIGHBOUR, ""
@@ -159,7 +159,7 @@ def ownership_of(job: SlurmJob, selection: Selection, now: float) -> tuple[Owner
 class OwnershipCache:
     """Ownership of each job, computed again only for a new record or when the clock has passed the begin time."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: SlurmSelection) -> None:
         self.selection = selection
         self._known: dict[int, tuple[SlurmJob, bool, tuple[Ownership, str]]] = {}
 
@@ -180,7 +180,7 @@ class OwnershipCache:
             del self._known[gone]
 
 
-def precursors(job: SlurmJob, selection: Selection, now: float) -> tuple[int, ...]:
+def precursors(job: SlurmJob, selection: SlurmSelection, now: float) -> tuple[int, ...]:
     """Return the ids of the jobs whose ends alone keep this one from starting; () if there is another obstacle."""
     after = dependency.followed(job.dependency)
     if not after or job.priority == 0:  # held by its user or an operator

@@ -14,9 +14,17 @@ from functools import cached_property
 
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
-from ..handed_over.ownership import NEIGHBOUR, Ownership, OwnershipCache, Selection, hold_back_until, is_held, may_begin
+from ..handed_over.ownership import (
+    NEIGHBOUR,
+    Ownership,
+    OwnershipCache,
+    SlurmSelection,
+    hold_back_until,
+    is_held,
+    may_begin,
+)
 from ..records import SlurmJob, SlurmNode
-from ..site_state import Site
+from ..site_state import SiteState
 from . import node_capacity, node_constraints
 from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, PlannedStart, QueuedAhead, StartRequest
 from .limits import Limits, Quota
@@ -51,7 +59,7 @@ class Verdict:
 class EligibilityCache:
     """State that is kept from one snapshot of the queue to the next, so that only changes are evaluated again."""
 
-    def __init__(self, cluster: Cluster, selection: Selection) -> None:
+    def __init__(self, cluster: Cluster, selection: SlurmSelection) -> None:
         self.standings, self.capacity, self.node_lists = OwnershipCache(selection), NodeCapacity(cluster), NodeLists()
         self.queue = QueueState(selection.takes)
         self.future: tuple[object, FutureOccupancy] | None = None  # with what it was made of
@@ -107,7 +115,7 @@ class Eligibility:
         cluster: Cluster,
         nodes: Mapping[str, SlurmNode],
         cache: EligibilityCache,
-        site: Site,
+        site: SiteState,
         now: float,
         deferral: Deferral,
     ) -> None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from .partitions import Reservation
+from .partitions import SlurmReservation
 
 #: Longest time from a decision to the start that it causes, seconds.
 START_S = 10.0
@@ -88,12 +88,12 @@ class FutureOccupancy:
         holds: Iterable[Occupation] = (),
         planned: Iterable[PlannedStart] = (),
         first: Iterable[QueuedAhead] = (),
-        windows: Iterable[Reservation] = (),
+        windows: Iterable[SlurmReservation] = (),
         canonical: Callable[[frozenset[str]], frozenset[str]] = lambda names: names,
     ) -> None:
         self.now, self._sizes, self._canonical = now, sizes, canonical
         self._planned: dict[str, list[PlannedStart]] = defaultdict(list)
-        self._windows: dict[str, list[Reservation]] = defaultdict(list)
+        self._windows: dict[str, list[SlurmReservation]] = defaultdict(list)
         self._full_by_shape: dict[object, frozenset[str]] = {}
         self._answers: dict[object, tuple[frozenset[str], str]] = {}
         self._holds: dict[str, list[Occupation]] = defaultdict(list)

@@ -33,14 +33,14 @@ _MEMBERS = {"MaxJobsPU": "jobs", "MaxTRESPU": "{}", "MaxJobsPA": "jobs", "MaxTRE
 
 
 @dataclass(frozen=True, slots=True)
-class Cap:
+class UsageCap:
     """A cap: at most `most`; `used`: as Slurm counted when it was read."""
 
     most: float
     used: float = 0.0
 
 
-Caps = Mapping[str, Cap]
+Caps = Mapping[str, UsageCap]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ def _association(words: dict[str, str]) -> Association:
     return Association(int(words["ID"]), _number(words["ParentAccount"]), caps_in(words, group), caps_in(words, _EACH))
 
 
-def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, Cap]:
+def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, UsageCap]:
     """Return the caps that are set, by what is counted; the smaller of two on the same. Raises ValueError."""
-    found: dict[str, Cap] = {}
+    found: dict[str, UsageCap] = {}
     for key, what in meaning.items():
         pairs = words.get(key, "").split(",") if "{}" in what else [words.get(key, "")]
         for pair in filter(None, pairs):
@@ -178,7 +178,7 @@ def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, C
                 raise ValueError(f"{key}={pair}")
             name = what.format(resource)
             if cap[1] != "N" and (name not in found or float(cap[1]) < found[name].most):
-                found[name] = Cap(float(cap[1]), float(cap[2] or 0))
+                found[name] = UsageCap(float(cap[1]), float(cap[2] or 0))
     return found
 
 

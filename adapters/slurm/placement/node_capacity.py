@@ -17,7 +17,7 @@ from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
-from .partitions import Partition, Sharing, of_job
+from .partitions import CoreSharing, Partition, of_job
 from .queue_state import QueueState
 
 
@@ -53,7 +53,7 @@ def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:
     """Return whether the job must, or may have to, have its nodes for itself in one of these partitions."""
     if job.shares not in ("", "OK", "YES"):
         return True
-    return any(partition.sharing is Sharing.EXCLUSIVE for partition in partitions)
+    return any(partition.sharing is CoreSharing.EXCLUSIVE for partition in partitions)
 
 
 def unseen_cores(cores: int, node: SlurmNode, node_load: NodeLoad) -> int:
@@ -64,7 +64,7 @@ def unseen_cores(cores: int, node: SlurmNode, node_load: NodeLoad) -> int:
 def shares_cores(job: SlurmJob, partitions: Iterable[Partition]) -> bool:
     """Return whether the job shares cores with other jobs."""
     kinds = {partition.sharing for partition in partitions}
-    return Sharing.FORCE in kinds or (Sharing.YES in kinds and job.shares == "YES")
+    return CoreSharing.FORCE in kinds or (CoreSharing.YES in kinds and job.shares == "YES")
 
 
 def obstacle(
@@ -93,7 +93,7 @@ def obstacle(
         return f"{node.name} has not enough memory free"
     if any(p.node_cpus is not None and sum(node_load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
         return f"the partition may not use more cores of {node.name}"
-    if chosen and all(partition.sharing is Sharing.FORCE for partition in chosen):
+    if chosen and all(partition.sharing is CoreSharing.FORCE for partition in chosen):
         own = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
         shared = node.cpus - (node_load.cores - sum(own)) - unseen_cores(node.cpus, node, node_load)
         rows = min(partition.rows for partition in chosen)

@@ -25,7 +25,7 @@ from ..transport.squeue import nodes as node_names
 _SHARING = re.compile(r"(NO|YES|FORCE|EXCLUSIVE)(?::(\d+))?")
 
 
-class Sharing(StrEnum):
+class CoreSharing(StrEnum):
     """How jobs of a partition share cores: never, on request, always; EXCLUSIVE: not even nodes are shared."""
 
     NO = "NO"
@@ -50,7 +50,7 @@ class Partition:
     max_nodes: int | None = None
     node_cpus: int | None = None
     reserved: bool = False
-    sharing: Sharing = Sharing.NO
+    sharing: CoreSharing = CoreSharing.NO
     rows: int = 1  #: jobs that may share a core
     tier: int = 1  #: `PriorityTier`: jobs of a higher tier come first, whatever their priority
     qos: str = ""  #: QOS whose limits hold for all its jobs
@@ -95,13 +95,13 @@ def parse(text: str, unreadable: Unreadable | None = None) -> dict[str, Partitio
 
 
 def _unknown_partition(words: dict[str, str]) -> Partition:
-    return Partition(words["PartitionName"], readable=False, up=False, sharing=Sharing.EXCLUSIVE)
+    return Partition(words["PartitionName"], readable=False, up=False, sharing=CoreSharing.EXCLUSIVE)
 
 
 def _partition(most: int, words: dict[str, str]) -> Partition:
     sharing = _SHARING.fullmatch(words.get("OverSubscribe", "NO"))
     exclusive = words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "NO").upper() != "NO" or sharing is None
-    kind = Sharing.EXCLUSIVE if exclusive or sharing is None else Sharing(sharing[1])
+    kind = CoreSharing.EXCLUSIVE if exclusive or sharing is None else CoreSharing(sharing[1])
     qos = words.get("QoS", "N/A")
     return Partition(
         name=words["PartitionName"],
@@ -117,14 +117,14 @@ def _partition(most: int, words: dict[str, str]) -> Partition:
         node_cpus=count(words.get("MaxCPUsPerNode", "UNLIMITED")),
         reserved=words.get("ReqResv") == "YES",
         sharing=kind,
-        rows=int(sharing[2] or 4) if sharing and kind is Sharing.FORCE else 1,
+        rows=int(sharing[2] or 4) if sharing and kind is CoreSharing.FORCE else 1,
         tier=count(words.get("PriorityTier", "1")) or 0,
         qos="" if qos == "N/A" else qos,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class SlurmReservation:
     """Nodes that are reserved from `start` to `end`, epoch seconds."""
 
     name: str
@@ -133,7 +133,7 @@ class Reservation:
     nodes: frozenset[str]
 
 
-def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[Reservation]:
+def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[SlurmReservation]:
     """Return the reservations that keep nodes. Raises ParseError.
 
     Args:
@@ -145,12 +145,12 @@ def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[
     def names(words: dict[str, str]) -> frozenset[str]:
         return frozenset(node_names(words.get("Nodes", ""), seen.most_names))
 
-    def read(words: dict[str, str]) -> Reservation:
+    def read(words: dict[str, str]) -> SlurmReservation:
         start, end = (moment(words.get(key, "")) for key in ("StartTime", "EndTime"))
-        return Reservation(words["ReservationName"], start or 0.0, end or math.inf, names(words))
+        return SlurmReservation(words["ReservationName"], start or 0.0, end or math.inf, names(words))
 
-    def stand_in(words: dict[str, str]) -> Reservation:
-        return Reservation(words["ReservationName"], 0.0, math.inf, names(words))
+    def stand_in(words: dict[str, str]) -> SlurmReservation:
+        return SlurmReservation(words["ReservationName"], 0.0, math.inf, names(words))
 
     rows = scontrol.lines(text, "ReservationName")
     found = read_rows(rows, read, stand_in, lambda words: words["ReservationName"], problems)

@@ -17,14 +17,14 @@ from .. import submission
 from ..handed_over import job_update
 from ..placement import limits, partitions
 from ..placement.limits import Limits
-from ..placement.partitions import Partition, Reservation
+from ..placement.partitions import Partition, SlurmReservation
 from ..records import SlurmJob, SlurmNode
 from . import sacct, scontrol, sdiag, squeue
-from .parsing import Record, Table
+from .parsing import IncrementalTable, Record
 from .rows import Unreadable
 from .runner import Runner
-from .sacct import Entry
-from .scontrol import Settings
+from .sacct import UsageEntry
+from .scontrol import ControllerSettings
 
 #: Seconds by which this machine's clock may be ahead: the controller reports whole seconds.
 AHEAD_S = 5.0
@@ -64,19 +64,19 @@ class Transport(Protocol):
     def partitions(self) -> dict[str, Partition]:
         """Return all partitions, by name."""
 
-    def reservations(self) -> list[Reservation]:
+    def reservations(self) -> list[SlurmReservation]:
         """Return all reservations that keep nodes."""
 
     def limits(self) -> Limits:
         """Return the limits of QOS and associations."""
 
-    def settings(self) -> Settings:
+    def settings(self) -> ControllerSettings:
         """Return the controller's settings."""
 
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs from accounting, by options of `sacct`; kind `unrecorded` if there is no accounting."""
 
-    def usage(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
         """Return what ended jobs used, from accounting, as `ended` does."""
 
     def submit(self, argv: Sequence[str]) -> int:
@@ -154,7 +154,7 @@ class CommandTransport:
         """Return all partitions; one `scontrol show partition`."""
         return partitions.parse(self._run(scontrol.command("partition")), self.unreadable)
 
-    def reservations(self) -> list[Reservation]:
+    def reservations(self) -> list[SlurmReservation]:
         """Return all reservations; one `scontrol show reservation`."""
         return partitions.parse_reservations(self._run(scontrol.command("reservation")), self.unreadable)
 
@@ -164,7 +164,7 @@ class CommandTransport:
             self._run(["scontrol", "--oneliner", "show", "assoc_mgr", "flags=assoc,qos"]), self.unreadable
         )
 
-    def settings(self) -> Settings:
+    def settings(self) -> ControllerSettings:
         """Return the controller's settings; one `scontrol show config`."""
         return scontrol.parse_settings(self._run(["scontrol", "show", "config"]))
 
@@ -182,11 +182,11 @@ class CommandTransport:
         """Return ended jobs; one `sacct`."""
         return sacct.jobs(self._recorded(sacct.table(), self._run, which), self.unreadable)
 
-    def usage(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
         return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which), self.unreadable)
 
-    def _recorded(self, table: Table[Record], run: Runner, which: Sequence[str]) -> list[Record]:
+    def _recorded(self, table: IncrementalTable[Record], run: Runner, which: Sequence[str]) -> list[Record]:
         try:
             return table.ask(run, *which)
         except AdapterError as error:

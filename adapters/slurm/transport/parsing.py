@@ -228,7 +228,7 @@ def split_rows(text: str, mark: str, width: int) -> list[str]:
     return rows
 
 
-class Table(Generic[Record]):
+class IncrementalTable(Generic[Record]):
     """A table that is read again and again; only rows that have changed are converted.
 
     Args:

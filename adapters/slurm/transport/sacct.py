@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from ....formats import sacct as form
 from ....simulate.model.accounting_record import AccountingRecord
 from ..records import SlurmJob
-from .parsing import SEPARATOR, Record, Table, count, job_state, moment, whole, word
+from .parsing import SEPARATOR, IncrementalTable, Record, count, job_state, moment, whole, word
 from .rows import Unreadable, read_rows
 from .squeue import nodes
 
@@ -33,7 +33,7 @@ _PLAIN_ENDS = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class UsageEntry:
     """The usage of a job, and what identifies the job."""
 
     id: int
@@ -57,14 +57,16 @@ def of_names(names: Iterable[str], uid: int, since: float) -> list[str]:
     return [f"--uid={uid}", f"--name={','.join(names)}", f"--starttime={start}"]
 
 
-def table() -> Table[form.Row]:
+def table() -> IncrementalTable[form.Row]:
     """Return the table of every record of jobs, without their steps."""
-    return Table("sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited, _regrouped)
+    return IncrementalTable(
+        "sacct --noheader --parsable --duplicates --allocations", FIELDS, dict, "job", _delimited, _regrouped
+    )
 
 
-def usage_table() -> Table[form.Row]:
+def usage_table() -> IncrementalTable[form.Row]:
     """Return the table of every record of jobs with their steps, sizes in bytes."""
-    return Table(
+    return IncrementalTable(
         "sacct --noheader --parsable --duplicates --noconvert", USAGE_FIELDS, dict, "job", _delimited, _regrouped
     )
 
@@ -86,7 +88,7 @@ def jobs(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list
     return _last(([row] for row in rows), _job, unreadable)
 
 
-def usage(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list[Entry]:
+def usage(rows: Iterable[form.Row], unreadable: Unreadable | None = None) -> list[UsageEntry]:
     """Return the last record of each ended job, as `jobs` does."""
     records: list[list[form.Row]] = []
     for row in rows:
@@ -147,11 +149,11 @@ def _job(record: Sequence[form.Row]) -> SlurmJob:
     )
 
 
-def _entry(rows: Sequence[form.Row]) -> Entry | None:
+def _entry(rows: Sequence[form.Row]) -> UsageEntry | None:
     job = rows[0]
     if not job_state(job["State"]).ended or moment(job["End"]) is None:
         return None
     record = form.accounting_record(rows)
     began = f"{record.began}Z" if record.began else ""  # the commands run in UTC
     whose = whole(job["JobIDRaw"]), whole(job["UID"]), job["JobName"], moment(job["Submit"])
-    return Entry(*whose, replace(record, began=began))
+    return UsageEntry(*whose, replace(record, began=began))

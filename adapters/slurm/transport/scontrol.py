@@ -103,18 +103,18 @@ class Configuration(dict[str, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControllerSettings:
     """The controller's settings."""
 
     backfill_s: float = 30.0  #: seconds between two passes of the backfill scheduler
     limits: bool = False  #: whether limits of QOS and associations are enforced
 
 
-def parse_settings(text: str) -> Settings:
+def parse_settings(text: str) -> ControllerSettings:
     """Return the settings in `scontrol show config`. Raises ParseError."""
     config = Configuration(text)
     if "SchedulerType" not in config:
         why = "scontrol: the configuration is cut off or garbled"
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
     enforced = config.words("AccountingStorageEnforce")
-    return Settings(float(config.number("bf_interval", 30)), "limits" in enforced or "safe" in enforced)
+    return ControllerSettings(float(config.number("bf_interval", 30)), "limits" in enforced or "safe" in enforced)

@@ -20,7 +20,7 @@ from ....simulate.model.snapshot import JobState, NodeState
 from ..records import SlurmJob, SlurmNode
 from .parsing import (
     SEPARATOR,
-    Table,
+    IncrementalTable,
     array_tasks,
     comment,
     count,
@@ -73,15 +73,17 @@ LONGEST_NAME = 64
 _NOTHING = frozenset(("", "0", "0:00", "*", "no", "4294967294", "65534", "65535"))
 
 
-def queue(unreadable: Unreadable | None = None) -> Table[SlurmJob]:
+def queue(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmJob]:
     """Return the table of all jobs; `unreadable` counts the rows that cannot be read."""
     command = "squeue --noheader --all --states=all"
     seen = unreadable or Unreadable()
     read, stand_in = partial(_job, seen), partial(_unknown, seen)
-    return Table(command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=(*_COMMENTS.values(),))
+    return IncrementalTable(
+        command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=(*_COMMENTS.values(),)
+    )
 
 
-def excluded(unreadable: Unreadable | None = None) -> Table[tuple[int, tuple[str, ...] | None]]:
+def excluded(unreadable: Unreadable | None = None) -> IncrementalTable[tuple[int, tuple[str, ...] | None]]:
     """Return the table of ids and excluded nodes of waiting jobs, None: unreadable.
 
     `--Format` has no field for them. `unreadable` counts the lists that cannot be read.
@@ -95,19 +97,19 @@ def excluded(unreadable: Unreadable | None = None) -> Table[tuple[int, tuple[str
         return whole(row["%A"]), None
 
     what = "exclusion list"
-    return Table(command, fields, read, what, _short_format, stand_in=stand_in, unreadable=seen)
+    return IncrementalTable(command, fields, read, what, _short_format, stand_in=stand_in, unreadable=seen)
 
 
 def _short_format(fields: Iterable[str], mark: str) -> list[str]:
     return [f"--format={SEPARATOR.join(fields)}{mark}"]
 
 
-def hidden(unreadable: Unreadable | None = None) -> Table[SlurmJob]:
+def hidden(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmJob]:
     """Return the table of what REST does not show of waiting jobs, `planned` and `special`; UNKNOWN: unreadable."""
     command = "squeue --noheader --all --states=pending"
     seen = unreadable or Unreadable()
     read, stand_in = partial(_hidden, seen), partial(_unknown, seen)
-    return Table(command, _HIDDEN, read, "hidden field", stand_in=stand_in, unreadable=seen)
+    return IncrementalTable(command, _HIDDEN, read, "hidden field", stand_in=stand_in, unreadable=seen)
 
 
 def _unknown(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob | None:
@@ -275,10 +277,10 @@ def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     )
 
 
-def node_table(unreadable: Unreadable | None = None) -> Table[SlurmNode]:
+def node_table(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmNode]:
     """Return the table of every node, whose records are to be `merged`; `unreadable` counts unreadable rows."""
     command = "sinfo --noheader --all --Node"
-    return Table(command, NODE_FIELDS, _node, "node", stand_in=_unknown_node, unreadable=unreadable)
+    return IncrementalTable(command, NODE_FIELDS, _node, "node", stand_in=_unknown_node, unreadable=unreadable)
 
 
 def _unknown_node(row: Mapping[str, str]) -> SlurmNode:

@@ -64,7 +64,7 @@ class Shutdown:
         return float(later[later > now.time + self.rounding_s].min(initial=math.inf))
 
 
-class Keeper(ABC):
+class MachineKeeper(ABC):
     """Keeps a number of machines off, and decides at periods how many.
 
     Args:
@@ -139,7 +139,7 @@ class Keeper(ABC):
         self._due, self._switched = self._due - switched, self._switched + switched
 
 
-class KeepShare(Keeper):
+class KeepShare(MachineKeeper):
     """Proportional shutdown."""
 
     _options: Proportional
@@ -150,7 +150,7 @@ class KeepShare(Keeper):
         self._due = max(count - usable - int(np.count_nonzero(self.kept)), 0)
 
 
-class KeepByLoad(Keeper):
+class KeepByLoad(MachineKeeper):
     """Inertial shutdown, by the liquid load horizon: the time in which all waiting work could be done."""
 
     _options: Inertial
@@ -174,7 +174,7 @@ class KeepByLoad(Keeper):
         self._seen = now
 
     def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:
-        """Note what the decisions of a call leave behind, see `Keeper`."""
+        """Note what the decisions of a call leave behind, see `MachineKeeper`."""
         self._free, self._ends, self._load = max(free, 0), ends, load
         self._horizon = self._horizon_at(now)
 

@@ -23,7 +23,7 @@ from ..interface import Decision, QueueView, Reject, Switch, Switching, Wake
 from ..order import Order
 from ..policy_specs import Easy, Saving, Strict
 from ..queued_job import QueuedJob
-from .machine_keepers import KeepByLoad, Keeper, KeepShare, Shutdown
+from .machine_keepers import KeepByLoad, KeepShare, MachineKeeper, Shutdown
 from .power_limits import NoLimit, Use, Window, limit_on
 from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at
@@ -51,7 +51,7 @@ class SavingBackfilling:
         assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
         self._fills = policy.base.backfills
         self._shutdown, self._given, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
-        self._keeper: Keeper | None = None
+        self._keeper: MachineKeeper | None = None
         self._seen = self._first_end = -math.inf
         self._waits: list[QueuedJob] = []
         self._head: Use | None = None

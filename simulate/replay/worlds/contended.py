@@ -47,7 +47,7 @@ KERNEL = "queue.contention.pairs_loop"
 
 
 @dataclass(frozen=True, slots=True)
-class Processors:
+class ProcessorTables:
     """The tables of a machine, see `kernels.queue.contention.tables`."""
 
     #: One row per node, processor and core.
@@ -58,7 +58,7 @@ class Processors:
     powered: bool  # the power of all nodes is known
 
 
-def processors_of(cluster: Cluster) -> Processors:
+def processors_of(cluster: Cluster) -> ProcessorTables:
     """Return the processors of a cluster's nodes. Raises ConfigError if nodes share a memory domain."""
     if cluster.shared_memory is not None:
         shared = f"nodes share the memory {cluster.shared_memory!r}"
@@ -85,7 +85,7 @@ def processors_of(cluster: Cluster) -> Processors:
     processors["first"], processors["last"] = last - free, last
     cores = np.zeros(int(nodes["cores"].sum()), CORE)
     cores["job"], cores["processor"] = FREE_CORE, np.repeat(np.arange(len(processors)), free)
-    return Processors(nodes, processors, cores, speeds, all(kind.power is not None for kind in kinds))
+    return ProcessorTables(nodes, processors, cores, speeds, all(kind.power is not None for kind in kinds))
 
 
 def _processor(kind: NodeType, speed: float) -> Array:
@@ -108,7 +108,7 @@ _RULES = dict(zip(RESOURCES, _CODES, strict=True))
 
 
 def _contention_tables(
-    workload: Workload, machine: Processors, policy: Contending, seed: int, run_times: str | RunTimePredictor,
+    workload: Workload, machine: ProcessorTables, policy: Contending, seed: int, run_times: str | RunTimePredictor,
     limit: NoLimit,
 ) -> World:  # fmt: skip
     """Return the initial tables of the kernel. Raises ConfigError, see `check_power_known`."""
@@ -158,13 +158,13 @@ def _contention_tables(
     return world
 
 
-def check_power_known(policy: Contending, machine: Processors) -> None:
+def check_power_known(policy: Contending, machine: ProcessorTables) -> None:
     """Check that the power of the machine is known if the policy needs it. Raises ConfigError if not."""
     if isinstance(policy, Pairs) and policy.resource == "low_power" and not machine.powered:
         raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")
 
 
-def _scores(processors: Array, machine: Processors, rule: int) -> Array:
+def _scores(processors: Array, machine: ProcessorTables, rule: int) -> Array:
     """Return the kernel's scores of idle processors."""
     flops, free, bandwidth = processors["flops"], processors["free"], processors["bandwidth"]
     memory, common, idle_share = machine.nodes["memory"], processors["common"], processors["idle_share"]
@@ -201,7 +201,7 @@ def _jobs(workload: Workload, policy: Contending, run_times: str | RunTimePredic
     return jobs, ranked
 
 
-def _fits(jobs: Array, machine: Processors, *, whole: bool) -> Array:
+def _fits(jobs: Array, machine: ProcessorTables, *, whole: bool) -> Array:
     """Return which jobs fit on the machine, or on one of its nodes if `whole`."""
     fits = np.zeros(len(jobs), bool)
     for memory in np.unique(jobs["memory"]):
@@ -214,7 +214,7 @@ def _fits(jobs: Array, machine: Processors, *, whole: bool) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Contended(Replayed):
+class ContendedReplay(Replayed):
     """The result of a replay with contention, with its tasks."""
 
     #: Energy of the machine from the first submission to the last end; None if its power is not known.
@@ -226,7 +226,7 @@ class Contended(Replayed):
     task_job: Array
     task_core: Array
     task_end: Array
-    processors: Processors  # the machine
+    processors: ProcessorTables  # the machine
 
 
 def replay_contended(
@@ -240,7 +240,7 @@ def replay_contended(
     limit: NoLimit = NoLimit(),
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
-) -> Contended:
+) -> ContendedReplay:
     """Replay a workload on the cores of a cluster.
 
     O(tasks x (cores of a processor + log processors) + jobs log queue). The resource rule `random`, node rules and
@@ -267,7 +267,7 @@ def replay_contended(
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
         loop = _Steps(workload, machine, world, predictions, limit)
         done = drive(loop, clock(), decision_time=decision_time, clock=clock, progress=progress)
-        assert isinstance(done, Contended)
+        assert isinstance(done, ContendedReplay)
         return done
     kernel = load(KERNEL)
     began = slice_began = clock()
@@ -287,7 +287,12 @@ class _Steps:
     counts = ("running", "free", "tasks")
 
     def __init__(
-        self, workload: Workload, machine: Processors, world: World, predictions: Predictions | None, limit: NoLimit
+        self,
+        workload: Workload,
+        machine: ProcessorTables,
+        world: World,
+        predictions: Predictions | None,
+        limit: NoLimit,
     ) -> None:
         self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
         self.limit = limit
@@ -342,12 +347,12 @@ class _Steps:
             self.kernel(self.world.address, tables.START, row, now)
         self.running = np.append(self.running, np.array([*decisions], np.int64))
 
-    def result(self, instants: int, seconds: float) -> Contended:
+    def result(self, instants: int, seconds: float) -> ContendedReplay:
         """Return the result."""
         return _result(self.workload, self.machine, self.world, seconds)
 
 
-def _result(workload: Workload, machine: Processors, world: World, spent: float) -> Contended:
+def _result(workload: Workload, machine: ProcessorTables, world: World, spent: float) -> ContendedReplay:
     jobs = world.jobs
     left = stranded(world.unmet, len(jobs))
     rejected = (jobs["state"] == REJECTED) | left
@@ -359,7 +364,7 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     owner = np.repeat(began, workload.size[began])
     span = max(float(np.nanmax(np.append(finish, -math.inf))) - float(workload.submit_time[0]), 0.0) if count else 0.0
     known = machine.powered
-    return Contended(
+    return ContendedReplay(
         workload, len(machine.core_table), jobs["submit"].copy(), start, finish, rejected, left, jobs["overran"] == 1,
         *merge_pieces(owner, core, core, len(jobs)),
         **without_switches(start), simulation_time=spent, instants=int(world.count["instants"]),
@@ -369,14 +374,14 @@ def _result(workload: Workload, machine: Processors, world: World, spent: float)
     )  # fmt: skip
 
 
-def _joules(machine: Processors, world: World, span: float) -> float:
+def _joules(machine: ProcessorTables, world: World, span: float) -> float:
     """Return the energy in joules that the machine consumes in `span` seconds."""
     own, busy, awake = machine.processors, world.processors["busy"], world.processors["awake"]
     idle = own["idle_share"] * (span - awake)
     return float((own["per_core"] * busy + own["common"] * (awake + idle)).sum() + machine.nodes["watts"].sum() * span)
 
 
-def contended_track(done: Contended, begin: float = math.inf) -> Track:
+def contended_track(done: ContendedReplay, begin: float = math.inf) -> Track:
     """Return the machine over time; its power means nothing if it is not known. O(tasks log tasks).
 
     Args:

@@ -42,7 +42,7 @@ def is_powered(policy: object) -> bool:
     return bool(getattr(policy, "powered", False))
 
 
-class Powered(PolicyCalls):
+class SwitchedMachines(PolicyCalls):
     """The part of a world that adds states of machines. It comes before the other world among the bases."""
 
     #: Of the other world.
@@ -295,7 +295,7 @@ class Powered(PolicyCalls):
         )  # fmt: skip
 
 
-class PoweredNodes(Powered, NodePolicyCalls):
+class PoweredNodes(SwitchedMachines, NodePolicyCalls):
     """The part of a world of nodes that adds states of nodes."""
 
     def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
@@ -330,15 +330,15 @@ def joules_of(loop: Any, number: int, now: float) -> float:
     return float(course["joules"] + watts * (now - course["since"] + course["lag"]))
 
 
-class PoweredJobs(Powered, RigidJobs):
+class PoweredJobs(SwitchedMachines, RigidJobs):
     """Rigid jobs on machines with states."""
 
 
-class PoweredPredictedJobs(Powered, PredictedJobs):
+class PoweredPredictedJobs(SwitchedMachines, PredictedJobs):
     """Jobs with predicted run times on machines with states."""
 
 
-class PoweredNetworkedJobs(Powered, NetworkedJobs):
+class PoweredNetworkedJobs(SwitchedMachines, NetworkedJobs):
     """Jobs on a network of machines with states."""
 
     def load_of(self, running: Running) -> Load | None:

@@ -25,11 +25,11 @@ from ..known_run_times import Predictions
 from ..replay_result import Replayed, in_order_of_submission
 from .networked_jobs import NetworkedJobs
 from .powered_jobs import (
-    Powered,
     PoweredJobs,
     PoweredNetworkedJobs,
     PoweredPredictedJobs,
     PoweredPredictedNetworkedJobs,
+    SwitchedMachines,
     is_powered,
 )
 from .predicted_jobs import PredictedJobs, PredictedNetworkedJobs
@@ -112,7 +112,7 @@ def replay_with_python_policy(
     loop = kind(workload, machine, policy, **given)
     if isinstance(loop, StepwiseJobs) and decision_time == 0.0 and getattr(policy, "only_starts", False):
         loop.call_rarely()
-    if isinstance(loop, Powered):
+    if isinstance(loop, SwitchedMachines):
         loop.power_with(equal_powers(machine.powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     done = drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
     return in_order_of_submission(done) if loop.added else done

@@ -23,7 +23,7 @@ from ...model.network import Network
 from ...model.workload import Workload
 from ...planning.node_loads import NodeMeter
 from ...planning.workflow_tables import scratch_for
-from ...queue_policies.free_nodes import Need, NodeLoads
+from ...queue_policies.free_nodes import NodeLoads, NodeNeed
 from ...queue_policies.interface import Forecast, QueuePolicy
 from ...queue_policies.node_policy_calls import NodePolicyCalls
 from ...queue_policies.policy_specs import Conservative, Contending, Easy, Saving, Strict, text_of
@@ -33,7 +33,7 @@ from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..power_log import PowerLog
 from ..replay_result import Replayed, merge_pieces
 from ..requirements import refuse_saving
-from .powered_jobs import Load, Powered, PoweredNodes, is_powered, joules_of
+from .powered_jobs import Load, PoweredNodes, SwitchedMachines, is_powered, joules_of
 from .predicted_jobs import Predicted
 from .python_loop import drive
 from .shared_nodes import believe, kernel_for, schedule_of, tables_of
@@ -85,7 +85,7 @@ def replay_queue_on_nodes(
         predictions = Predictions(run_times, workload)
         kind = _PoweredPredictedJobs if powered else _PredictedJobs
         loop = kind(workload, cluster, asked, name, predictions, powers, network, log_power)
-    if isinstance(loop, Powered):
+    if isinstance(loop, SwitchedMachines):
         loop.power_with(equal_powers(powers), float(workload.submit_time[0]) if len(workload) else 0.0)
     return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
 
@@ -106,7 +106,7 @@ class _Jobs(NodePolicyCalls):
         world = self.world
         cores = np.minimum(world.types["cores"][world.nodes["type"]], world.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
-        needs = list(map(Need, threads.tolist(), world.classes["memory"].tolist()))
+        needs = list(map(NodeNeed, threads.tolist(), world.classes["memory"].tolist()))
         groups, speeds = groups_of(cluster, cores.tolist()), world.types["speed"][world.nodes["type"]]
         super().__init__(policy, name, cores, world.nodes["memory"].copy(), speeds, names, needs, powers, groups)
         count = len(workload)

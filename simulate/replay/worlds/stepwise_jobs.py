@@ -78,7 +78,7 @@ class StepwiseJobs(ProcessorPolicyCalls):
         self.killed: list[int] = []
         self.snapshot.free_resources = Read(self.free.intervals, self.read_free)
         self.snapshot.running = Read(self.running, self.read_running)
-        self.snapshot.ended = Ended(self.just_ended, self.read_running, lambda: self.asked[ENDS] - self.ends)
+        self.snapshot.ended = NewlyEnded(self.just_ended, self.read_running, lambda: self.asked[ENDS] - self.ends)
         self.use(stepwise_tables(workload, machine.processors))
 
     def call_rarely(self) -> None:
@@ -298,7 +298,7 @@ class Read(View[T]):
         return self._items[place]
 
 
-class Ended(Read[Running]):
+class NewlyEnded(Read[Running]):
     """The jobs that have ended since the last call; their number is known without looking at them."""
 
     __slots__ = ("_count",)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from pilotfish.adapters.batsim.component_world import World
+from pilotfish.adapters.batsim.component_world import ComponentWorld
 from pilotfish.adapters.batsim.decision_component import DecisionComponent
 from pilotfish.adapters.batsim.policy_component import PolicyComponent
 from pilotfish.formats.batsim.descriptions import Descriptions
@@ -28,7 +28,7 @@ from pilotfish.simulate.replay.replay_result import Replayed
 HOSTS, JOBS = 4, 6
 #: All of them with the profile `hunt`, else a part.
 RUNS = 5_000 if settings.default and settings.default.max_examples >= 1000 else 400
-WORLD = World(
+WORLD = ComponentWorld(
     {"nb_compute_resources": HOSTS, "config": {}, "profiles": {"w0": {}}}, {"0": True, "1": False}, registers=True
 )
 ODD: list[Any] = [None, True, -1, 0, 1, 3, 1e300, -1e300, 5.5, math.nan, "", "0", "0-3", "3-0", "0 0", "w0!0", "w0!99", [],
@@ -142,7 +142,7 @@ def test_replies_of_a_component(powered: bool, record_property: Callable[[str, s
             reply = component.answer(json.loads(raw))
             return mutated(reply, rng, EXTRA) if said == at + 1 else json.dumps(reply).encode()
 
-        world = WORLD if powered else World(WORLD.about, registers=True)
+        world = WORLD if powered else ComponentWorld(WORLD.about, registers=True)
         policy = DecisionComponent("it", ask, world, described)
         try:
             done = replay(workload, HOSTS, policy, powers=TAURUS_POWERS)
@@ -165,7 +165,7 @@ def test_messages_of_batsim() -> None:
         messages.append(raw)
         return real.answer(raw)[0]
 
-    policy = DecisionComponent("it", ask, World(WORLD.about), described)
+    policy = DecisionComponent("it", ask, ComponentWorld(WORLD.about), described)
     replay(workload, HOSTS, policy)
     policy.end()
     rng, refused = random.Random(20), 0

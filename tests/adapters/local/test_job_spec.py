@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.local.job_files import SPEC, read_record, write_record
 from pilotfish.adapters.local.job_spec import End, Spec, directory_name, key_of, load, plain
-from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Wait
+from pilotfish.simulate.model.job import Distribution, Job, PeerWait, Phase, Profile, Provenance, ThreadGroup
 from pilotfish.simulate.model.snapshot import JobState
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -41,7 +41,7 @@ jobs = st.builds(
     command=st.none() | st.lists(texts, max_size=3).map(tuple),
     environment=st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
     directory=st.none() | texts,
-    wait=st.sampled_from(Wait),
+    wait=st.sampled_from(PeerWait),
 )
 specs = st.builds(
     Spec,

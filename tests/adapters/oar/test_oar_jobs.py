@@ -8,25 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.commands import OarCommands
 from pilotfish.adapters.oar.own_jobs import OarJobs, user_job, users_command
 from pilotfish.adapters.oar.records.requests import OarResources
 from pilotfish.adapters.oar.submission import OTHER, SKIPPED, command, done_link
 from pilotfish.adapters.start_claim import NO_JOB, claim
-from pilotfish.adapters.user_jobs import Request
+from pilotfish.adapters.user_jobs import SubmissionRequest
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.oar_records import job, world
 
 
-def request(folder: Path, name: str, line: str, *before: str) -> Request:
+def request(folder: Path, name: str, line: str, *before: str) -> SubmissionRequest:
     made = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line), environment=(("A", "1 2"),), walltime=90.0)
     links = [folder / each for each in (name, *before)]
     after = tuple(range(7, 7 + len(before)))
-    return Request(made, f"w/{name}", 0, 0, after, (folder / "out", folder / "err"), links[0], links[1:], ["-q", "x"])
+    return SubmissionRequest(
+        made, f"w/{name}", 0, 0, after, (folder / "out", folder / "err"), links[0], links[1:], ["-q", "x"]
+    )
 
 
-def run(asked: Request, number: int = 7) -> subprocess.CompletedProcess[str]:
+def run(asked: SubmissionRequest, number: int = 7) -> subprocess.CompletedProcess[str]:
     """Run the line as OAR does, the job's first id being `number`."""
     line, env = users_command(asked)[-1], {"OAR_ARRAY_ID": str(number), "PATH": "/usr/bin:/bin"}
     return subprocess.run(["/bin/bash", "-c", line], env=env, capture_output=True, text=True)
@@ -93,6 +95,6 @@ def test_what_was_skipped_is_shown_as_cancelled() -> None:
 
 @pytest.mark.parametrize("word", ["--queue=x", "-qx", "--property=mem > 3", "--type=besteffort"])
 def test_options_of_the_user_and_not_ours(word: str) -> None:
-    own = OarJobs(Commands(5.0), "u")
+    own = OarJobs(OarCommands(5.0), "u")
     assert own.takes(word)
     assert not any(map(own.takes, ("--name=x", "-n", "-lx", "--hold", "x", "-a7", "--anterior=7")))

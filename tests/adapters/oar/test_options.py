@@ -12,8 +12,8 @@ import pytest
 from pilotfish.adapters import registry
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.adapter import OarAdapter
-from pilotfish.adapters.oar.commands import Commands, poke, readable
-from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.commands import OarCommands, poke, readable
+from pilotfish.adapters.oar.job_views import OarSelection
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.records.oarstat import LOSES
 from pilotfish.adapters.oar.records.world import Database
@@ -73,7 +73,7 @@ def test_a_server_that_is_away_is_no_traceback_and_not_waited_for() -> None:
 )
 def test_a_database_that_is_away_is_not_one_that_refuses(argv: list[str], kind: str, transient: bool) -> None:
     with pytest.raises(AdapterError) as caught:
-        Commands(1.0).psql(argv, {})
+        OarCommands(1.0).psql(argv, {})
     assert (caught.value.kind, caught.value.transient) == (kind, transient)
 
 
@@ -95,11 +95,11 @@ LINE 5:
 def adapter(tmp_path: Path) -> OarAdapter:
     """The adapter on a recorded answer, with no OAR behind it; its commands print the nodes of a property."""
     here = '{"1": {"network_address": "node2"}}'
-    commands = Commands(5.0, ("/bin/sh", "-c", f"echo '{here}'"))
+    commands = OarCommands(5.0, ("/bin/sh", "-c", f"echo '{here}'"))
     reader = Database(lambda argv, environment: answer(job(5), job(6, properties="x = 1")), "dbname=oar", None, 5.0)
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
     return OarAdapter(
-        CLUSTER, reader, commands, Selection(frozenset({"pilot"})), file, server=("127.0.0.1", 9), user="pilot"
+        CLUSTER, reader, commands, OarSelection(frozenset({"pilot"})), file, server=("127.0.0.1", 9), user="pilot"
     )
 
 
@@ -129,9 +129,9 @@ def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
     special = [job(7, types=["container"]), job(8, forms=[]), job(9, properties=PROPERTIES)]
     reader = Database(lambda argv, environment: answer(*special), "dbname=oar", None, 5.0)
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 1e9)
-    pilot = Selection(frozenset({"pilot"}))
-    nowhere = Commands(5.0, ("/bin/sh", "-c", "exit 0"))
-    for commands, freed in ((Commands(5.0, ("/bin/sh", "-c", "exit 3")), {7, 8, 9}), (nowhere, {7, 8, 9})):
+    pilot = OarSelection(frozenset({"pilot"}))
+    nowhere = OarCommands(5.0, ("/bin/sh", "-c", "exit 0"))
+    for commands, freed in ((OarCommands(5.0, ("/bin/sh", "-c", "exit 3")), {7, 8, 9}), (nowhere, {7, 8, 9})):
         made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
         made.keep_holding(made.snapshot().time + 30)
         assert set(file.freed) == freed
@@ -141,7 +141,7 @@ def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:
     reads: list[str] = []
     reader = Database(lambda argv, environment: reads.append("") or answer(job(5)), "dbname=oar", None, 5.0)
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
-    commands, pilot = Commands(5.0, ("/bin/sh", "-c", "echo OAR_JOB_ID=9")), Selection(frozenset({"pilot"}))
+    commands, pilot = OarCommands(5.0, ("/bin/sh", "-c", "echo OAR_JOB_ID=9")), OarSelection(frozenset({"pilot"}))
     server, at = ("127.0.0.1", 9), [100.0]
     made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=server, user="pilot", clock=lambda: at[0])
     now = made.snapshot().time

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.limits import Limits
-from pilotfish.adapters.slurm.placement.partitions import Reservation
+from pilotfish.adapters.slurm.placement.partitions import SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.slurm_jobs import BOTH, JOB, NODE, NOW
 
@@ -23,12 +23,12 @@ LATER = replace(JOB, id=8, begin=NOW + 50.0, comment="pilotfish")
 FOREIGN = replace(JOB, id=9, begin=NOW + 20.0, comment="")
 
 
-def adapter_of(*jobs: SlurmJob, reserved: tuple[Reservation, ...] = ()) -> SlurmAdapter:
+def adapter_of(*jobs: SlurmJob, reserved: tuple[SlurmReservation, ...] = ()) -> SlurmAdapter:
     slurm = SimpleNamespace(
         notes=(), time=lambda: NOW, jobs=lambda ids=(): list(jobs), nodes=lambda: [NODE], partitions=lambda: BOTH,
-        reservations=lambda: list(reserved), limits=Limits, settings=Settings, excluded=dict,
+        reservations=lambda: list(reserved), limits=Limits, settings=ControllerSettings, excluded=dict,
     )  # fmt: skip
-    made = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)  # type: ignore[arg-type]
+    made = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)  # type: ignore[arg-type]
     made.snapshot()
     return made
 
@@ -51,5 +51,5 @@ def test_a_begin_time_that_keeps_a_job_counts(jobs: tuple[SlurmJob, ...], expect
 
 @pytest.mark.parametrize(("start", "end", "expected"), [(5.0, 9.0, 5.0), (-5.0, 9.0, 9.0), (-9.0, math.inf, math.inf)])
 def test_a_reservation_begins_and_ends(start: float, end: float, expected: float) -> None:
-    kept = Reservation("maintenance", NOW + start, NOW + end, frozenset({"n0"}))
+    kept = SlurmReservation("maintenance", NOW + start, NOW + end, frozenset({"n0"}))
     assert adapter_of(JOB, reserved=(kept,)).next_change(NOW) == NOW + expected

@@ -10,7 +10,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.handed_over.job_writer import FOREIGN_S
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -55,7 +55,7 @@ class Strict(CommandTransport):
 def test_a_general_refusal_is_tested_again_after_a_minute() -> None:
     now = [0.0]
     slurm = Strict()
-    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: now[0])
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: now[0])
     starts = [Place(f"slurm/{number}", Job(str(number), DEFAULT_PROFILE), ("n1",)) for number in (1, 2)]
 
     def refusal(start: Place) -> str:
@@ -92,7 +92,7 @@ def test_a_late_change_is_no_error(said: str) -> None:
     """Slurm, or the user, was faster: the next read of the queue shows it."""
     slurm = Strict()
     slurm.says = AdapterError(f"scontrol: {said}", kind="refused", exit_code=1, stderr_tail=f"{said}\n")
-    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
     for _ in range(8):
         adapter.snapshot()
     adapter.apply(Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
@@ -108,7 +108,7 @@ def test_a_job_that_is_gone_at_the_second_look_is_read_again_before_it_is_change
     """As where `squeue` shows an empty queue, or slurmctld has forgotten the job."""
     slurm = Strict()
     shows = slurm.jobs
-    adapter = SlurmAdapter(CLUSTER, slurm, Selection(), clock=lambda: 0.0)
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
     for _ in range(8):
         adapter.snapshot()
     slurm.jobs = lambda ids=(): []  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.site_state import AGES, NEW_S, PATIENCE, Site, SiteReader
+from pilotfish.adapters.slurm.site_state import AGES, NEW_S, PATIENCE, SiteReader, SiteState
 from tests.support.slurm_jobs import JOB
 
 
@@ -23,7 +23,7 @@ class Answers:
             self.asked.append(kind)
             if kind in self.refused:
                 raise self.refused[kind]
-            return getattr(Site(), kind)
+            return getattr(SiteState(), kind)
 
         return answer
 

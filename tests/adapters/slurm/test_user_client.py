@@ -17,7 +17,7 @@ from pilotfish.adapters.keys import plain_name
 from pilotfish.adapters.slurm import dependency
 from pilotfish.adapters.slurm.handed_over.ownership import (
     Ownership,
-    Selection,
+    SlurmSelection,
     hold_seconds,
     is_held,
     ownership_of,
@@ -39,7 +39,7 @@ from pilotfish.adapters.slurm.submission import start_guard as guard
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.adapters.slurm.user_client import OwnJobs, too_long
 from pilotfish.adapters.start_claim import NO_JOB, claim
-from pilotfish.adapters.user_jobs import Request, UserJob, by_key
+from pilotfish.adapters.user_jobs import SubmissionRequest, UserJob, by_key
 from pilotfish.formats.workflows.job_rules import check_jobs
 from pilotfish.profiles.identity import signature
 from pilotfish.simulate.errors import InvalidJobError
@@ -106,8 +106,8 @@ def test_a_job_is_planned_after_others_if_nothing_else_blocks_it(
         7, JobState.PENDING, "Dependency", submit=990.0, begin=1050.0, priority=1, comment="pilotfish:hold=60",
         dependency="afterok:6(unfulfilled)",
     )  # fmt: skip
-    assert ownership_of(job, Selection(), 1000.0)[0] is Ownership.WAITING
-    assert precursors(replace(job, **changed), Selection(), 1000.0) == expected  # type: ignore[arg-type]
+    assert ownership_of(job, SlurmSelection(), 1000.0)[0] is Ownership.WAITING
+    assert precursors(replace(job, **changed), SlurmSelection(), 1000.0) == expected  # type: ignore[arg-type]
 
 
 def test_the_sbatch_of_a_users_job() -> None:
@@ -176,7 +176,7 @@ def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
     own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)  # type: ignore[func-returns-value]
     own.cancel([])
     own.begin([], 5)
-    request = Request(JOB, "w/a", 0, 0, (), FILES[:2], FILES[2])
+    request = SubmissionRequest(JOB, "w/a", 0, 0, (), FILES[:2], FILES[2])
     assert not ran and own.submit(request) == 7
     own.begin(range(1, 502), 5)
     own.begin([3], 0)

@@ -24,7 +24,7 @@ from pilotfish.adapters.slurm.doctor import findings_of
 from pilotfish.adapters.slurm.doctor.check_clocks import login_nodes
 from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
 from pilotfish.adapters.slurm.handed_over.overdue import Reaper
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.rest import forms as rest_forms
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import read
@@ -187,7 +187,7 @@ def state(*, lost: bool = False) -> Iterator[Path]:
         yield Path(name)
 
 
-SELECTION = Selection(partitions=frozenset({"main"}), comment=False)
+SELECTION = SlurmSelection(partitions=frozenset({"main"}), comment=False)
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation, Sharing
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing, Partition, SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.site_state import Site
+from pilotfish.adapters.slurm.site_state import SiteState
 from pilotfish.adapters.slurm.whole_queue import observed_queue
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 from tests.support.slurm_jobs import BOTH, NODE, NOW, RUNNING
@@ -21,17 +21,17 @@ PLAIN = SlurmJob(
     8, JobState.PENDING, "Resources", name="align", uid=5, account="research", partition="main", cpus=2,
     time_limit=600.0, submit=990.0, begin=990.0, priority=10,
 )  # fmt: skip
-SITE = Site(partitions=BOTH)
+SITE = SiteState(partitions=BOTH)
 
 
-def seen(*jobs: SlurmJob, site: Site = SITE) -> dict[str, Any]:
+def seen(*jobs: SlurmJob, site: SiteState = SITE) -> dict[str, Any]:
     found = observed_queue({job.id: job for job in jobs}, NODES, site, NOW, uid=0)
     return {job.key: job for job in found.jobs}
 
 
 def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
     first, other = replace(PLAIN, id=9, priority=11), replace(PLAIN, id=3, partition="fast")
-    tiers = Site(partitions={**BOTH, "fast": Partition("fast", nodes=frozenset({"n0"}), tier=2)})
+    tiers = SiteState(partitions={**BOTH, "fast": Partition("fast", nodes=frozenset({"n0"}), tier=2)})
     found = seen(PLAIN, first, other, RUNNING, site=tiers)
     assert [key for key, job in found.items() if job.waiting] == ["slurm/3", "slurm/9", "slurm/8"]
     job = found["slurm/8"]
@@ -65,7 +65,7 @@ def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
     ],
 )
 def test_what_slurm_alone_decides_is_not_known(changes: dict[str, Any], why: str) -> None:
-    site = Site(partitions={**BOTH, "closed": Partition("closed", up=False, nodes=frozenset({"n0"}))})
+    site = SiteState(partitions={**BOTH, "closed": Partition("closed", up=False, nodes=frozenset({"n0"}))})
     assert seen(replace(PLAIN, **changes), RUNNING, site=site)["slurm/8"].unknown == why
 
 
@@ -80,7 +80,7 @@ def test_a_job_waits_for_all_tasks_of_an_array() -> None:
 
 
 def test_a_reservation_of_its_nodes_makes_a_start_unknown() -> None:
-    window = Reservation("week", 5000.0, 6000.0, frozenset({"n1"}))
+    window = SlurmReservation("week", 5000.0, 6000.0, frozenset({"n1"}))
     found = seen(PLAIN, site=replace(SITE, reservations=[window]))
     assert found["slurm/8"].unknown == "reservation week has nodes that it may use"
     assert not seen(PLAIN, site=replace(SITE, reservations=[replace(window, end=NOW)]))["slurm/8"].unknown
@@ -91,5 +91,5 @@ def test_a_job_that_ended_says_when_it_ran_and_one_that_never_began_does_not() -
     assert (seen(ended)["slurm/1"].start_time, seen(ended)["slurm/1"].finish_time) == (900.0, 950.0)
     never = replace(PLAIN, state=JobState.CANCELLED, start=950.0, end=950.0)
     assert seen(never)["slurm/8"].start_time is None
-    whole = Partition("main", nodes=frozenset({"n0", "n1"}), sharing=Sharing.EXCLUSIVE)
-    assert seen(PLAIN, site=Site(partitions={"main": whole}))["slurm/8"].alone
+    whole = Partition("main", nodes=frozenset({"n0", "n1"}), sharing=CoreSharing.EXCLUSIVE)
+    assert seen(PLAIN, site=SiteState(partitions={"main": whole}))["slurm/8"].alone

@@ -13,13 +13,13 @@ import numpy as np
 from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_figure, replay_figures
 from pilotfish.cli.charts.figure import Figure
 from pilotfish.cli.charts.plan_gantt import plan_gantt
-from pilotfish.cli.charts.replay_figures import View, view
+from pilotfish.cli.charts.replay_figures import FigureView, view
 from pilotfish.daemon.report.accuracy import ForecastOutcome, JobOutcome, RunOutcome
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp
 from pilotfish.simulate.model.snapshot import JobState
-from pilotfish.simulate.results.recorded_run import DONE, WALLTIME, Energy, Jobs, MachineStates, Run
+from pilotfish.simulate.results.recorded_run import DONE, WALLTIME, Energy, Jobs, RecordedRun, StateCounts
 from tests.profiles.calibration.calibrations import FULL
 
 DAY = 86400.0
@@ -64,7 +64,7 @@ def random_plan(count: int, nodes: int, seed: int = 1) -> Planned:
     return planned(jobs, names)
 
 
-def run_of(count: int, machine: int = 1000, *, policy: str = "easy", days: float = 30.0) -> Run:
+def run_of(count: int, machine: int = 1000, *, policy: str = "easy", days: float = 30.0) -> RecordedRun:
     """A replay of jobs with one resource each, none on the resources of another."""
     draw = np.random.default_rng(count)
     first = np.arange(count) % machine
@@ -76,20 +76,24 @@ def run_of(count: int, machine: int = 1000, *, policy: str = "easy", days: float
         np.array([f"j{i}" for i in range(count)], object), submit, start, finish, np.ones(count, np.int64), ending,
         np.stack([first, first], axis=1), np.arange(count),
     )  # fmt: skip
-    return Run("trace", policy, machine, True, jobs)
+    return RecordedRun("trace", policy, machine, True, jobs)
 
 
-def powered(run: Run, *, asleep: bool) -> Run:
+def powered(run: RecordedRun, *, asleep: bool) -> RecordedRun:
     """The same replay, with energy and machine states."""
     time = np.array([0.0, 0.0, DAY, 2 * DAY])
     counts = np.array([[0, 0, 0, 9, 0], [4 * asleep, 0, 0, 9 - 4 * asleep, 0], [0, 0, 0, 1, 8], [0, 0, 0, 9, 0]])
     energy = Energy(time, np.array([0.0, 0.0, 1e9, 4e9]))
-    return replace(run, states=MachineStates(time, counts), energy=energy, joules=4e9)
+    return replace(run, states=StateCounts(time, counts), energy=energy, joules=4e9)
 
 
 def seen(
-    *runs: Run, begin: float | None = None, end: float | None = None, columns: int = 500, labels: tuple[str, ...] = ()
-) -> View:
+    *runs: RecordedRun,
+    begin: float | None = None,
+    end: float | None = None,
+    columns: int = 500,
+    labels: tuple[str, ...] = (),
+) -> FigureView:
     """A view of some runs from folders run0, run1, ..."""
     return view(list(runs), [Path(f"run{i}") for i in range(len(runs))], begin, end, columns, labels)
 

@@ -11,11 +11,11 @@ from pilotfish.cli.charts import colours
 from pilotfish.cli.charts.figure import Boxes, Panel
 from pilotfish.cli.charts.rectangles import cells, names
 from pilotfish.cli.charts.replay_figures import replay_gantt
-from pilotfish.simulate.results.recorded_run import Jobs, Run
+from pilotfish.simulate.results.recorded_run import Jobs, RecordedRun
 from tests.cli.charts.samples import run_of, seen
 
 
-def panel_of(run: Run, end: float | None = None) -> tuple[Panel, Boxes]:
+def panel_of(run: RecordedRun, end: float | None = None) -> tuple[Panel, Boxes]:
     (panel,) = replay_gantt(seen(run, end=end), labelled=True).panels()
     return panel, panel.of(Boxes)[0]
 
@@ -46,7 +46,7 @@ def test_a_rectangle_that_ends_at_an_edge_is_not_in_the_next_cell(row: int) -> N
         np.array(["x"], object), np.zeros(1), np.array([3.0]), np.array([49.0 * 30]), np.array([49]),
         np.zeros(1, np.int8), np.array([[49 * row, 49 * row + 48]]), np.zeros(1, np.int64),
     )  # fmt: skip
-    image = cells(*panel_of(Run("w", "p", 4900, True, jobs), 4900.0), 100, 100)
+    image = cells(*panel_of(RecordedRun("w", "p", 4900, True, jobs), 4900.0), 100, 100)
     inked = (image < 255).any(axis=2)[::-1]
     assert inked.sum() == 30 and inked[row, :30].all()
 
@@ -66,6 +66,6 @@ def test_names_are_written_once_if_they_fit() -> None:
         np.array(["split", "long name indeed", "low"], object), np.zeros(3), np.array([0.0, 10.0, 0.0]),
         np.array([10.0, 10.2, 90.0]), np.array([8, 10, 1]), np.zeros(3, np.int8), pieces, np.array([0, 0, 1, 2]),
     )  # fmt: skip
-    panel, boxes = panel_of(Run("w", "p", 10, True, jobs))
+    panel, boxes = panel_of(RecordedRun("w", "p", 10, True, jobs))
     assert list(names(panel, boxes, 1000, 500, (11, 19))) == [(3, "low"), (0, "split")]
     assert list(names(panel, boxes, 1000, 100, (11, 19))) == [(0, "split")]

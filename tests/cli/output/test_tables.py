@@ -24,7 +24,7 @@ from pilotfish.cli.output.tables import (
     sharing_note,
     summary,
 )
-from pilotfish.cli.output.text import Column, Screen, grid
+from pilotfish.cli.output.text import Screen, TextColumn, grid
 from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, error_ratio
 from pilotfish.formats.text import width
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
@@ -265,7 +265,12 @@ def test_only_shared_cores_are_explained():
 
 
 def test_a_wide_table_shortens_names_but_no_heading_or_number():
-    columns = (Column("WORKLOAD"), Column("POLICY"), Column("LOAD", right=True), Column("SEED", right=True))
+    columns = (
+        TextColumn("WORKLOAD"),
+        TextColumn("POLICY"),
+        TextColumn("LOAD", right=True),
+        TextColumn("SEED", right=True),
+    )
     narrow = screen(60, ascii_only=True)
     rows = [("w" * 60, "p" * 60, "1.25", "4711")]
     table = grid(columns, rows, narrow)

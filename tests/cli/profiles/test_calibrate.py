@@ -15,7 +15,7 @@ from pilotfish.cli.charts.picture_files import save
 from pilotfish.formats.cluster import read_cluster
 from pilotfish.profiles.calibration import cpu_sharing, load_generators, session
 from pilotfish.profiles.calibration.calibration_records import save_record
-from pilotfish.profiles.calibration.statistics import Figure
+from pilotfish.profiles.calibration.statistics import MeasuredNumber
 from tests.profiles.calibration.calibrations import BARE, FULL
 
 Capture = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
 
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
     Path("kept").mkdir()
-    save_record(Path("kept"), replace(BARE, speed=Figure(1.0, 0.0, 5)), "n1")
+    save_record(Path("kept"), replace(BARE, speed=MeasuredNumber(1.0, 0.0, 5)), "n1")
     assert (
         main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001", "--force"]) == 0
     )

@@ -27,7 +27,7 @@ from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, Tree
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute, Tree
 from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.snapshot import JobState
@@ -106,7 +106,7 @@ KIND = NodeType("small", 4, 8e9, 20e9, speed=10.0, power=SWITCHED)
 TREE = Tree(40.0, 60.0, 25.0, 0.25, (10.0,) * 3, (0, 0, 1))
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(3)), source="lab.yaml", wiring=TREE)
 NETWORK = Network(
-    np.full(12, 10.0), np.repeat(np.arange(2), 6), [Place("east", 40.0), Place("west", 30.0)],
+    np.full(12, 10.0), np.repeat(np.arange(2), 6), [NetworkPlace("east", 40.0), NetworkPlace("west", 30.0)],
     [Link("backbone", 25.0)],
     [NetworkRoute(), NetworkRoute((0,), 0.25), NetworkRoute((0,), 0.25), NetworkRoute()],
 )  # fmt: skip

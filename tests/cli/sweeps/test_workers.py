@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pilotfish.cli.sweeps.tasks import Failure, Task, TraceFile
+from pilotfish.cli.sweeps.tasks import Failure, SweepTask, TraceFile
 from pilotfish.cli.sweeps.workers import Processes, _Unassigned
 from pilotfish.simulate.replay.select import Select
 
@@ -60,14 +60,14 @@ def deeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return sweep_deeds
 
 
-def tasks(count: int, mark: Path = Path("mark"), traces: int = 1) -> list[Task]:
+def tasks(count: int, mark: Path = Path("mark"), traces: int = 1) -> list[SweepTask]:
     return [
-        Task(f"t{i}", TraceFile(f"{i * traces // count}.swf", ""), Select(), None, str(mark), i, "")
+        SweepTask(f"t{i}", TraceFile(f"{i * traces // count}.swf", ""), Select(), None, str(mark), i, "")
         for i in range(count)
     ]
 
 
-def answers(crew: Processes, deed: Any, wanted: list[Task]) -> dict[str, Any]:
+def answers(crew: Processes, deed: Any, wanted: list[SweepTask]) -> dict[str, Any]:
     found = [pair for ended in crew.each(deed, wanted) for pair in ended]
     assert Counter(task.identity for task, _ in found) == Counter(task.identity for task in wanted)
     return {task.identity: answer for task, answer in found}

@@ -16,8 +16,8 @@ from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.adapters.slurm.user_client import OwnJobs
 from pilotfish.cli.service.service_commands import chosen
 from pilotfish.cli.user_client import submission_records as records
-from pilotfish.cli.user_client.settings import Settings
-from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.user_client.settings import SubmissionSettings
+from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, SubmissionRecord, read
 from pilotfish.cli.user_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
 from pilotfish.cli.user_client.watch import LOST, Watched, job_reply, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
@@ -42,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_a_word_the_daemon_is_asked(home: Path) -> None:
     assert chosen(None, None) is None
-    assert chosen("slurm", None) == Settings(adapter="slurm")
+    assert chosen("slurm", None) == SubmissionSettings(adapter="slurm")
 
 
 def test_who_goes_before_whom(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +98,10 @@ def test_a_wrong_setting_names_its_file_and_key(home: Path, text: str, words: st
 def test_the_sample_names_every_key(home: Path) -> None:
     text = (Path(pilotfish.__file__).parent / "systemd" / "client.yaml").read_text()
     (home / "site.yaml").write_text(text)
-    assert chosen(None, None) == Settings(adapter="slurm")
+    assert chosen(None, None) == SubmissionSettings(adapter="slurm")
     (home / "site.yaml").write_text(re.sub(r"^# (cluster|output_dir): ", r"\1: ", text, flags=re.MULTILINE))
     found = chosen(None, None)
-    assert found and found.model_fields_set == set(Settings.model_fields)
+    assert found and found.model_fields_set == set(SubmissionSettings.model_fields)
 
 
 def job(name: str, *after: str, seconds: float = 0.0) -> Job:
@@ -123,7 +123,7 @@ def workflows(draw: st.DrawFn) -> Workflow:
 
 @given(workflows(), st.integers(1, 3600), st.integers(0, 60), st.integers(1, 7200))
 def test_a_hold_is_one_grace_beyond_what_must_pass_anyway(flow: Workflow, grace: int, stagger: int, defer: int) -> None:
-    to = Settings(grace_seconds=grace, stagger_seconds=stagger, max_defer_seconds=defer)
+    to = SubmissionSettings(grace_seconds=grace, stagger_seconds=stagger, max_defer_seconds=defer)
     keys = {job.id: f"w/{job.id}" for job in flow.jobs}
     earliest, found = earliest_starts(flow), holds(flow, {}, keys, to)
     for each in flow.jobs:
@@ -138,7 +138,7 @@ def test_a_hold_is_one_grace_beyond_what_must_pass_anyway(flow: Workflow, grace:
 
 def test_a_plan_moves_the_holds(home: Path) -> None:
     flow = Workflow("w", (job("a", seconds=10), job("b", "a", seconds=10)))
-    to = Settings(grace_seconds=60, stagger_seconds=0, max_defer_seconds=1000)
+    to = SubmissionSettings(grace_seconds=60, stagger_seconds=0, max_defer_seconds=1000)
     keys = {"a": "w/a", "b": "w/b"}
     assert holds(flow, {}, keys, to) == {"a": 60, "b": 70}
     assert holds(flow, {"a": 30.2, "b": 50.0}, keys, to) == {"a": 91, "b": 110}
@@ -159,8 +159,8 @@ def test_a_key_gives_the_same_name_everywhere() -> None:
 FLOW = Workflow("dag", (job("a", seconds=5), job("b", "a", seconds=5), job("c", "b")))
 
 
-def make(folder: Path, **fields: Any) -> Record:
-    record = Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "dag.aaaaaa", **fields)
+def make(folder: Path, **fields: Any) -> SubmissionRecord:
+    record = SubmissionRecord("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "dag.aaaaaa", **fields)
     record.create(records.folder(folder))
     return record
 
@@ -200,7 +200,7 @@ def test_two_do_not_submit_the_same_at_once(tmp_path: Path) -> None:
 def test_only_the_newest_records_are_kept_whatever_the_clock(tmp_path: Path) -> None:
     paths = []
     for number in range(5):
-        made = Record(f"w.{number}", "k", FLOW, 0.0, tmp_path)
+        made = SubmissionRecord(f"w.{number}", "k", FLOW, 0.0, tmp_path)
         made.create(records.folder(tmp_path))
         os.utime(made.path, (1e6 * number, 1e6 * number))
         paths.append(made.path)

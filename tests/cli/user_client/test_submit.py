@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.cli.user_client.client import _make_outputs
-from pilotfish.cli.user_client.settings import Settings
-from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, Record, read
+from pilotfish.cli.user_client.settings import SubmissionSettings
+from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, SubmissionRecord, read
 from pilotfish.cli.user_client.submit import LOCK_S, NotKnownError, Submitter
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
@@ -28,28 +28,28 @@ HOLD = dict.fromkeys(NAMES, 600)
 FAULTS = st.sampled_from(["", "refused", "lost", "answer", "late", "killed before", "killed after"])
 
 
-def intent(folder: Path) -> Record:
-    return begun(Record("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "out", hold=dict(HOLD)), folder)
+def intent(folder: Path) -> SubmissionRecord:
+    return begun(SubmissionRecord("dag.aaaaaa", "k", FLOW, 1_000_000.0, folder / "out", hold=dict(HOLD)), folder)
 
 
-def begun(record: Record, folder: Path) -> Record:
+def begun(record: SubmissionRecord, folder: Path) -> SubmissionRecord:
     """Write the intent and make the folders, as the client does."""
     record.claims.mkdir(parents=True, exist_ok=True)
     record.create(folder)
     return record
 
 
-def submitter(slurm: FakeSlurm, record: Record, said: list[str] | None = None, **options: Any) -> Submitter:
-    own, to = slurm.own(), Settings(patience_seconds=30)
+def submitter(slurm: FakeSlurm, record: SubmissionRecord, said: list[str] | None = None, **options: Any) -> Submitter:
+    own, to = slurm.own(), SubmissionSettings(patience_seconds=30)
     say = [].append if said is None else said.append
     return Submitter(own, record, to, say, clock=slurm.clock, sleep=slurm.sleep, wall=slurm.wall, **options)
 
 
-def attempt(slurm: FakeSlurm, record: Record) -> str:
+def attempt(slurm: FakeSlurm, record: SubmissionRecord) -> str:
     """One run of the command; what came of it."""
     again = record.stage == TAKEN_BACK
     if again:
-        fresh = Record(record.id, record.key, record.workflow, slurm.now, record.outputs, hold=dict(HOLD))
+        fresh = SubmissionRecord(record.id, record.key, record.workflow, slurm.now, record.outputs, hold=dict(HOLD))
         record = begun(fresh, record.path.parent)
     made = submitter(slurm, record, again=again)
     made.find_submitted()
@@ -99,7 +99,9 @@ def test_however_late_slurm_carries_a_submission_out_each_job_runs_once(
     slurm, folder = FakeSlurm(faults), tmp_path_factory.mktemp("s")
     trail = folder / "trail"
     jobs = (Job(n, DEFAULT_PROFILE, command=("sh", "-c", f"echo {n} >> {trail}")) for n in NAMES)
-    record = begun(Record("w.a", "k", Workflow("w", tuple(jobs)), slurm.now, folder / "out", hold=dict(HOLD)), folder)
+    record = begun(
+        SubmissionRecord("w.a", "k", Workflow("w", tuple(jobs)), slurm.now, folder / "out", hold=dict(HOLD)), folder
+    )
     while attempt(slurm, record) != "whole":
         record = read(record.path)
         slurm.sleep(20.0)
@@ -207,7 +209,7 @@ def test_what_can_never_be_submitted_is_said_first(tmp_path: Path) -> None:
     slurm = FakeSlurm()
     long = Job("x" * 1100, DEFAULT_PROFILE, command=("true",))
     for job, words in ((Job("x", DEFAULT_PROFILE), "no command"), (long, "too long")):
-        record = Record("dag.aaaaaa", "k", Workflow("dag", (job,)), 0.0, tmp_path)
+        record = SubmissionRecord("dag.aaaaaa", "k", Workflow("dag", (job,)), 0.0, tmp_path)
         with pytest.raises(InvalidJobError, match=words):
             submitter(slurm, record).find_submitted()
     assert not slurm.ran
@@ -216,7 +218,7 @@ def test_what_can_never_be_submitted_is_said_first(tmp_path: Path) -> None:
 def test_jobs_of_another_workflow_under_the_key_are_left_alone(tmp_path: Path) -> None:
     slurm = FakeSlurm()
     assert attempt(slurm, intent(tmp_path)) == "whole"
-    small = Record("dag.aaaaaa", "k", Workflow("dag", FLOW.jobs[:1]), 0.0, tmp_path)
+    small = SubmissionRecord("dag.aaaaaa", "k", Workflow("dag", FLOW.jobs[:1]), 0.0, tmp_path)
     with pytest.raises(InvalidJobError, match="not in this workflow"):
         submitter(slurm, small).find_submitted()
 

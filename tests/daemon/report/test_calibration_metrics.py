@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.result import NOT_IDLE
-from pilotfish.profiles.calibration.statistics import Figure
+from pilotfish.profiles.calibration.statistics import MeasuredNumber
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.profiles.calibration.calibrations import BARE
 
@@ -37,7 +37,7 @@ def watched(tmp_path: Path) -> Calibrations:
 
 
 def test_age_and_change_of_each_node_that_is_in_the_cluster(tmp_path: Path, watched: Calibrations) -> None:
-    slower = replace(BARE, speed=Figure(4e8, 1e6, 20))
+    slower = replace(BARE, speed=MeasuredNumber(4e8, 1e6, 20))
     for name, found in (("n1.site.org", BARE), ("n1.site.org", slower), ("n2", BARE), ("stranger", BARE)):
         save_record(tmp_path, found, name)
     watched.read()
@@ -52,7 +52,7 @@ def test_age_and_change_of_each_node_that_is_in_the_cluster(tmp_path: Path, watc
 
 
 def test_calibrations_of_a_busy_node_do_not_count(tmp_path: Path, watched: Calibrations) -> None:
-    busy = replace(BARE, speed=Figure(4e8, 1e6, 20), notes=(f"{NOT_IDLE}: in 3 of 9 runs",))
+    busy = replace(BARE, speed=MeasuredNumber(4e8, 1e6, 20), notes=(f"{NOT_IDLE}: in 3 of 9 runs",))
     for found in (BARE, busy, BARE, busy, busy):
         save_record(tmp_path, found, "n1")
     watched.read()
@@ -73,7 +73,7 @@ def test_a_thread_reads_until_it_is_closed(tmp_path: Path, watched: Calibrations
 
 
 def test_a_change_within_the_noise_does_not_count(tmp_path: Path, watched: Calibrations) -> None:
-    for found in (BARE, replace(BARE, speed=Figure(4e8, 2e8, 3))):
+    for found in (BARE, replace(BARE, speed=MeasuredNumber(4e8, 2e8, 3))):
         save_record(tmp_path, found, "n1")
     watched.read()
     assert 'changed_constants{node="n1"} 0.0' in shown(watched)

@@ -12,7 +12,7 @@ from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.delays import read_delays
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, WRITE_EVERY_S, PlacementLatency
-from pilotfish.daemon.state.queue import Entry, Event, Queue
+from pilotfish.daemon.state.queue import Entry, JobEvent, Queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Place, Start, Submit
@@ -35,13 +35,13 @@ class Played:
         self.number += 1
         return Snapshot(1e9 + self.now, self.number, CLUSTER, (NodeState.UP,), ())
 
-    def event(self, kind: str, name: str, **times: float) -> Event:
+    def event(self, kind: str, name: str, **times: float) -> JobEvent:
         entry = Entry("rm", replace(JOB, id=name), 0)
         entry.state = JobState.COMPLETED if "finish_time" in times else JobState.RUNNING
         entry.nodes = ("n1",)
         for field, value in times.items():
             setattr(entry, field, value)
-        return Event(kind, entry, kind)
+        return JobEvent(kind, entry, kind)
 
     def turn(self, *, error: str = "", dry: bool = False, start: type[Start] = Place) -> None:
         """A job ends, and the next is placed, or submitted; then it starts."""

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
-from pilotfish.daemon.state.forecasts import Forecast
+from pilotfish.daemon.state.forecasts import JobForecast
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.pending_usage import PendingUsage
 from pilotfish.daemon.state.queue import Submission
@@ -29,7 +29,7 @@ def filled(tmp_path, kit):
     journal.submit(submission, "nightly")
     entry = submission.entries["a"]
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
-    entry.forecast, entry.promised, entry.expected = Forecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
+    entry.forecast, entry.promised, entry.expected = JobForecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
     errors = [(Forecaster("max-min", "given"), 0.25), (Forecaster(), 0.5)]
     journal.save([entry], unsaved=Unsaved([("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors))
@@ -146,7 +146,7 @@ def test_a_journal_of_the_first_version_is_upgraded(filled):
         with closing(Journal(path)) as again:
             entry = again.load().find("w.1/a")
             assert entry is not None and entry.state is JobState.RUNNING and entry.since is None
-            assert entry.forecast == Forecast(101.0, 111.0, 9.0, 1.25)
+            assert entry.forecast == JobForecast(101.0, 111.0, 9.0, 1.25)
             assert again.last_errors(9) == [(Forecaster(), 0.25), (Forecaster(), 0.5)]
 
 
@@ -166,10 +166,10 @@ def test_a_journal_without_intervals_is_upgraded(filled):
         database.execute("PRAGMA user_version=3")
     with closing(Journal(path)) as again:
         loaded = again.load().submissions["w.1"]
-        assert loaded.entries["a"].forecast == Forecast(101.0, 111.0, 9.0, 1.25)
+        assert loaded.entries["a"].forecast == JobForecast(101.0, 111.0, 9.0, 1.25)
         assert again.last_errors(9) == [(Forecaster("max-min"), 0.25), (Forecaster(), 0.5)]
         entry = loaded.entries["a"]
-        entry.forecast = Forecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
+        entry.forecast = JobForecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
         again.save([entry])
         assert again.find("w.1").entries["a"].forecast.run_within == (7.0, 14.0)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.batsim.kill_progress import Progress
+from pilotfish.formats.batsim.kill_progress import JobProgress
 from pilotfish.formats.batsim.messages import (
     DECISIONS,
     EVENTS,
@@ -72,7 +72,7 @@ def test_numbers_without_six_decimals_of_their_own() -> None:
     said = batsim_message(Message(0.0, [(0.0, JobSubmitted("w0!5", job))])).decode()
     for part in ('"subtime":30,', "1000000000000.000000", "12345678901234567890", '"tiny":0.000000', '"none":null'):
         assert part in said
-    progress = {"w0!1": Progress("d", 0.52), "w0!2": Progress("s", 0.0, 1, 1, 3, Progress("d", 0.1))}
+    progress = {"w0!1": JobProgress("d", 0.52), "w0!2": JobProgress("s", 0.0, 1, 1, 3, JobProgress("d", 0.1))}
     killed = batsim_message(Message(1.0, [(1.0, JobKilled(["w0!1", "w0!2"], progress))]))
     inner = b'"current_task_index":4,"current_task":{"profile_name":"d","progress":0.100000}'
     assert b'"job_progress":{"w0!1":{"profile_name":"d","progress":0.520000},"w0!2":{"profile_name":"s",' in killed

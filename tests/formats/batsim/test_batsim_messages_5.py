@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pilotfish.formats.batsim.hello_5 import hello_message, init_message, is_init_message, read_hello
-from pilotfish.formats.batsim.kill_progress import Progress, progress_5
+from pilotfish.formats.batsim.kill_progress import JobProgress, progress_5
 from pilotfish.formats.batsim.messages import (
     CallMeLater,
     Event,
@@ -152,7 +152,7 @@ def test_what_is_written_in_batsims_place_is_read_again() -> None:
             (1.25, JobSubmitted("w0!1", job, {"type": "delay", "delay": 3})),
             (1.25, Notify({"type": "no_more_static_job_to_submit"})),
             (2.0, JobCompleted("w0!1", "COMPLETED_WALLTIME_REACHED", -1, "0-1")),
-            (2.0, JobKilled(["w0!1"], {"w0!1": Progress("d", 0.52)})),
+            (2.0, JobKilled(["w0!1"], {"w0!1": JobProgress("d", 0.52)})),
             (3.0, RequestedCall("now", last=False)),
             (3.0, ResourceStateChanged("0-2", "1")),
             (1e9 / 7, SimulationEnds()),
@@ -347,7 +347,7 @@ def test_no_mutation_of_a_hello_is_a_traceback() -> None:
 
 
 def test_the_progress_of_a_sequence_names_its_present_part() -> None:
-    said = progress_5("w0", Progress("s", 0.0, 1, 2, 3, Progress("p", 0.1)))
+    said = progress_5("w0", JobProgress("s", 0.0, 1, 2, 3, JobProgress("p", 0.1)))
     assert said == {
         "kill_progress_type": "KillProgressSequentialProfile",
         "kill_progress": {

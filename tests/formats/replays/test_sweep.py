@@ -14,7 +14,7 @@ from pilotfish.formats.replays.sweep import read_sweep
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.queue_policies.policy_specs import text_of
 from pilotfish.simulate.replay.select import Select
-from pilotfish.simulate.sweep import Site, Sweep
+from pilotfish.simulate.sweep import ClusterMachine, Sweep
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_key(folder: Path) -> None:
         "easy:order=sjf", "conservative", "conservative:allocation=local", "conservative:order=sjf",
         "conservative:order=sjf,allocation=local",
     ]  # fmt: skip
-    assert sweep.machines == (16, Site("lab.yaml"), Site("lab.yaml", whole_nodes=True))
+    assert sweep.machines == (16, ClusterMachine("lab.yaml"), ClusterMachine("lab.yaml", whole_nodes=True))
     assert (sweep.seeds, len(sweep)) == ((3, 1), 3 * 3 * 5 * 2)
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pilotfish.formats.documents.plausible import cluster_doubts
 from pilotfish.formats.simgrid.cluster import cluster_of
 from pilotfish.formats.simgrid.platform import (
-    Link,
+    PlatformLink,
+    PlatformZone,
     Route,
     SimGridPlatform,
-    Zone,
     parse_bandwidth,
     parse_platform,
     parse_speed,
@@ -85,14 +85,14 @@ def test_every_element_of_a_platform(tmp_path: Path) -> None:
     assert (acme.backbone_bandwidth, acme.backbone_latency) == (2.25e9, 500 * 1e-6)
     assert (cabinet.name, cabinet.hosts, cabinet.bandwidth) == ("acme-2", ("cab3",), 0.125e9)
     assert platform.links == (
-        Link("l1", (0.125e9,), 100 * 1e-6), Link("l2", (1024.0, 2000.0), sharing="WIFI")
+        PlatformLink("l1", (0.125e9,), 100 * 1e-6), PlatformLink("l2", (1024.0, 2000.0), sharing="WIFI")
     )  # fmt: skip
     assert platform.routes == (
         Route("a", "b", (("l1", ""), ("l2", "UP")), zone="AS0"),
         Route("AS1", "acme", (("l1", ""),), symmetrical=False, gateways=("r", "s"), zone="AS0"),
         Route("a", "b", (("l1", ""),), symmetrical=False, zone="AS0", bypass=True),
     )
-    assert platform.zones == (Zone("AS0", "", "Full"), Zone("AS1", "AS0", "Full"))
+    assert platform.zones == (PlatformZone("AS0", "", "Full"), PlatformZone("AS1", "AS0", "Full"))
     assert (alone.zone, node.zone, acme.zone, cabinet.zone) == ("AS1", "acme", "AS0", "AS0")
 
 

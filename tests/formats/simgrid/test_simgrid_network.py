@@ -9,7 +9,7 @@ import pytest
 from pilotfish.formats.simgrid.cluster import cluster_of
 from pilotfish.formats.simgrid.platform import parse_platform
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.network import Network, Place
+from pilotfish.simulate.model.network import Network, NetworkPlace
 
 CLUSTER = '<cluster id="{0}" prefix="{0}" suffix="" radical="0-{1}" speed="1Gf" bw="1GBps" lat="1ms" {2}/>'
 LINK = '<link id="{0}" bandwidth="{1}GBps" latency="{1}ms" sharing_policy="{2}"/>'
@@ -31,14 +31,14 @@ def way(found: Network, source: int, target: int) -> tuple[list[str], float]:
 
 def test_a_cluster_and_its_backbone() -> None:
     found = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
-    assert found.places == [Place("c", 1e9, True, loops=True)] and found.place_of.tolist() == [0, 0, 0, 0]
+    assert found.places == [NetworkPlace("c", 1e9, True, loops=True)] and found.place_of.tolist() == [0, 0, 0, 0]
     assert way(found, 0, 0) == (["backbone of c"], 4.0)
     assert [link.bandwidth for link in found.links] == [1e10]
 
 
 def test_a_cluster_without_backbone_with_half_duplex_links() -> None:
     found = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
-    assert found.places == [Place("c", 1e9, False, loops=True)] and way(found, 0, 0) == ([], 2.0)
+    assert found.places == [NetworkPlace("c", 1e9, False, loops=True)] and way(found, 0, 0) == ([], 2.0)
 
 
 def test_connected_clusters_and_a_storage() -> None:
@@ -54,7 +54,7 @@ def test_connected_clusters_and_a_storage() -> None:
     ]  # fmt: skip
     found = network("".join(parts))
     assert [place.name for place in found.places] == ["a", "b", "disk0"] and found.storages == {"disk0": 2}
-    assert found.places[2] == Place("disk0") and found.place_of.tolist() == [0, 0, 1, 1, 1]
+    assert found.places[2] == NetworkPlace("disk0") and found.place_of.tolist() == [0, 0, 1, 1, 1]
     assert way(found, 0, 1) == (["backbone of a", "ab"], 1 + 2 + 3 + 2 + 1)
     assert way(found, 1, 0) == (["ab", "backbone of a"], 9)
     assert way(found, 0, 2) == (["backbone of a", "asUP", "port of disk0DOWN"], 1 + 2 + 4 + 1)
@@ -66,14 +66,22 @@ def test_connected_clusters_and_a_storage() -> None:
     ("more", "place", "flow"),
     [
         # 4194304 bytes / (2 x 2 ms)
-        ("", Place("c", 1e9, loops=True), 4194304 / 4e-3),
-        ('sharing_policy="FATPIPE"', Place("c", 1e9, False, loops=True), 4194304 / 4e-3),  # plain links in SimGrid
-        ('bb_bw="300MBps" bb_lat="0" bb_sharing_policy="FATPIPE"', Place("c", 1e9, loops=True), 3e8),
-        ('bb_bw="300MBps" bb_lat="98ms" bb_sharing_policy="FATPIPE"', Place("c", 1e9, loops=True), 4194304 / 0.2),
-        ('limiter_link="60MBps"', Place("c", 1e9, limit=6e7, loops=True), 4194304 / 4e-3),
+        ("", NetworkPlace("c", 1e9, loops=True), 4194304 / 4e-3),
+        (
+            'sharing_policy="FATPIPE"',
+            NetworkPlace("c", 1e9, False, loops=True),
+            4194304 / 4e-3,
+        ),  # plain links in SimGrid
+        ('bb_bw="300MBps" bb_lat="0" bb_sharing_policy="FATPIPE"', NetworkPlace("c", 1e9, loops=True), 3e8),
+        (
+            'bb_bw="300MBps" bb_lat="98ms" bb_sharing_policy="FATPIPE"',
+            NetworkPlace("c", 1e9, loops=True),
+            4194304 / 0.2,
+        ),
+        ('limiter_link="60MBps"', NetworkPlace("c", 1e9, limit=6e7, loops=True), 4194304 / 4e-3),
     ],
 )
-def test_what_limits_each_flow_and_each_host(more: str, place: Place, flow: float) -> None:
+def test_what_limits_each_flow_and_each_host(more: str, place: NetworkPlace, flow: float) -> None:
     found = network(CLUSTER.format("c", 3, more))
     assert found.places == [place] and not found.links
     assert found.ways[0].flow == pytest.approx(flow, rel=1e-12)

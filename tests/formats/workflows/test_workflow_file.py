@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pilotfish.formats.profile import dump_profile, parse_profile
 from pilotfish.formats.workflows.workflow import parse_workflow, read_workflow
 from pilotfish.simulate.errors import ConfigError, ConfigErrors, InvalidJobError
-from pilotfish.simulate.model.job import DEFAULT_PROFILE, Distribution, Phase, Profile, ThreadGroup, Wait
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Distribution, PeerWait, Phase, Profile, ThreadGroup
 
 TEXT = """
 schema: pilotfish/workflow/v1
@@ -70,7 +70,7 @@ def test_every_key_has_its_meaning(tmp_path):
     assert (workflow.name, workflow.source) == ("dag-1", str(tmp_path / "workflow.yaml"))
     assert prepare.command == ("./prepare.sh", "input.dat", "5", "0.50")
     assert (prepare.walltime, prepare.nodes, prepare.memory) == (600.0, 2, 2 * 2**30)
-    assert (prepare.wait, prepare.directory) == (Wait.SPIN, "work")
+    assert (prepare.wait, prepare.directory) == (PeerWait.SPIN, "work")
     assert prepare.environment == (("OMP_NUM_THREADS", "8"), ("MODE", "fast"))
     assert prepare.profile == Profile((ThreadGroup(8, 12.5, 0.9, bandwidth=5.2e9),))
     assert align.after == ("prepare",)

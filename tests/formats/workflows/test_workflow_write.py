@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.workflows.workflow import dump_workflow, read_workflow
 from pilotfish.simulate.generate.workflows import stream
-from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Distribution, Job, PeerWait, Phase, Profile, ThreadGroup, Workflow
 
 NAMES = st.one_of(
     st.sampled_from(["j0", "no", "1e3", "~", "00:10:00", "a: b", "#", "it's", '"', "\\", "-", "{", "日本", "null"]),
@@ -60,7 +60,7 @@ def workflows(draw: st.DrawFn) -> Workflow:
                 command=command,
                 environment=tuple(environment.items()),
                 directory=draw(st.none() | NAMES),
-                wait=draw(st.sampled_from(Wait)),
+                wait=draw(st.sampled_from(PeerWait)),
             )
         )
     return Workflow(draw(NAMES.filter(lambda name: "/" not in name)), tuple(jobs))

@@ -12,7 +12,7 @@ import pytest
 
 from pilotfish.profiles.calibration import calibration_records as records
 from pilotfish.profiles.calibration.calibration_records import (
-    Record,
+    CalibrationRecord,
     calibrated_values,
     changes,
     newest,
@@ -32,7 +32,7 @@ NAME = "n1@2026-01-0{}T00-00-00.000000Z.json"
 @pytest.mark.parametrize("found", [BARE, FULL])
 def test_saved_records_are_read_back(found: Calibration, tmp_path: Path) -> None:
     path = save_record(tmp_path, found, "n1.site-a")
-    assert read_record(path) == read_if_record(path) == Record("n1.site-a", found)
+    assert read_record(path) == read_if_record(path) == CalibrationRecord("n1.site-a", found)
     assert read_record(path).time == 1772366400.0
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pilotfish.profiles.calibration.bandwidth import fit_curve
 from pilotfish.profiles.calibration.calibration_records import KnownValue, calibrated_values, changes, type_values
 from pilotfish.profiles.calibration.result import Calibration, node_type
-from pilotfish.profiles.calibration.statistics import Figure, figure, half_width
+from pilotfish.profiles.calibration.statistics import MeasuredNumber, figure, half_width
 from pilotfish.simulate.model.cluster import CpuSharing
 from tests.profiles.calibration.calibrations import BARE, FULL
 
@@ -22,7 +22,7 @@ def seen(old: Calibration, new: Calibration, bound: float) -> list[str]:
 
 def test_changes_above_the_bound_are_found() -> None:
     assert seen(FULL, FULL, 0.01) == []
-    slower = replace(FULL, speed=Figure(4e8, 1e6, 20), sharing=CpuSharing.PER_JOB)
+    slower = replace(FULL, speed=MeasuredNumber(4e8, 1e6, 20), sharing=CpuSharing.PER_JOB)
     found = changes(type_values(node_type(FULL, "n")), calibrated_values(slower, "n"), 0.1)
     assert [(c.key, c.ratio, c.sure) for c in found] == [("loop_speed", 0.8, True), ("cpu_sharing", None, True)]
     assert seen(FULL, slower, 0.3) == ["cpu_sharing"]
@@ -42,7 +42,7 @@ def test_formerly_unknown_values_have_changed() -> None:
 @pytest.mark.parametrize(("spread", "sure"), [(1e6, True), (1.5e8, False)])
 def test_a_difference_within_the_noise_is_not_sure(spread: float, sure: bool) -> None:
     (change,) = changes(
-        calibrated_values(FULL, "n"), calibrated_values(replace(FULL, speed=Figure(4e8, spread, 5)), "n"), 0.1
+        calibrated_values(FULL, "n"), calibrated_values(replace(FULL, speed=MeasuredNumber(4e8, spread, 5)), "n"), 0.1
     )
     assert (change.key, change.sure) == ("loop_speed", sure) and change.noise is not None and change.noise > 0
 
@@ -72,4 +72,4 @@ def test_the_interval_of_a_median_has_its_coverage() -> None:
         seen = figure(rng.normal(10.0, 1.0, 21).tolist())
         held += abs(seen.value - 10.0) <= (half_width(seen) or 0.0)
     assert 0.88 <= held / 400 <= 0.99
-    assert half_width(Figure(1.0, 0.0, 1)) is None
+    assert half_width(MeasuredNumber(1.0, 0.0, 1)) is None

@@ -9,7 +9,16 @@ import pytest
 
 from pilotfish.profiles.calibration.bandwidth import fit_curve, fit_remote
 from pilotfish.profiles.calibration.cpu_sharing import JOB_MIXES, OTHERS, WaitSample, fit_waiting, sharing_of, slowdown
-from pilotfish.profiles.calibration.fits import NAMES, Mix, Sample, Sharing, choose, fit_piecewise, samples, speeds
+from pilotfish.profiles.calibration.fits import (
+    NAMES,
+    Mix,
+    Sample,
+    SharedBandwidth,
+    choose,
+    fit_piecewise,
+    samples,
+    speeds,
+)
 from pilotfish.profiles.calibration.power_line import fit_power
 from pilotfish.profiles.calibration.statistics import figure
 from pilotfish.simulate.model.cluster import (
@@ -183,7 +192,7 @@ def test_too_few_mixes_choose_no_model() -> None:
 def test_model_speeds_equal_the_engine(contention: Contention, contending: ContendingThreads, share: float) -> None:
     truth = NodeType("t", 4, 1e11, 20e9, contention=contention, contending_threads=contending)
     tasks = (30000.0, 9000.0, 9000.0, 500.0) * round(1 / share)
-    model = Sharing(contention, contending, 20e3)
+    model = SharedBandwidth(contention, contending, 20e3)
     expected = np.array(speeds_together(truth, [(1.0, rate * 1e6) for rate in tasks]))
     assert model.speeds(Mix(4, tasks, ())) == pytest.approx(expected, rel=1e-6)
 

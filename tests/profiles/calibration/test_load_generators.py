@@ -70,10 +70,10 @@ def test_an_interrupt_does_not_wait_for_the_end() -> None:
 
 
 def test_disturbed_runs_do_not_count_if_enough_others_exist() -> None:
-    good, bad = load_generators.Run((1.0,), 0.99), load_generators.Run((0.5,), 0.6)
+    good, bad = load_generators.LoadRun((1.0,), 0.99), load_generators.LoadRun((0.5,), 0.6)
     assert load_generators.undisturbed([good, bad, good, good, bad]) == [good] * 3
     assert load_generators.undisturbed([good, bad, bad]) == [good, bad, bad]
-    assert load_generators.undisturbed([bad, good, load_generators.Run((0.1,), 0.2), bad]) == [bad, good, bad]
+    assert load_generators.undisturbed([bad, good, load_generators.LoadRun((0.1,), 0.2), bad]) == [bad, good, bad]
     assert load_generators.undisturbed([good]) == [good]
 
 

@@ -9,11 +9,17 @@ import yaml
 
 from pilotfish.formats.cluster import parse_cluster
 from pilotfish.profiles.calibration.calibration_records import changes, switching_values, type_values
-from pilotfish.profiles.calibration.node_switching import Answer, Commands, SwitchingError, SwitchTiming, measure
+from pilotfish.profiles.calibration.node_switching import (
+    CommandResult,
+    SwitchingCommands,
+    SwitchingError,
+    SwitchTiming,
+    measure,
+)
 from pilotfish.profiles.calibration.report import power_text
 from pilotfish.simulate.model.cluster import NodeType
 
-COMMANDS = Commands("off", "on", "up", "down", "watts")
+COMMANDS = SwitchingCommands("off", "on", "up", "down", "watts")
 #: Grid'5000 Taurus (Poquet's thesis): W, and s there and back.
 WATTS = {"idle": 95.0, "off": 9.75, "going": 101.0, "coming": 125.17}
 GO_S, COME_S = 6.1, 151.52
@@ -22,11 +28,11 @@ WITHIN = 0.02
 
 @dataclass
 class Done:
-    answer: Answer | None
+    answer: CommandResult | None
     stopped: list[str]
     command: str = ""
 
-    def poll(self) -> Answer | None:
+    def poll(self) -> CommandResult | None:
         return self.answer
 
     def stop(self) -> None:
@@ -61,20 +67,20 @@ class Lab:
         self.launched.append(command)
         return Done(self.ask(command, 1.0), self.stopped, command)
 
-    def ask(self, command: str, limit_s: float) -> Answer:
+    def ask(self, command: str, limit_s: float) -> CommandResult:
         state = self._now_is()
         if command == "watts":
-            return Answer(0, self.watts.format(WATTS[state]))
+            return CommandResult(0, self.watts.format(WATTS[state]))
         if command in ("up", "down"):
-            return Answer(0 if state == {"up": "idle", "down": "off"}[command] else 1, "")
+            return CommandResult(0 if state == {"up": "idle", "down": "off"}[command] else 1, "")
         if command == "on" and self.failing:
             self.failing -= 1
-            return Answer(3, "BMC timeout")
+            return CommandResult(3, "BMC timeout")
         if command == "on" and state == "off":
             self.state, self.since = "coming", self.time
         if command == "off" and state == "idle":
             self.state, self.since = "going", self.time
-        return Answer(0, "")
+        return CommandResult(0, "")
 
     def _now_is(self) -> str:
         for state, after_s, then in (("going", self.go_s, "off"), ("coming", self.come_s, "idle")):
@@ -172,10 +178,10 @@ def test_one_failed_check_is_not_enough() -> None:
     class Flaky(Lab):
         checks: int = 0
 
-        def ask(self, command: str, limit_s: float) -> Answer:
+        def ask(self, command: str, limit_s: float) -> CommandResult:
             self.checks += command == "up"
             lost = command == "up" and self.checks % 3 == 2 and self._now_is() == "idle"
-            return Answer(1, "") if lost else super().ask(command, limit_s)
+            return CommandResult(1, "") if lost else super().ask(command, limit_s)
 
     found = measure("n1", replace(COMMANDS, down=None), Flaky(), PATIENCE)
     assert found.switch_on.seconds.value == pytest.approx(COME_S, rel=WITHIN)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.profiles.calibration.power_line import joules, package_energy
-from pilotfish.profiles.probes.power import Zone
+from pilotfish.profiles.probes.power import EnergyCounter
 
 
 def zone(root: Path, name: str, label: str, energy: str, span: str = "262143328850") -> None:
@@ -38,7 +38,7 @@ def test_without_counters_the_result_is_empty(tmp_path: Path) -> None:
 
 
 def test_energy_between_two_readings() -> None:
-    one, other = Zone(Path("a"), "package-0", 9.0), Zone(Path("b"), "package-1", 9.0)
+    one, other = EnergyCounter(Path("a"), "package-0", 9.0), EnergyCounter(Path("b"), "package-1", 9.0)
     assert joules({one: 1.0}, {one: 3.5}) == 2.5
     assert joules({one: 8.0}, {one: 0.5}) == 1.5  # the counter wrapped
     assert joules({one: 1.0, other: 1.0}, {one: 2.0, other: 3.0}) == 3.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.profiles.interference.scores import MOST, Level, Scores, added, with_scores
+from pilotfish.profiles.interference.scores import MOST, PressureEffect, Scores, added, with_scores
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, CoRun, Node, NodeType
@@ -17,7 +17,7 @@ KIND = NodeType("t", 2, 1e10, 1e12)
 
 
 def scores(name, times, pressure=1.0, **more):
-    level = Level(1.0, 1e10, times, times, times, 1.0)
+    level = PressureEffect(1.0, 1e10, times, times, times, 1.0)
     return Scores(name, (level,), pressure, 3, "2026-01-02T03:04:05Z", **{"cpu_model": "cpu", **more})
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.profiles import show_recorded_scores
-from pilotfish.profiles.interference.scores import Level, Scores, co_run_inflation, factor, read_scores
+from pilotfish.profiles.interference.scores import PressureEffect, Scores, co_run_inflation, factor, read_scores
 from pilotfish.simulate.errors import ConfigError
 
 
 def level(pressure, times):
-    return Level(pressure, pressure * 1e10, times, times, times, 1.0)
+    return PressureEffect(pressure, pressure * 1e10, times, times, times, 1.0)
 
 
 def scores(name, *times, pressure=0.0, cpu="cpu"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.prediction.online_run_times import Accuracy, OnlineRunTimes, accuracy
+from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes, RunTimeAccuracy, accuracy
 from pilotfish.profiles.prediction.predictors import UNKNOWN_SHARE, LastTwo
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Policy
@@ -75,5 +75,5 @@ def test_jobs_without_a_request_are_predicted_by_others_and_counted() -> None:
 def test_accuracy() -> None:
     expected = np.array([10.0, 120.0, 20.0, np.inf, np.nan, 0.0])
     actual = np.array([10.0, 100.0, 80.0, 5.0, 5.0, 0.5])
-    assert accuracy(expected, actual) == Accuracy(4, pytest.approx(1.1), 0.75, 0.5)
+    assert accuracy(expected, actual) == RunTimeAccuracy(4, pytest.approx(1.1), 0.75, 0.5)
     assert accuracy(expected[3:5], actual[3:5]) is None

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pilotfish.profiles.probes.catalogue import Entry, examine
+from pilotfish.profiles.probes.catalogue import ProbeEntry, examine
 from pilotfish.profiles.probes.external_counter import ExternalCounter, counter_user, first_message
 from pilotfish.profiles.probes.imc import MemoryControllers
 from pilotfish.profiles.probes.perf import Perf, refused
@@ -108,7 +108,7 @@ def test_other_users_of_the_counters_are_found(machine):
     probe.sample(1.0)
     assert probe.stop().problem == "stepped back: likwid-perfctr (process 51) uses the counters"
     assert not (machine / "asked").exists()
-    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == probe.stop().problem
+    assert examine(ProbeEntry("perf", "job", "counts", lambda: Perf(machine))).missing == probe.stop().problem
     assert counter_user([50], machine) is None
     assert counter_user([4711], machine) is None
 
@@ -126,10 +126,12 @@ def test_permission_to_count(machine):
 
 
 def test_the_cost_includes_the_command(machine):
-    found = examine(Entry("perf", "job", "counts", lambda: Perf(machine)))
+    found = examine(ProbeEntry("perf", "job", "counts", lambda: Perf(machine)))
     assert found.missing is None and found.begin_s > 0
     (machine / "counts").write_text("Error:\nno such event\n")
-    assert examine(Entry("perf", "job", "counts", lambda: Perf(machine))).missing == "it did not count: no such event"
+    assert (
+        examine(ProbeEntry("perf", "job", "counts", lambda: Perf(machine))).missing == "it did not count: no such event"
+    )
 
 
 def test_an_unavailable_probe_says_why(machine, monkeypatch):

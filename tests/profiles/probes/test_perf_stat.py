@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.profiles.probes.imc import conclude as traffic
-from pilotfish.profiles.probes.perf import Count, conclude, parse
+from pilotfish.profiles.probes.perf import PerfCount, conclude, parse
 
 # Linux 2.6.32 to 3.13: value, event.
 OLDEST = """
@@ -50,46 +50,46 @@ NO_PMU = "0.84,msec,task-clock,837814,100.00,0.552,CPUs utilized\n<not supported
 
 def test_the_oldest_format_has_no_units_or_shares():
     found = parse(OLDEST)
-    assert found["instructions"] == Count(6e6)
-    assert found["LLC-load-misses"] == Count(None, None, "not counted")
+    assert found["instructions"] == PerfCount(6e6)
+    assert found["LLC-load-misses"] == PerfCount(None, None, "not counted")
 
 
 def test_units_become_seconds_and_bytes():
     found = parse(SKYLAKE)
     assert found["task-clock"].value == pytest.approx(2.0005)
-    assert found["instructions"] == Count(9e9, 1.0, user_only=True)
+    assert found["instructions"] == PerfCount(9e9, 1.0, user_only=True)
     assert parse("3,MiB,uncore_imc/data_reads/,9,100.00,,")["data_reads"].value == 3 * 2**20
 
 
 def test_the_control_group_follows_the_event():
     found = parse(GROUP)
-    assert found["task-clock"] == Count(pytest.approx(2.0005), 1.0)
-    assert found["instructions"] == Count(9000.0, 1.0) and found["cycles"] == Count(6000.0, 0.6)
+    assert found["task-clock"] == PerfCount(pytest.approx(2.0005), 1.0)
+    assert found["instructions"] == PerfCount(9000.0, 1.0) and found["cycles"] == PerfCount(6000.0, 0.6)
     assert found["LLC-load-misses"].problem == "not counted"
-    assert parse("5,,cycles,pilotfish-0/job-1\n")["cycles"] == Count(5.0)
+    assert parse("5,,cycles,pilotfish-0/job-1\n")["cycles"] == PerfCount(5.0)
 
 
 def test_hybrid_cores_are_added_up():
     found = parse(HYBRID)
-    assert found["instructions"] == Count(4000.0, 1.0)
-    assert found["cycles"] == Count(2000.0, 0.6, user_only=True)
+    assert found["instructions"] == PerfCount(4000.0, 1.0)
+    assert found["cycles"] == PerfCount(2000.0, 0.6, user_only=True)
 
 
 def test_prefixes_are_skipped():
     assert parse(SOCKETS)["cas_count_read"].value == 1500 * 2**20
-    assert parse(ONE_CPU)["cycles"] == Count(42.0, 1.0)
-    assert parse(REPEATED)["cycles"] == Count(120.0, 1.0)
+    assert parse(ONE_CPU)["cycles"] == PerfCount(42.0, 1.0)
+    assert parse(REPEATED)["cycles"] == PerfCount(120.0, 1.0)
 
 
 def test_spelled_out_events_keep_their_commas():
-    assert parse(SPELT_OUT) == {"event=0x3c,umask=0x1": Count(77.0, 1.0), "r01c2": Count(88.0, 1.0)}
+    assert parse(SPELT_OUT) == {"event=0x3c,umask=0x1": PerfCount(77.0, 1.0), "r01c2": PerfCount(88.0, 1.0)}
 
 
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "Error:\nno access\n", "1234", "1234,,", ",,cycles", "0,84,msec,task-clock", "1,5,MiB,cycles"]
 )
 def test_other_lines_are_not_counts(text):
-    assert "cycles" not in parse(text) and parse(text).get("task-clock", Count(None)).value is None
+    assert "cycles" not in parse(text) and parse(text).get("task-clock", PerfCount(None)).value is None
 
 
 @settings(max_examples=200, deadline=None)

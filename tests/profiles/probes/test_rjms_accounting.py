@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from pilotfish.profiles.probes import rjms_accounting
-from pilotfish.profiles.probes.catalogue import FEW_SAMPLES, Entry, examine
+from pilotfish.profiles.probes.catalogue import FEW_SAMPLES, ProbeEntry, examine
 
 #: as Slurm 22.05 prints it
 CONFIG = """Configuration data as of 2026-11-22T05:15:12
@@ -41,7 +41,7 @@ class Slurm:
 
 
 def examined(slurm: Slurm):
-    return examine(Entry("slurm", "job", "CPU time", lambda: rjms_accounting.slurm(slurm), FEW_SAMPLES))
+    return examine(ProbeEntry("slurm", "job", "CPU time", lambda: rjms_accounting.slurm(slurm), FEW_SAMPLES))
 
 
 def test_working_accounting_is_available(commands) -> None:

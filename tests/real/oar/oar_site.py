@@ -12,7 +12,7 @@ from oar_cluster import SCHEDULERS, USERS, OarCluster
 import pilotfish
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.placement_file import PlacementFile
-from pilotfish.adapters.oar.records.world import Reader, World
+from pilotfish.adapters.oar.records.world import OarState, Reader
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 SHIM = Path(pilotfish.__path__[0]) / "adapters" / "oar" / "shim"
@@ -62,15 +62,15 @@ class Since:
     def __init__(self, reader: Reader, first: int) -> None:
         self._reader, self.first = reader, first
 
-    def world(self) -> World:
+    def world(self) -> OarState:
         """Return all that is new."""
         return self._new(self._reader.world())
 
-    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> World:
+    def find(self, ids: Collection[int] = (), names: Mapping[str, str] = {}) -> OarState:
         """Return what is new of these jobs."""
         return self._new(self._reader.find(ids, names))
 
-    def _new(self, world: World) -> World:
+    def _new(self, world: OarState) -> OarState:
         return replace(world, jobs=tuple(job for job in world.jobs if job.id >= self.first))
 
 

@@ -14,8 +14,8 @@ from oar_cluster import PATIENCE_S, USERS, OarCluster
 from oar_site import QUEUE, Losing, Shim, Since, as_user, cluster
 
 from pilotfish.adapters.oar.adapter import OarAdapter
-from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.job_views import Selection
+from pilotfish.adapters.oar.commands import OarCommands
+from pilotfish.adapters.oar.job_views import OarSelection
 from pilotfish.adapters.oar.records.oarstat import Oarstat
 from pilotfish.adapters.oar.records.world import Database
 from pilotfish.simulate.model.job import Job
@@ -31,7 +31,7 @@ class OarWorld:
         self.notes.mkdir()
         shutil.chown(self.notes, USERS[0])
         self.notes.chmod(0o1777)
-        self.commands = Commands(PATIENCE_S, tuple(as_user()), self.notes)
+        self.commands = OarCommands(PATIENCE_S, tuple(as_user()), self.notes)
         database = Database(self.commands.psql, oar.connection, oar.password_file, PATIENCE_S)
         first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
         self.reader = Since(database if shim else Oarstat(self.commands), first)
@@ -40,12 +40,12 @@ class OarWorld:
         self.adapter = self._make()
 
     def _make(self) -> OarAdapter:
-        keep, ours = [f"queue {QUEUE}"], Selection(frozenset({QUEUE}))
+        keep, ours = [f"queue {QUEUE}"], OarSelection(frozenset({QUEUE}))
         file = Losing(self.shim.file, keep, self.hold_s) if self.shim else None
         host = ("127.0.0.1", self.oar.server)
         options = ["-q", QUEUE] if self.shim else []
         return OarAdapter(
-            cluster(self.oar), self.reader, self.commands, ours if self.shim else Selection(), file,
+            cluster(self.oar), self.reader, self.commands, ours if self.shim else OarSelection(), file,
             server=host, submit_options=options, output_dir=self.notes, user=USERS[0],
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ class OarWorld:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        nowhere = Commands(15.0)  # of its own, because it is soon asked no more
+        nowhere = OarCommands(15.0)  # of its own, because it is soon asked no more
         self.adapter.reader = Database(nowhere.psql, "host=127.0.0.1 port=9 dbname=oar", None, 2.0)
         yield
         self.adapter.reader = self.reader

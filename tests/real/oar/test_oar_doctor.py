@@ -15,7 +15,7 @@ from oar_site import PROGRAM, QUEUE, Shim, cluster
 from real_world import pilotfish
 
 from pilotfish.adapters import registry
-from pilotfish.adapters.findings import Finding, Service
+from pilotfish.adapters.findings import Finding, ServiceState
 from pilotfish.adapters.oar import doctor
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.site_config import SiteConfig
@@ -33,7 +33,7 @@ def options(oar: OarCluster, shim: Shim) -> dict[str, Any]:
 
 def examined(oar: OarCluster, settings: Mapping[str, Any], user: str = "root") -> list[Finding]:
     """What the doctor finds."""
-    return registry.examine("oar", cluster(oar), user, Service(), **settings)
+    return registry.examine("oar", cluster(oar), user, ServiceState(), **settings)
 
 
 def bad(found: list[Finding]) -> list[str]:
@@ -48,7 +48,7 @@ def test_a_site_that_is_set_up_has_no_problem(oar: OarCluster, shim: Shim) -> No
 
 
 def test_without_a_configuration_oars_own_is_read(oar: OarCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = registry.examine("oar", None, "root", Service())
+    found = registry.examine("oar", None, "root", ServiceState())
     assert not bad(found) and {"database", "passes", "nodes"} <= {each.topic for each in found}
     (named,) = [each for each in found if each.mend and each.topic == "database"]
     assert f"port={oar.database}" in named.mend[0] and oar.password not in str(found)
@@ -57,7 +57,7 @@ def test_without_a_configuration_oars_own_is_read(oar: OarCluster, monkeypatch: 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(doctor, "site_config", unreadable)
-    found = registry.examine("oar", None, "root", Service())
+    found = registry.examine("oar", None, "root", ServiceState())
     said = {each.topic: each.says for each in found}
     assert not bad(found) and "jobs by oarstat took" in said["database"] and "passes" not in said and "nodes" in said
 

@@ -23,7 +23,7 @@ from oar_world import OarWorld
 from real_world import CLOCK, eventually
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.commands import OarCommands
 from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState
 
@@ -168,7 +168,7 @@ def test_an_oarsub_that_hangs_and_takes_effect_later_is_no_second_job(
     script.chmod(0o755)
     start = Submit("flow/a", world.job("a", 0.2), oar.nodes[1:2])
     path = f"PATH={script.parent}:{os.environ['PATH']}"
-    world.adapter.commands = Commands(1.0, (*as_user(), path), world.notes)
+    world.adapter.commands = OarCommands(1.0, (*as_user(), path), world.notes)
     with pytest.raises(AdapterError, match="did not answer within 1 s") as caught:
         world.adapter.apply(start)
     assert caught.value.transient

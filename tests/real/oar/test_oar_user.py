@@ -25,7 +25,7 @@ from oar_site import as_user
 from real_world import COMMAND, PATIENCE_S, users_cache
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.commands import OarCommands
 from pilotfish.adapters.oar.records.oarstat import Oarstat
 from pilotfish.adapters.oar.records.world import Database, OarJob
 from pilotfish.adapters.oar.submission import command, job_id, key_in
@@ -142,7 +142,7 @@ ODD = ("a'b", 'a"b', "a b; $(id)", "a\nb", "é ß", "x" * 300, "\\\\")
 
 @pytest.mark.parametrize("option", ["--project", "-p", "--name"])
 def test_odd_words_come_back_or_are_refused_in_one_sentence(oar: OarCluster, option: str) -> None:
-    commands, numbers = Commands(PATIENCE_S, tuple(as_user())), dict[int, str]()
+    commands, numbers = OarCommands(PATIENCE_S, tuple(as_user())), dict[int, str]()
     key = "flow/odd 'key'"
     for word in ODD:
         value = f"host <> {word}" if option == "-p" else word
@@ -167,7 +167,7 @@ def test_odd_words_come_back_or_are_refused_in_one_sentence(oar: OarCluster, opt
 
 
 def test_the_commands_show_what_the_database_holds(oar: OarCluster) -> None:
-    commands = Commands(PATIENCE_S, tuple(as_user()))
+    commands = OarCommands(PATIENCE_S, tuple(as_user()))
     first = 1 + int(oar.sql("select coalesce(max(job_id), 0) from jobs"))
     plain = ("-l", "/nodes=1/core=1,walltime=0:02:00")
     done = oar.submit("exit 3", "-n", "é x", "-l", "/core=1,walltime=0:01:00")

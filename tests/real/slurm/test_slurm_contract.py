@@ -14,7 +14,7 @@ from slurm_cluster import SlurmCluster
 
 from pilotfish.adapters.base import AdapterError, Load
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.handed_over.resize_watch import RESIZED
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
@@ -65,7 +65,7 @@ class SlurmWorld:
         self.adapter = self._make()
 
     def _make(self) -> SlurmAdapter:
-        adapter = SlurmAdapter(CLUSTER, self.transport, Selection.of(), output_dir=self.path)
+        adapter = SlurmAdapter(CLUSTER, self.transport, SlurmSelection.of(), output_dir=self.path)
         adapter.keep_state(self.path / "state", read_only=False)
         return adapter
 
@@ -138,7 +138,7 @@ class Late(Since):
 def test_a_job_that_was_resized_all_the_same_is_reported(slurm: SlurmCluster, caplog: pytest.LogCaptureFixture) -> None:
     """One that nothing holds back is not changed: only a begin time that is moved in this very moment leads here."""
     transport = Late(slurm)
-    adapter = SlurmAdapter(CLUSTER, transport, Selection(), load=Load)
+    adapter = SlurmAdapter(CLUSTER, transport, SlurmSelection(), load=Load)
     job = slurm.submit("sleep 60", "--ntasks=6", "--begin=now+600", "--comment=pilotfish:hold=600")
     transport.first = job
     for _ in range(8):  # what changes rarely is read one thing at a time

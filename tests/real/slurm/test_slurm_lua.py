@@ -13,7 +13,7 @@ from real_world import eventually
 from slurm_daemon import SlurmDaemon
 from slurm_lua import PLUGIN, LuaSlurm
 
-from pilotfish.adapters.slurm.handed_over.ownership import Ownership, Selection, hold_seconds, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import Ownership, SlurmSelection, hold_seconds, ownership_of
 from pilotfish.adapters.slurm.handed_over.unheld_kinds import FEWEST
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.submission import profile_in, script_in
@@ -72,7 +72,7 @@ def test_jobs_that_are_handed_over_wait_for_their_hold_and_no_longer(
     assert job.comment == comment.replace("hold=H", f"hold={hold}").replace("script=S", f"script={script}")
     assert bool(script) is ("script=" in comment)
     assert job.submit is not None and job.begin is not None and abs(job.begin - job.submit - hold) <= 2.0
-    selection = Selection(frozenset({"half"}))
+    selection = SlurmSelection(frozenset({"half"}))
     assert ownership_of(job, selection, job.submit) == (Ownership.HELD, "")
     assert ownership_of(job, selection, job.begin) == (Ownership.FREE, "")
     assert profile_in(job.comment) == ("a/1" if "profile" in comment else "")

@@ -19,11 +19,11 @@ from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import Service
+from pilotfish.adapters.findings import ServiceState
 from pilotfish.adapters.slurm import examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.handed_over.job_update import BEGUN, hold_back
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
 from pilotfish.adapters.slurm.rest.errors import NotDone
@@ -172,7 +172,7 @@ def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTran
         return run(["setpriv", f"--reuid={OPERATOR}", f"--regid={OPERATOR}", "--clear-groups", *argv])
 
     cluster = Cluster("pilot", tuple(Node(f"n{number}", kind) for number in range(1, site.nodes + 1)))
-    adapter = SlurmAdapter(cluster, FailoverTransport(rest, CommandTransport(as_operator)), Selection())
+    adapter = SlurmAdapter(cluster, FailoverTransport(rest, CommandTransport(as_operator)), SlurmSelection())
     jobs = [site.submit("sleep 30", *HOLD) for _ in range(3)]
     for _ in range(10):  # what changes rarely is read one thing at a time
         adapter.snapshot()
@@ -200,7 +200,7 @@ def test_an_operators_pins_are_written_over_rest(site: SlurmSite, rest: RestTran
 
 def test_the_doctor_checks_rest(site: SlurmSite, tmp_path: Path) -> None:
     site.submit("true", "--hold")
-    service = Service("live")
+    service = ServiceState("live")
     found = examine(None, OPERATOR, service, rest_url=site.rest_url, rest_user="")
     told = [(finding.level, finding.says) for finding in found if finding.topic == "rest"]
     assert [level for level, _ in told] == ["ok", "ok"] and "v0.0.38 shows" in told[1][1]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.generate.models import BATCH, DAY_S, INTERACTIVE, UNTYPED, Cycle, gamma_cdf
+from pilotfish.simulate.generate.models import BATCH, DAY_S, INTERACTIVE, UNTYPED, DailyCycle, gamma_cdf
 
 CYCLES = [kind.cycle for kind in (BATCH, INTERACTIVE, UNTYPED)]
 
@@ -23,7 +23,7 @@ def test_the_gamma_distribution_of_shapes_with_a_closed_form(x: float) -> None:
 
 
 @pytest.mark.parametrize("cycle", CYCLES)
-def test_a_day_is_busiest_in_the_early_afternoon_and_quiet_before_dawn(cycle: Cycle) -> None:
+def test_a_day_is_busiest_in_the_early_afternoon_and_quiet_before_dawn(cycle: DailyCycle) -> None:
     assert cycle.weights.mean() == pytest.approx(1.0) and len(cycle.weights) == 48
     assert 24 <= int(cycle.weights.argmax()) < 30 and 6 <= int(cycle.weights.argmin()) < 12
     mode = (cycle.shape - 1.0) * cycle.scale  # of the distribution, in half hours; the first is number 1
@@ -39,7 +39,7 @@ def test_the_cycle_restarts_in_the_eleventh_half_hour() -> None:
 
 @pytest.mark.parametrize("cycle", CYCLES)
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=20).map(sorted))
-def test_time_by_the_clock_and_in_rush_seconds_are_inverses(cycle: Cycle, times: list[float]) -> None:
+def test_time_by_the_clock_and_in_rush_seconds_are_inverses(cycle: DailyCycle, times: list[float]) -> None:
     clock = np.array(times)
     rush = cycle.rush(clock)
     assert np.all(np.diff(rush) >= 0) and np.allclose(cycle.clock(rush), clock, rtol=1e-12, atol=1e-6)

@@ -21,7 +21,7 @@ from pilotfish.simulate.generate.models import (
     LONGEST,
     LONGEST_GAP,
     UNTYPED,
-    Kind,
+    JobKind,
     Walltimes,
     gamma_cdf,
     lublin,
@@ -33,7 +33,7 @@ NAMED = {"batch": BATCH, "interactive": INTERACTIVE, "untyped": UNTYPED}
 
 
 @pytest.fixture(scope="module", params=NAMED)
-def drawn(request: pytest.FixtureRequest) -> tuple[Kind, Workload]:
+def drawn(request: pytest.FixtureRequest) -> tuple[JobKind, Workload]:
     """Return a kind, and many of its jobs, for the 128 processors of the published constants."""
     return NAMED[request.param], lublin(COUNT, 128, kind=request.param, walltimes=Walltimes("exact"), seed=5)
 
@@ -43,7 +43,7 @@ def assert_share(found: float, expected: float, count: int = COUNT) -> None:
     assert abs(found - expected) <= 5.0 * math.sqrt(expected * (1.0 - expected) / count) + 1e-9
 
 
-def stages(kind: Kind, begin: float, end: float) -> float:
+def stages(kind: JobKind, begin: float, end: float) -> float:
     """Return the probability of a log2 size in [begin, end], two-stage uniform, on 128 processors."""
     low, middle, high = kind.low, 7.0 - kind.middle, 7.0 - kind.high
 
@@ -53,7 +53,7 @@ def stages(kind: Kind, begin: float, end: float) -> float:
     return kind.lower * within(low, middle) + (1.0 - kind.lower) * within(middle, high)
 
 
-def test_shares_of_each_power_of_two(drawn: tuple[Kind, Workload]) -> None:
+def test_shares_of_each_power_of_two(drawn: tuple[JobKind, Workload]) -> None:
     kind, jobs = drawn
     assert_share(float(np.mean(jobs.size == 1)), kind.serial)
     others = 1.0 - kind.serial - kind.power
@@ -63,7 +63,7 @@ def test_shares_of_each_power_of_two(drawn: tuple[Kind, Workload]) -> None:
         assert_share(float(np.mean(jobs.size == 2**power)), meant + by_chance)
 
 
-def test_sizes_stay_within_their_bounds(drawn: tuple[Kind, Workload]) -> None:
+def test_sizes_stay_within_their_bounds(drawn: tuple[JobKind, Workload]) -> None:
     kind, jobs = drawn
     parallel = jobs.size[jobs.size > 1]
     assert parallel.min() == 2 and parallel.max() == {1.5: 45, 0.0: 128}[kind.high]
@@ -75,7 +75,7 @@ def test_sizes_stay_within_their_bounds(drawn: tuple[Kind, Workload]) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 8])
 def test_run_times_are_hyper_gamma_with_a_share_that_depends_on_the_size(
-    drawn: tuple[Kind, Workload], size: int
+    drawn: tuple[JobKind, Workload], size: int
 ) -> None:
     kind, jobs = drawn
     run = jobs.run_time[jobs.size == size]
@@ -91,13 +91,13 @@ def test_run_times_are_hyper_gamma_with_a_share_that_depends_on_the_size(
     assert run.max() <= math.exp(LONGEST) and run.min() >= 1.0
 
 
-def test_large_jobs_run_longer(drawn: tuple[Kind, Workload]) -> None:
+def test_large_jobs_run_longer(drawn: tuple[JobKind, Workload]) -> None:
     jobs = drawn[1]
     run, large = np.log(jobs.run_time), jobs.size >= 16
     assert run[large].mean() > run[~large].mean() + 0.05
 
 
-def test_rush_seconds_between_arrivals_are_gamma_in_their_logarithm(drawn: tuple[Kind, Workload]) -> None:
+def test_rush_seconds_between_arrivals_are_gamma_in_their_logarithm(drawn: tuple[JobKind, Workload]) -> None:
     kind, jobs = drawn
     gaps = np.diff(kind.cycle.rush(jobs.submit_time))
     shape, scale = kind.gap
@@ -106,7 +106,7 @@ def test_rush_seconds_between_arrivals_are_gamma_in_their_logarithm(drawn: tuple
         assert abs(float(np.mean(gaps <= seconds)) - expected) < 0.01  # arrivals are cut to whole seconds
 
 
-def test_arrivals_have_the_cycle_of_the_day(drawn: tuple[Kind, Workload]) -> None:
+def test_arrivals_have_the_cycle_of_the_day(drawn: tuple[JobKind, Workload]) -> None:
     kind, jobs = drawn
     found = np.bincount((jobs.submit_time % 86400.0 // 3600.0).astype(int), minlength=24) / COUNT
     expected = kind.cycle.weights.reshape(24, 2).mean(axis=1) / 24.0

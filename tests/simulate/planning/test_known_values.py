@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, NodeType, Power
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Wait, Workflow
+from pilotfish.simulate.model.job import Job, PeerWait, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import Simulation
 from tests.support.instances import PIECEWISE, flow, make_cluster, make_job
 
@@ -144,8 +144,8 @@ def test_a_job_on_two_nodes_runs_at_the_speed_of_the_slower() -> None:
     assert simulation.world.jobs["finish"][1] == pytest.approx(20.0, rel=1e-8)
 
 
-@pytest.mark.parametrize("wait, finish", [(Wait.YIELD, 10.0 / 0.75), (Wait.SPIN, 20.0)])
-def test_waiting_parts_release_their_core_unless_they_spin(wait: Wait, finish: float) -> None:
+@pytest.mark.parametrize("wait, finish", [(PeerWait.YIELD, 10.0 / 0.75), (PeerWait.SPIN, 20.0)])
+def test_waiting_parts_release_their_core_unless_they_spin(wait: PeerWait, finish: float) -> None:
     cluster = make_cluster(nodes=2)
     # n0: three hogs and `wide`, a quarter each; n1: `wide` and `other`, which gets three quarters of that core.
     jobs = [make_job(f"hog{i}", 1000.0) for i in range(3)] + [make_job("wide", 1000.0, nodes=2, wait=wait)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, Need
+from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, NodeNeed
 from pilotfish.simulate.queue_policies.queued_job import NodeJob
 from tests.reference.plain_node_choice import chosen
 
@@ -15,7 +15,7 @@ from tests.reference.plain_node_choice import chosen
 def room(free: list[int], speeds: list[float] | None) -> FreeNodes:
     cores, memory = np.array(free), np.full(len(free), 1.0)
     known = None if speeds is None else np.array(speeds)
-    return FreeNodes(cores, memory, lambda job: Need(1), lambda it: (), known)
+    return FreeNodes(cores, memory, lambda job: NodeNeed(1), lambda it: (), known)
 
 
 def job(nodes: int) -> NodeJob:

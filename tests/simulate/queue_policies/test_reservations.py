@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.plan import RunningJob
-from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, Need
+from pilotfish.simulate.queue_policies.free_nodes import FreeNodes, NodeNeed
 from pilotfish.simulate.queue_policies.interface import QueueView, Reserve, Start
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy
 from pilotfish.simulate.queue_policies.queued_job import NodeJob, Running
@@ -41,7 +41,7 @@ def test_reservations_hold_if_at_each_time_no_node_is_over_capacity(
         NodeJob(i, i, cores * len(nodes), wall, 0.0, None, len(nodes))
         for i, (cores, _, wall, nodes) in enumerate((*running, *asked))
     ]
-    needs = {job.number: Need(cores) for job, (cores, *_) in zip(jobs, (*running, *asked), strict=True)}
+    needs = {job.number: NodeNeed(cores) for job, (cores, *_) in zip(jobs, (*running, *asked), strict=True)}
     runs, places, free = list[Running](), dict[int, tuple[int, ...]](), capacity.copy()
     for job, (cores, began, wall, nodes) in zip(jobs, running, strict=False):
         if (free[list(nodes)] < cores).any():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.model.cluster import Contention
 from pilotfish.simulate.model.machine import MixedPowers, Powers, machine_of
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Steps, Wait, Work
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.interface import Decision, Kill, QueueView, Start, Wake
@@ -94,7 +94,9 @@ def test_a_network(scene: tuple[Workload, list[Part], Network], kills: int) -> N
 
 def test_the_power_of_a_phase_counts_when_its_latency_is_over() -> None:
     """It sends for 40 s at 7.75 W, two of them idle, after a latency of 2 s; another job comes after 1 s and 3 s."""
-    net = Network(SPEEDS, np.zeros(2, np.int64), [Place("p", 100.0)], [Link("l", 1e6)], [NetworkRoute((0,), 2.0)])
+    net = Network(
+        SPEEDS, np.zeros(2, np.int64), [NetworkPlace("p", 100.0)], [Link("l", 1e6)], [NetworkRoute((0,), 2.0)]
+    )
     laying = ProgramBuilder()
     programs = [laying.add(SENDS, 2) or 0, *[laying.add(Wait(1.0), 1) or 0] * 2]
     jobs, asks = workload([(0.0, math.inf, 2), (1.0, math.inf, 1), (3.0, math.inf, 1)], laying, programs), Asks()

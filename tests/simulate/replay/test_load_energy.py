@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.model.machine import MixedPowers, Powers
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, Matrix, Part, Phase, ProgramBuilder, Steps, Wait, Work
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
@@ -50,7 +50,9 @@ QUIET = Matrix((0.0, 0.0), (0.0, 8000.0, 0.0, 0.0))
 def test_a_job_that_sends_draws_what_its_load_says(
     policy: str, part: Part, latency: float, wall: float, lasts: float, joules: float
 ) -> None:
-    net = Network(SPEEDS, np.zeros(2, np.int64), [Place("p", 100.0)], [Link("l", 1e6)], [NetworkRoute((0,), latency)])
+    net = Network(
+        SPEEDS, np.zeros(2, np.int64), [NetworkPlace("p", 100.0)], [Link("l", 1e6)], [NetworkRoute((0,), latency)]
+    )
     laying = ProgramBuilder()
     wall = min(wall, 1e6) if policy == "conservative" else wall  # it needs walltimes
     jobs = workload([(0.0, wall, 2)], laying, [laying.add(part, 2) or 0])

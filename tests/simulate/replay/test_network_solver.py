@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Wait
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
@@ -32,7 +32,7 @@ def three_pairs(*, increments: bool) -> Network:
     """Return hosts of 1 flop/s: 0 sends to 1 over a link of 100 bytes/s, 2 to 3 over it and one of 60, 4 to 5 over that."""
     through = {(0, 1): (0,), (2, 3): (0, 1), (4, 5): (1,)}
     ways = [NetworkRoute(through.get((a, b), ())) for a in range(6) for b in range(6)]
-    places = [Place(f"h{i}") for i in range(6)]
+    places = [NetworkPlace(f"h{i}") for i in range(6)]
     return Network(np.ones(6), np.arange(6), places, [Link("l0", 100.0), Link("l1", 60.0)], ways, increments=increments)
 
 
@@ -69,14 +69,14 @@ def test_increments_are_those_of_the_reference(scene: tuple[Workload, list[Part]
 @pytest.mark.parametrize(
     ("place", "own", "lasts"),
     [
-        (Place("p", 100.0, loops=True), NetworkRoute(), 4.0),  # 300 + 100 bytes leave host 0
-        (Place("p", 100.0, duplex=False, loops=True), NetworkRoute(), 4.0),
-        (Place("p", 100.0, limit=50.0, loops=True), NetworkRoute((), 0.5), 8.5),
-        (Place("p", 100.0), NetworkRoute((), 0.25, flow=50.0), 6.25),
-        (Place("p", 100.0), NetworkRoute((0,)), 30.0),  # a link of 10 bytes/s
+        (NetworkPlace("p", 100.0, loops=True), NetworkRoute(), 4.0),  # 300 + 100 bytes leave host 0
+        (NetworkPlace("p", 100.0, duplex=False, loops=True), NetworkRoute(), 4.0),
+        (NetworkPlace("p", 100.0, limit=50.0, loops=True), NetworkRoute((), 0.5), 8.5),
+        (NetworkPlace("p", 100.0), NetworkRoute((), 0.25, flow=50.0), 6.25),
+        (NetworkPlace("p", 100.0), NetworkRoute((0,)), 30.0),  # a link of 10 bytes/s
     ],
 )
-def test_what_a_host_sends_itself(place: Place, own: NetworkRoute, lasts: float) -> None:
+def test_what_a_host_sends_itself(place: NetworkPlace, own: NetworkRoute, lasts: float) -> None:
     net = Network(np.ones(2), np.zeros(2, np.int64), [place], [Link("l", 10.0)], [NetworkRoute()], own=[own])
     done = replayed([Matrix((), (300.0, 100.0, 0.0, 0.0))], net)
     assert done.finish_time[0] == pytest.approx(lasts)
@@ -84,7 +84,7 @@ def test_what_a_host_sends_itself(place: Place, own: NetworkRoute, lasts: float)
 
 def test_a_storage_that_sends_itself() -> None:
     ways = [NetworkRoute()] * 3 + [NetworkRoute((), 0.5, flow=10.0)]
-    net = Network(np.ones(2), np.zeros(2, np.int64), [Place("p"), Place("disk")], [], ways, {"disk": 1})
+    net = Network(np.ones(2), np.zeros(2, np.int64), [NetworkPlace("p"), NetworkPlace("disk")], [], ways, {"disk": 1})
     assert replayed([Stage("disk", "disk", 100.0)], net).finish_time[0] == pytest.approx(10.5)
 
 
@@ -95,7 +95,7 @@ def test_a_storage_that_sends_itself() -> None:
 )  # fmt: skip
 def test_a_wait_that_ends_at_the_walltime_is_killed(policy: str, part: Part, killed: bool) -> None:
     """Source: recordings of Batsim 4.2.1: a delay must be shorter than what is left of the walltime."""
-    net = Network(np.ones(2), np.zeros(2, np.int64), [Place("p")], [], [NetworkRoute()])
+    net = Network(np.ones(2), np.zeros(2, np.int64), [NetworkPlace("p")], [], [NetworkRoute()])
     laying = ProgramBuilder()
     jobs = workload([(0.0, 8.0, 2)], laying, [laying.add(part, 2) or 0])
     chosen = uncompiled(parse("strict"), 0) if policy == "python" else parse(policy)

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place, unlimited
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute, unlimited
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Store, Wait
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, parse
@@ -42,14 +42,14 @@ def networks(draw: st.DrawFn) -> Network:
     """Draw up to three clusters of up to four hosts, two storages, and links between them."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     ports = st.one_of(st.just(math.inf), st.floats(1.0, 50.0))
-    clusters = [Place(f"c{i}", draw(ports), draw(st.booleans()), draw(ports)) for i in range(len(sizes))]
+    clusters = [NetworkPlace(f"c{i}", draw(ports), draw(st.booleans()), draw(ports)) for i in range(len(sizes))]
     links = [Link(f"l{i}", draw(st.floats(1.0, 60.0))) for i in range(draw(st.integers(0, 4)))]
     number, ways = len(sizes) + 2, []
     for _ in range(number * number):
         through = draw(st.lists(st.integers(0, len(links) - 1), max_size=3, unique=True)) if links else []
         ways.append(NetworkRoute(tuple(through), draw(st.sampled_from([0.0, 0.25])), draw(ports)))
     speeds = np.array([draw(st.floats(0.5, 4.0)) for _ in range(sum(sizes))])
-    places_ = [*clusters, Place("disk"), Place("tape")]
+    places_ = [*clusters, NetworkPlace("disk"), NetworkPlace("tape")]
     whose = np.repeat(np.arange(len(sizes)), sizes)
     return Network(speeds, whose, places_, links, ways, {"disk": len(sizes), "tape": len(sizes) + 1})
 
@@ -93,7 +93,7 @@ def crowds(draw: st.DrawFn) -> tuple[Workload, list[Part], Network]:
     routes = st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True).map(tuple)
     ways = [NetworkRoute() if a == b else NetworkRoute(draw(routes)) for a in range(number) for b in range(number)]
     whose = np.arange(12) % number
-    network = Network(np.ones(12), whose, [Place(f"p{i}") for i in range(number)], links, ways)
+    network = Network(np.ones(12), whose, [NetworkPlace(f"p{i}") for i in range(number)], links, ways)
     amount, laying, parts = st.floats(0.1, 10.0), ProgramBuilder(), []
     rows = [(0.0, math.inf, draw(st.integers(2, 3))) for _ in range(draw(st.integers(2, 5)))]
     for _, _, size in rows:
@@ -201,7 +201,9 @@ def test_a_prediction_knows_how_long_jobs_took_on_the_network() -> None:
     laying = ProgramBuilder()
     parts = (Even(0.0, 2.0), 2), (Even(1.0, 0.0), 1), (Even(5.0, 0.0), 3), (Even(2.0, 0.0), 1)
     numbers = [laying.add(*each) or 0 for each in parts]
-    network = Network(np.ones(3), np.zeros(3, np.int64), [Place("hosts")], [Link("l", 1.0)], [NetworkRoute((0,))])
+    network = Network(
+        np.ones(3), np.zeros(3, np.int64), [NetworkPlace("hosts")], [Link("l", 1.0)], [NetworkRoute((0,))]
+    )
     jobs = workload([(0.0, 90.0, 2), (0.0, 90.0, 1), (0.5, 90.0, 3), (2.0, 90.0, 1)], laying, numbers)
     heard = Heard([4.0, 1.0, 5.0, 2.0])
     done = replay(jobs, 3, parse("easy"), network=lambda: network, run_times=heard)
@@ -214,7 +216,7 @@ def test_who_is_killed_no_longer_slows_others_down_from_then_on_alone() -> None:
     laying = ProgramBuilder()
     numbers = np.array([laying.add(Store("disk", 1.0, 0.0), 1), laying.add(Even(0.0, 1.0), 2)])
     ways = [NetworkRoute((0,)), NetworkRoute(), NetworkRoute((0,)), NetworkRoute()]
-    places_ = [Place("hosts", duplex=False), Place("disk")]
+    places_ = [NetworkPlace("hosts", duplex=False), NetworkPlace("disk")]
     network = Network(np.ones(3), np.zeros(3, np.int64), places_, [Link("l", 1.0)], ways, {"disk": 1})
     jobs = replace(workload([(0.0, 1e5, 1), (0.0, 1.0, 2)], laying, numbers.tolist()), dependencies=None)
     for policy in (parse("easy"), uncompiled(parse("easy"), 0)):
@@ -236,7 +238,7 @@ def test_jobs_without_communication_run_as_without_a_network(rows: list[Any], ma
     numbers = [-1 if i % 3 == 0 else laying.add(step, 1) or 0 for i, step in enumerate(steps)]
     known = np.where(np.array(numbers, np.int64) < 0, jobs.run_time, math.nan)
     told = replace(jobs, run_time=known, more={"program": np.array(numbers, np.int64)}, programs=laying.programs())
-    network = Network(np.ones(machine), np.zeros(machine, np.int64), [Place("all", 1.0)], ways=[NetworkRoute()])
+    network = Network(np.ones(machine), np.zeros(machine, np.int64), [NetworkPlace("all", 1.0)], ways=[NetworkRoute()])
     late = (
         (known != known) & (np.arange(len(jobs)) % 2 == 1) & (jobs.run_time == jobs.walltime)
     )  # a wait must be shorter

@@ -16,7 +16,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.results.figures import distribution, figures
-from pilotfish.simulate.results.recorded_run import Energy, Jobs, Run
+from pilotfish.simulate.results.recorded_run import Energy, Jobs, RecordedRun
 from pilotfish.simulate.results.timeseries import joules_at, watts_over
 
 #: Milliseconds, in seconds.
@@ -76,7 +76,7 @@ def test_power_integrates_to_the_energy(parts: list[tuple[float, float]], cuts: 
 def test_energy_of_a_window() -> None:
     energy, empty = Energy(np.array([10.0, 20.0, 40.0]), np.array([5.0, 55.0, 75.0])), np.empty(0)
     jobs = Jobs(*[empty] * 6, pieces=np.empty((0, 2), np.int64), owner=empty.astype(np.int64))
-    run = Run("w", "p", 4, True, jobs, energy=energy)
+    run = RecordedRun("w", "p", 4, True, jobs, energy=energy)
     windows = None, (0.0, 15.0), (15.0, 30.0), (50.0, 60.0)
     assert [figures(run, window).joules for window in windows] == [70, 25, 35, None]
     assert figures(replace(run, joules=90.0)).joules == 90.0 and figures(replace(run, energy=None)).joules is None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.results import timeseries
-from pilotfish.simulate.results.recorded_run import DONE, REJECTED, Jobs, MachineStates, Run, span
+from pilotfish.simulate.results.recorded_run import DONE, REJECTED, Jobs, RecordedRun, StateCounts, span
 
 #: Milliseconds, in seconds.
 TIME = st.integers(0, 10**9).map(lambda value: value / 1000)
@@ -28,7 +28,7 @@ def jobs_of(rows: list[tuple[float, float, float, int]]) -> Jobs:
     return Jobs(names, submit, start, start + run, size.astype(np.int64), ending, pieces, np.arange(len(rows)))
 
 
-def at(function: timeseries.Steps, time: float) -> int:
+def at(function: timeseries.StepFunction, time: float) -> int:
     """Return the value at a time by scanning all steps."""
     found = [value for begin, value in zip(function.times, function.values, strict=True) if begin <= time]
     return int(found[-1]) if found else 0
@@ -81,7 +81,7 @@ def test_rejected_jobs_neither_wait_nor_run() -> None:
 
 def test_the_last_of_several_states_at_one_time_counts() -> None:
     counts = np.array([[4, 0, 0, 0, 0], [0, 0, 0, 4, 0], [0, 0, 0, 1, 3], [2, 1, 0, 0, 1]])
-    found = timeseries.states(MachineStates(np.array([0.0, 0.0, 5.0, 9.0]), counts))
+    found = timeseries.states(StateCounts(np.array([0.0, 0.0, 5.0, 9.0]), counts))
     assert [function.mean_over(np.array([0.0, 10.0])).tolist() for function in found] == [
         [0.2], [0.1], [0.0], [2.4], [1.3]
     ]  # fmt: skip
@@ -91,4 +91,4 @@ def test_the_last_of_several_states_at_one_time_counts() -> None:
     ("rows", "seen"), [([], (0.0, 1.0)), ([(7, 0, 0, 1)], (7.0, 8.0)), ([(7, 1, 2, 1)], (7.0, 10.0))]
 )
 def test_span(rows: list[tuple[float, float, float, int]], seen: tuple[float, float]) -> None:
-    assert span([Run("w", "p", 50, True, jobs_of(rows))]) == seen
+    assert span([RecordedRun("w", "p", 50, True, jobs_of(rows))]) == seen

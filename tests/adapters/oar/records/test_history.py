@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.oar.adapter import OarAdapter
-from pilotfish.adapters.oar.commands import Commands
-from pilotfish.adapters.oar.job_views import Selection
-from pilotfish.adapters.oar.records.history import ASSUMED_S, History
-from pilotfish.adapters.oar.records.world import Database, Queue, World
+from pilotfish.adapters.oar.commands import OarCommands
+from pilotfish.adapters.oar.job_views import OarSelection
+from pilotfish.adapters.oar.records.history import ASSUMED_S, OarHistory
+from pilotfish.adapters.oar.records.world import Database, OarQueue, OarState
 from pilotfish.adapters.oar.site_config import site_config
 from pilotfish.adapters.oar.submission import done_link
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -22,7 +22,7 @@ RAN = {"state": "Terminated", "exit": 0, "decided": 1000, "began": 1003, "stop":
 
 
 def test_each_delay_is_counted_once_and_the_usual_launch_is_the_median() -> None:
-    history = History()
+    history = OarHistory()
     for _ in range(2):
         history.note(world(job(1, **RAN), job(2, **RAN | {"began": 1001}), job(3)))
     assert history.delays == {"launch": (2, 4.0), "release": (2, 8.0)} and history.launch_s == ASSUMED_S
@@ -41,14 +41,14 @@ def test_each_delay_is_counted_once_and_the_usual_launch_is_the_median() -> None
     ],
 )
 def test_an_end_that_oar_does_not_explain_is_counted_once(said: dict[str, object], unknown: int) -> None:
-    history, found = History(), world(job(5, state="Error", **said))
+    history, found = OarHistory(), world(job(5, state="Error", **said))
     odd = [history.note(found), history.note(found)]
     assert odd == [["OAR does not say how job 5 ended"] * unknown, []] and history.unknown_ends == unknown
 
 
 def test_a_launch_that_failed_is_reported_once() -> None:
     events = [["PING_CHECKER_NODE_SUSPECTED", "node1 is bad"], ["RESUBMIT_JOB_AUTOMATICALLY", "as 6"]]
-    history, found = History(), world(job(5, state="Error", events=events), job(6, first=5))
+    history, found = OarHistory(), world(job(5, state="Error", events=events), job(6, first=5))
     why = "OAR could not launch job 5, and submits it again: PING_CHECKER_NODE_SUSPECTED: node1 is bad"
     assert [history.note(found), history.note(found)] == [[why], []] and history.unknown_ends == 0
 
@@ -57,7 +57,7 @@ def test_a_clock_that_is_not_oars_is_reported_when_it_goes_wrong_and_right(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
-    adapter = OarAdapter(Cluster("pilot", ()), reader, Commands(5.0), Selection(), None, server=("", 9), user="u")
+    adapter = OarAdapter(Cluster("pilot", ()), reader, OarCommands(5.0), OarSelection(), None, server=("", 9), user="u")
     for ahead_s in (0, 3600, 3601, -40, 1):
         monkeypatch.setattr("time.time", lambda ahead_s=ahead_s: NOW + ahead_s)
         adapter.snapshot()
@@ -69,7 +69,7 @@ def test_a_clock_that_is_not_oars_is_reported_when_it_goes_wrong_and_right(
 
 
 def test_what_is_remembered_of_jobs_is_bounded() -> None:
-    history = History()
+    history = OarHistory()
     for first in range(0, 6000, 500):
         history.note(world(*(job(number, **RAN) for number in range(first, first + 500))))
     assert max(map(len, history._counted.values())) <= 2 * 500 + 1000 + 500
@@ -77,15 +77,15 @@ def test_what_is_remembered_of_jobs_is_bounded() -> None:
 
 
 def test_a_disabled_queue_of_ours_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    shut = replace(world(), queues=dict.fromkeys(("pilot", "default"), Queue("notActive", "x", 5)))
-    assert Selection(frozenset({"pilot"})).closed(shut) == ("pilot",)
-    assert Selection(projects=frozenset({"p"})).closed(shut) == ()
+    shut = replace(world(), queues=dict.fromkeys(("pilot", "default"), OarQueue("notActive", "x", 5)))
+    assert OarSelection(frozenset({"pilot"})).closed(shut) == ("pilot",)
+    assert OarSelection(projects=frozenset({"p"})).closed(shut) == ()
     theirs = replace(world(job(queue="default", project="p")), queues=shut.queues)
-    assert Selection(projects=frozenset({"p"})).closed(theirs) == ("default",)
+    assert OarSelection(projects=frozenset({"p"})).closed(theirs) == ("default",)
     nodes = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
     reader = Closing(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
     adapter = OarAdapter(
-        nodes, reader, Commands(5.0), Selection(frozenset({"pilot"})), None, server=("127.0.0.1", 9), user="u"
+        nodes, reader, OarCommands(5.0), OarSelection(frozenset({"pilot"})), None, server=("127.0.0.1", 9), user="u"
     )
     with caplog.at_level(logging.ERROR, "pilotfish.adapters"):
         for reader.shut in (True, True, False):
@@ -100,8 +100,8 @@ class Closing(Database):
 
     shut = True
 
-    def world(self) -> World:
-        return replace(super().world(), queues={"pilot": Queue("notActive" if self.shut else "Active", "x", 5)})
+    def world(self) -> OarState:
+        return replace(super().world(), queues={"pilot": OarQueue("notActive" if self.shut else "Active", "x", 5)})
 
 
 def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:
@@ -120,7 +120,14 @@ def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:
 def test_the_link_of_a_job_goes_with_it_also_after_a_restart(tmp_path: Path) -> None:
     reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
     adapter = OarAdapter(
-        Cluster("pilot", ()), reader, Commands(5.0), Selection(), None, server=("", 9), user="u", output_dir=tmp_path
+        Cluster("pilot", ()),
+        reader,
+        OarCommands(5.0),
+        OarSelection(),
+        None,
+        server=("", 9),
+        user="u",
+        output_dir=tmp_path,
     )
     for key in ("flow/a", "flow/b"):
         done_link(tmp_path, key).symlink_to("done")

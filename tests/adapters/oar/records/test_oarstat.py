@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.oar.commands import Commands
+from pilotfish.adapters.oar.commands import OarCommands
 from pilotfish.adapters.oar.records.oarstat import Oarstat, forms_in, jobs_in, planned_in, resources_in
 from pilotfish.adapters.oar.records.requests import OarResources, request_of
 
@@ -85,7 +85,7 @@ def test_the_plan_of_oar_is_that_of_the_jobs_that_wait() -> None:
     assert planned_in(answer(waits, never, runs)) == {2: (1795472000.0, ())} and planned_in("") == {}
 
 
-class Said(Commands):
+class Said(OarCommands):
     """OAR's commands, which answer from `jobs`; `asked` are the conditions."""
 
     def __init__(self, *jobs: dict[str, Any]) -> None:

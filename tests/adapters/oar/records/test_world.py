@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError, ParseError
-from pilotfish.adapters.oar.job_views import Ours, Selection, node_states, state_of, views
+from pilotfish.adapters.oar.job_views import OarSelection, Ours, node_states, state_of, views
 from pilotfish.adapters.oar.placement_file import Placement
 from pilotfish.adapters.oar.records.requests import OarResources, left_to_oar, request_of
 from pilotfish.adapters.oar.records.world import COMMAND, Database, psql, world_in
@@ -22,7 +22,7 @@ from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
 from tests.support.oar_records import NOW, ORDINARY, answer, job, world
 
 CLUSTER = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
-PILOT = Selection(frozenset({"pilot"}))
+PILOT = OarSelection(frozenset({"pilot"}))
 
 
 def test_an_answer_that_is_cut_short_anywhere_is_an_error() -> None:
@@ -304,7 +304,7 @@ def test_a_job_that_found_no_completed_predecessor_has_not_run() -> None:
     ],
 )  # fmt: skip
 def test_whether_jobs_of_ours_are_kept(options: list[str], kept: bool) -> None:
-    assert Selection(frozenset({"pilot"}), frozenset({"grid"})).keeps(options) is kept
+    assert OarSelection(frozenset({"pilot"}), frozenset({"grid"})).keeps(options) is kept
 
 
 def test_a_node_is_as_bad_as_its_worst_resource() -> None:

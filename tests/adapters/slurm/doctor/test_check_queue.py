@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, Service
+from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Level, ServiceState
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.support.slurm_answers import (
@@ -19,13 +19,13 @@ from tests.support.slurm_answers import (
 )
 
 SCRIPT = "local HOLD_S = 600\n -- pilotfish:hold=SECONDS\n"
-PLUGIN: dict[str, tuple[str, dict[str, object], Service, Level | None, str]] = {
+PLUGIN: dict[str, tuple[str, dict[str, object], ServiceState, Level | None, str]] = {
     "no plugin": ("(null)", {}, GOOD, None, ""),
     "installed, and not in use": ("(null)", {"files": {"job_submit.lua": SCRIPT}}, GOOD, NOTE, "not in use"),
     "in use": ("lua", {"files": {"job_submit.lua": SCRIPT}}, GOOD, OK, "up to 600 s, and the daemon answers"),
-    "no daemon": ("lua,throttle", {"files": {"job_submit.lua": SCRIPT}}, Service(""), PROBLEM, "600 s in vain"),
-    "a dry run": ("lua", {"files": {"job_submit.lua": SCRIPT}}, Service("dry-run"), WARNING, "places none"),
-    "no configuration": ("lua", {"files": {"job_submit.lua": SCRIPT}}, Service(), NOTE, "--config shows"),
+    "no daemon": ("lua,throttle", {"files": {"job_submit.lua": SCRIPT}}, ServiceState(""), PROBLEM, "600 s in vain"),
+    "a dry run": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState("dry-run"), WARNING, "places none"),
+    "no configuration": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState(), NOTE, "--config shows"),
     "another one": ("lua", {"files": {"job_submit.lua": "return 0"}}, GOOD, OK, "the site's own"),
     "out of sight": ("lua", {}, GOOD, NOTE, "cannot be read from here"),
     "unreadable": ("lua", {"at_controller": True, "unread": frozenset({"job_submit.lua"})}, GOOD, NOTE, "cannot"),
@@ -35,7 +35,7 @@ PLUGIN: dict[str, tuple[str, dict[str, object], Service, Level | None, str]] = {
 
 @pytest.mark.parametrize(("plugins", "settings", "service", "level", "words"), PLUGIN.values(), ids=PLUGIN)
 def test_the_job_submit_plugin(
-    plugins: str, settings: dict[str, object], service: Service, level: Level | None, words: str
+    plugins: str, settings: dict[str, object], service: ServiceState, level: Level | None, words: str
 ) -> None:
     said = about("job_submit", asked_of(changed(JobSubmitPlugins=plugins), **settings), service=service)
     assert (not said) if level is None else (len(said) == 1 and said[0][0] is level and words in said[0][1])
@@ -67,7 +67,7 @@ def job(**settings: object) -> SlurmJob:
 
 def test_waiting_jobs() -> None:
     assert "1 job waits, 1 for pilotfish; 0 pinned" in about("queue", asked_of(jobs=[job()]))[0][1]
-    away = about("queue", asked_of(jobs=[job()]), service=Service(""))
+    away = about("queue", asked_of(jobs=[job()]), service=ServiceState(""))
     assert away[1][0] is WARNING and "the last in 500 s" in away[1][1]
     late = about("queue", asked_of(jobs=[job(deadline=NOW + 100)]))
     assert late[1][0] is WARNING and "(7)" in late[1][1]

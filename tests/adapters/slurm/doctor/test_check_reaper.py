@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import NOTE, OK, WARNING, Level, Service
+from pilotfish.adapters.findings import NOTE, OK, WARNING, Level, ServiceState
 from pilotfish.adapters.slurm.doctor import check_reaper
 from tests.support.slurm_answers import Recorded
 
@@ -25,8 +25,8 @@ LoadState=loaded
 ActiveState=inactive
 """
 USUAL = {"active": "active", "user": "pilotfish", "config": str(CONFIG)}
-LIVE = Service("live", config=CONFIG, account="pilotfish")
-DRY = Service("dry-run", dry_run=True, config=CONFIG, account="pilotfish")
+LIVE = ServiceState("live", config=CONFIG, account="pilotfish")
+DRY = ServiceState("dry-run", dry_run=True, config=CONFIG, account="pilotfish")
 ABSENT = "Id=pilotfish-reap.timer\nLoadState=not-found\nActiveState=inactive\n\nId=pilotfish-reap.service\n"
 
 
@@ -43,7 +43,7 @@ ABSENT = "Id=pilotfish-reap.timer\nLoadState=not-found\nActiveState=inactive\n\n
         (SHOWN.format(**USUAL | {"config": "/etc/other"}), LIVE, WARNING, "it reads /etc/other"),
         (
             SHOWN.format(**USUAL),
-            Service("dry-run", config=CONFIG, account="pilotfish"),
+            ServiceState("dry-run", config=CONFIG, account="pilotfish"),
             WARNING,
             "started with --dry-run",
         ),
@@ -51,11 +51,11 @@ ABSENT = "Id=pilotfish-reap.timer\nLoadState=not-found\nActiveState=inactive\n\n
         (AdapterError("systemctl is not on the PATH", kind="missing"), DRY, NOTE, "unknown"),
     ],
 )
-def test_the_timer(shown: str | AdapterError, service: Service, level: Level, words: str) -> None:
+def test_the_timer(shown: str | AdapterError, service: ServiceState, level: Level, words: str) -> None:
     (only,) = check_reaper.findings(Recorded(systemctl=shown), service)
     assert only.level is level and words in only.says and only.topic == "reaper"
 
 
 def test_without_a_configuration_nothing_is_asked() -> None:
     run = Recorded()
-    assert list(check_reaper.findings(run, Service("live"))) == [] and run.asked == []
+    assert list(check_reaper.findings(run, ServiceState("live"))) == [] and run.asked == []

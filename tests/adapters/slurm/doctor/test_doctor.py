@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, Service
+from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, ServiceState
 from pilotfish.adapters.slurm.doctor import findings_of, questions
 from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights, version
 from pilotfish.adapters.slurm.doctor.setup import SETUP
 from pilotfish.adapters.slurm.doctor.setup import __file__ as SETUP_FILE
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.slurm_answers import (
     CONFIG,
@@ -35,7 +35,7 @@ from tests.support.slurm_answers import (
 
 
 def checked(run: Recorded) -> Iterator[Finding]:
-    return findings_of(ask(run, "backup"), Selection(), None, GOOD)
+    return findings_of(ask(run, "backup"), SlurmSelection(), None, GOOD)
 
 
 def test_a_good_site_has_no_problems() -> None:
@@ -182,7 +182,7 @@ def test_partitions_with_unusual_settings() -> None:
     said = about("partition", asked_of(partitions=[odd, {"PartitionName": "main", "State": "UP"}]))
     assert [level for level, _ in said] == [WARNING, NOTE, NOTE]
     assert "State=DRAIN" in said[0][1] and "AllowAccounts" in said[1][1] and "only root" in said[2][1]
-    handed = Selection(frozenset({"main"}), comment=False)
+    handed = SlurmSelection(frozenset({"main"}), comment=False)
     assert about("partition", asked_of(partitions=[odd, {"PartitionName": "main"}]), selection=handed) == []
 
 
@@ -238,7 +238,7 @@ def test_any_answer_ends_in_findings(texts: list[str]) -> None:
 
 
 def test_power_saving_needs_its_programs_and_an_administrator() -> None:
-    wanted = Service("live", power_save=True)
+    wanted = ServiceState("live", power_save=True)
     with_programs = changed(SuspendProgram="/s", ResumeProgram="/r")
     assert [level for level, _ in about("power", asked_of(with_programs), service=wanted)] == [PROBLEM, OK]
     assert [level for level, _ in about("power", asked_of(), service=wanted)] == [PROBLEM, PROBLEM]

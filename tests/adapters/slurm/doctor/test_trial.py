@@ -9,7 +9,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import OK, PROBLEM, WARNING, Level
 from pilotfish.adapters.slurm.doctor import trial
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.model.snapshot import JobState
 from tests.adapters.slurm.transport.test_squeue import PRINTED
@@ -58,7 +58,7 @@ def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterE
     assert [each.level for each in trial.findings(run, ["--partition=x"])] == levels
     assert any(f"StartTime=uts{NOW + 31 * 86400:.0f}" in line for line in run.asked) is ("sinfo" not in answers)
     assert run.asked[-1] == "scancel 9" and " --partition=x " in run.asked[0] and "--begin=now+30days" in run.asked[0]
-    assert Selection().takes(SlurmJob(9, JobState.PENDING, comment=trial.COMMENT)) is False
+    assert SlurmSelection().takes(SlurmJob(9, JobState.PENDING, comment=trial.COMMENT)) is False
 
 
 @pytest.mark.parametrize(("field", "name"), [("ReqNodes", "ReqNodeList"), ("EligibleTime", "StartTime")])

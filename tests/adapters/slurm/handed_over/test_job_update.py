@@ -28,7 +28,7 @@ from pilotfish.adapters.slurm.handed_over.job_update import (
     with_our_pins,
 )
 from pilotfish.adapters.slurm.handed_over.marks import MARK, Marks, PinRecord, read_key
-from pilotfish.adapters.slurm.handed_over.ownership import Selection, is_held
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection, is_held
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.snapshot import JobState
@@ -44,7 +44,7 @@ TEXTS = st.binary(max_size=300).map(lambda raw: os.fsdecode(raw.replace(b"\0", b
 
 
 def ours(folder: Path | None = None, key: bytes = KEY, clock: Callable[[], float] = lambda: 0.0) -> OurChanges:
-    takes = Selection(frozenset({"shared"})).takes
+    takes = SlurmSelection(frozenset({"shared"})).takes
     return OurChanges(Marks(key), PinRecord(folder), takes, FirstBegins(folder), clock)
 
 

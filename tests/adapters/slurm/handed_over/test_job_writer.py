@@ -14,7 +14,13 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.handed_over.job_update import OurChanges
 from pilotfish.adapters.slurm.handed_over.job_writer import MOVED, JobWriter
 from pilotfish.adapters.slurm.handed_over.marks import Marks, Pin, PinRecord
-from pilotfish.adapters.slurm.handed_over.ownership import ENOUGH_S, HOLD_BACK_S, Ownership, Selection, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import (
+    ENOUGH_S,
+    HOLD_BACK_S,
+    Ownership,
+    SlurmSelection,
+    ownership_of,
+)
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.snapshot import JobState
@@ -102,7 +108,7 @@ class Slurm(CommandTransport):
 
 
 def writer_for(slurm: Slurm) -> JobWriter:
-    changes = OurChanges(Marks(), PinRecord(None), Selection().takes)
+    changes = OurChanges(Marks(), PinRecord(None), SlurmSelection().takes)
     return JobWriter(slurm, changes, slurm.time, slurm.time, MAX_DEFER_S, slurm.doubts.append)
 
 
@@ -110,7 +116,7 @@ def attempt(slurm: Slurm, writer: JobWriter) -> None:
     """What the daemon does in a cycle: read, judge, place."""
     try:
         job = writer.read(7)
-        if job.pinned is None and ownership_of(job, Selection(), slurm.at)[0] in (Ownership.FREE, Ownership.HELD):
+        if job.pinned is None and ownership_of(job, SlurmSelection(), slurm.at)[0] in (Ownership.FREE, Ownership.HELD):
             writer.place(job, ("n1",))
     except AdapterError:
         pass
@@ -173,10 +179,10 @@ def test_after_a_lost_answer_nothing_is_written_until_it_is_settled() -> None:
     with pytest.raises(AdapterError, match="did not answer"):
         writer.place(FREE, ("n1",))
     job = writer.read(7)
-    what, why = ownership_of(job, Selection(), slurm.at)
+    what, why = ownership_of(job, SlurmSelection(), slurm.at)
     assert job.unsettled and what is Ownership.WAITING and "does not know yet" in why and len(slurm.written) == 1
     slurm.pass_time(2 * HOLD_BACK_S)
-    assert ownership_of(writer.read(7), Selection(), slurm.at)[0] is Ownership.FREE
+    assert ownership_of(writer.read(7), SlurmSelection(), slurm.at)[0] is Ownership.FREE
 
 
 def test_a_begin_time_that_was_moved_is_the_users() -> None:
@@ -188,7 +194,7 @@ def test_a_begin_time_that_was_moved_is_the_users() -> None:
         with pytest.raises(AdapterError, match="begin time was moved") as error:
             writer.place(FREE, ("n1",))
         assert (error.value.kind, len(slurm.written), slurm.job.begin) == (MOVED, written, slurm.moved_at + LATER_S)
-        assert ownership_of(writer.read(7), Selection(), slurm.at)[1] == "its user wants it to begin later"
+        assert ownership_of(writer.read(7), SlurmSelection(), slurm.at)[1] == "its user wants it to begin later"
 
 
 @pytest.mark.parametrize("left", [0.0, ENOUGH_S, HOLD_BACK_S - 1.0])

@@ -16,7 +16,7 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.handed_over import marks
 from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
 from pilotfish.adapters.slurm.handed_over.overdue import FIELDS, LONGEST_LIST, Reaper
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.transport import runner
 from pilotfish.cli.__main__ import main
 from tests.support.old_marks import keep_old_key, old_mark
@@ -59,7 +59,7 @@ class Slurm:
 
 def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset[str]) -> tuple[int, list[str]]:
     said: list[str] = []
-    failed = Reaper(slurm, Selection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, said.append, dry=dry)
+    failed = Reaper(slurm, SlurmSelection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, said.append, dry=dry)
     return failed, said
 
 

@@ -12,7 +12,7 @@ from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.handed_over.ownership import (
     EXACT_S,
     Ownership,
-    Selection,
+    SlurmSelection,
     hold_seconds,
     is_held,
     ownership_of,
@@ -27,7 +27,7 @@ OURS = SlurmJob(
     7, JobState.PENDING, "BeginTime", uid=5, partition="shared", submit=NOW - 10, begin=NOW + 50, priority=1,
     comment="pilotfish:hold=60",
 )  # fmt: skip
-BY_COMMENT = Selection()
+BY_COMMENT = SlurmSelection()
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_a_begin_time_in_the_comment_counts_whatever_the_clock_of_the_login_node
 @pytest.mark.parametrize(
     ("selection", "taken"),
     [
-        (Selection(comment=False), False),
-        (Selection(comment=True), True),
-        (Selection(frozenset({"shared"}), comment=False), True),
-        (Selection(frozenset({"main"}), comment=False), False),
-        (Selection(qos=frozenset({""}), comment=False), True),
-        (Selection(features=frozenset({"fast"}), comment=False), False),
+        (SlurmSelection(comment=False), False),
+        (SlurmSelection(comment=True), True),
+        (SlurmSelection(frozenset({"shared"}), comment=False), True),
+        (SlurmSelection(frozenset({"main"}), comment=False), False),
+        (SlurmSelection(qos=frozenset({""}), comment=False), True),
+        (SlurmSelection(features=frozenset({"fast"}), comment=False), False),
     ],
 )
-def test_selection(selection: Selection, taken: bool) -> None:
+def test_selection(selection: SlurmSelection, taken: bool) -> None:
     assert selection.takes(OURS) is taken
 
 
 def test_a_requested_feature_hands_a_job_over() -> None:
-    selection = Selection(features=frozenset({"fast"}), comment=False)
+    selection = SlurmSelection(features=frozenset({"fast"}), comment=False)
     assert selection.takes(replace(OURS, features="big&fast")) and not selection.takes(replace(OURS, features="faster"))
 
 

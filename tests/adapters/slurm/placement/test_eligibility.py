@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement import limits
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
-from pilotfish.adapters.slurm.placement.partitions import Reservation
+from pilotfish.adapters.slurm.placement.partitions import SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.site_state import Site
+from pilotfish.adapters.slurm.site_state import SiteState
 from pilotfish.adapters.slurm.transport import scontrol
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.snapshot import JobState
@@ -20,12 +20,12 @@ from tests.support.slurm_jobs import BOTH, JOB, LIMITS, MAIN, NODE, NOW, RUNNING
 
 CLUSTER = Cluster("c", tuple(Node(f"n{i}", NodeType("t", 4, 4e9, 1e9)) for i in range(2)))
 NODES = {f"n{i}": replace(NODE, name=f"n{i}", idle=4, free=4e9) for i in range(2)}
-SITE = Site(partitions=BOTH, covered=frozenset(range(99)))
+SITE = SiteState(partitions=BOTH, covered=frozenset(range(99)))
 
 
-def judge(*jobs: SlurmJob, site: Site = SITE, deferral: Deferral = Deferral(), **since: float) -> Eligibility:
+def judge(*jobs: SlurmJob, site: SiteState = SITE, deferral: Deferral = Deferral(), **since: float) -> Eligibility:
     seen = {int(name[1:]): time for name, time in since.items()}
-    memory = EligibilityCache(CLUSTER, Selection())
+    memory = EligibilityCache(CLUSTER, SlurmSelection())
     memory.since = seen
     memory.queue.update(jobs)
     return Eligibility(CLUSTER, NODES, memory, site, NOW, deferral)
@@ -38,8 +38,8 @@ def judge(*jobs: SlurmJob, site: Site = SITE, deferral: Deferral = Deferral(), *
         ({}, {"missing": frozenset({"reservations"})}, "reservations are not read yet"),
         ({"id": 100}, {}, "excludes are not read yet"),
         ({}, {"partitions": {"main": replace(MAIN, up=False)}}, "not up"),
-        ({}, {"reservations": [Reservation("r", NOW + 500, NOW + 900, frozenset({"n0", "n1"}))]}, "reservation r"),
-        ({}, {"reservations": [Reservation("r", NOW + 500, NOW + 900, frozenset({"n0"}))]}, ""),
+        ({}, {"reservations": [SlurmReservation("r", NOW + 500, NOW + 900, frozenset({"n0", "n1"}))]}, "reservation r"),
+        ({}, {"reservations": [SlurmReservation("r", NOW + 500, NOW + 900, frozenset({"n0"}))]}, ""),
         ({"wanted": ("n0", "n1")}, {}, "more or fewer nodes"),
         ({"special": "licenses"}, {}, "licenses"),
         ({"nodes": 3}, {}, "too few"),
@@ -53,7 +53,7 @@ def test_verdicts(changed: dict[str, Any], site: dict[str, Any], why: str) -> No
 
 
 def test_of_two_jobs_within_a_limit_for_one_the_first_starts() -> None:
-    site = replace(SITE, limits=limits.parse(LIMITS), settings=scontrol.Settings(limits=True))
+    site = replace(SITE, limits=limits.parse(LIMITS), settings=scontrol.ControllerSettings(limits=True))
     jobs = [replace(JOB, id=number, priority=number, time_limit=60.0) for number in range(1, 5)]
     found = judge(*jobs, site=site).verdicts()
     assert [bool(found[number].waits) for number in range(1, 5)] == [True, True, False, False]
@@ -74,7 +74,7 @@ def test_a_job_that_slurm_may_start_is_placed_in_queue_order() -> None:
 def test_cores_allocated_to_no_visible_job_are_taken() -> None:
     uneven = replace(RUNNING, nodes=2, cpus=5, threads=2, placed=("n0", "n1"), end=NOW + 50)
     nodes = {"n0": replace(NODES["n0"], idle=1), "n1": replace(NODES["n1"], idle=2)}
-    cache = EligibilityCache(CLUSTER, Selection())
+    cache = EligibilityCache(CLUSTER, SlurmSelection())
     cache.queue.update([uneven])
     found = Eligibility(CLUSTER, nodes, cache, SITE, NOW, Deferral()).unseen()
     assert found == [("n0", 1, 50.0)]

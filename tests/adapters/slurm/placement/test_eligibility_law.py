@@ -8,13 +8,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.handed_over.ownership import Ownership, Selection, ownership_of
+from pilotfish.adapters.slurm.handed_over.ownership import Ownership, SlurmSelection, ownership_of
 from pilotfish.adapters.slurm.placement.eligibility import Deferral, Eligibility, EligibilityCache
-from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos, Quota
-from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
+from pilotfish.adapters.slurm.placement.limits import Limits, Qos, Quota, UsageCap
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing, Partition
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
-from pilotfish.adapters.slurm.site_state import Site
-from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.adapters.slurm.site_state import SiteState
+from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 
@@ -24,7 +24,7 @@ CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in
 NODES = {name: SlurmNode(name, NodeState.UP, 4, 4e9, partitions=frozenset({"main", "shared"})) for name in NAMES}
 PARTITIONS = {
     "main": Partition("main", nodes=frozenset(NAMES)),
-    "shared": Partition("shared", nodes=frozenset(NAMES), sharing=Sharing.FORCE, rows=2),
+    "shared": Partition("shared", nodes=frozenset(NAMES), sharing=CoreSharing.FORCE, rows=2),
 }
 waiting = st.builds(
     SlurmJob,
@@ -48,8 +48,8 @@ waiting = st.builds(
 @given(st.lists(waiting, min_size=1, max_size=8), st.integers(1, 6), st.data())
 def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], most: int, data: st.DataObject) -> None:
     queue = [replace(job, id=number, cpus=job.threads * job.nodes, uid=5) for number, job in enumerate(jobs, 1)]
-    qos = {"normal": Qos({"jobs": Cap(float(most))}, {}, {5: {}}, {})}
-    site = Site(PARTITIONS, (), Limits(qos), Settings(limits=True), {}, frozenset(range(9)), frozenset())
+    qos = {"normal": Qos({"jobs": UsageCap(float(most))}, {}, {5: {}}, {})}
+    site = SiteState(PARTITIONS, (), Limits(qos), ControllerSettings(limits=True), {}, frozenset(range(9)), frozenset())
     judge = _eligibility(queue, site)
     for _ in range(3):
         fitting = [(number, verdict) for number, verdict in judge.verdicts().items() if not verdict.waits]
@@ -87,11 +87,12 @@ def test_limits_are_granted_in_slurms_order(
         for number, job in enumerate(jobs, 1)
     ]
     caps = {
-        name: {what: Cap(most) for what, most in each.items()} for name, each in (("normal", normal), ("high", high))
+        name: {what: UsageCap(most) for what, most in each.items()}
+        for name, each in (("normal", normal), ("high", high))
     }
     limits = Limits({name: Qos(each, {}, {5: {}}, {}) for name, each in caps.items()})
     partitions = {name: replace(each, tier=2 if name == "shared" else 1) for name, each in PARTITIONS.items()}
-    site = Site(partitions, (), limits, Settings(limits=True), {}, frozenset(range(99)), frozenset())
+    site = SiteState(partitions, (), limits, ControllerSettings(limits=True), {}, frozenset(range(99)), frozenset())
     verdicts = _eligibility(queue, site).verdicts()
     quota = Quota(limits, {})
     for job in queue:
@@ -99,7 +100,7 @@ def test_limits_are_granted_in_slurms_order(
             quota.count(job, max(0.0, job.end - NOW) if job.end is not None else 60.0)
     order = sorted(queue, key=lambda job: (-partitions[job.partition].tier, -job.priority, job.id))
     for job in (job for job in order if job.state is JobState.PENDING):
-        what, span = ownership_of(job, Selection(), NOW)[0], job.time_limit or math.inf
+        what, span = ownership_of(job, SlurmSelection(), NOW)[0], job.time_limit or math.inf
         if what in (Ownership.HELD, Ownership.FREE):
             assert verdicts[job.id].waits == quota.obstacle(job, span) or not quota.obstacle(job, span)
             assert "are taken" not in verdicts[job.id].waits or quota.obstacle(job, span)
@@ -110,7 +111,7 @@ def test_limits_are_granted_in_slurms_order(
             quota.count(job, span)
 
 
-def _eligibility(jobs: list[SlurmJob], site: Site) -> Eligibility:
-    cache = EligibilityCache(CLUSTER, Selection())
+def _eligibility(jobs: list[SlurmJob], site: SiteState) -> Eligibility:
+    cache = EligibilityCache(CLUSTER, SlurmSelection())
     cache.queue.update(jobs)
     return Eligibility(CLUSTER, NODES, cache, site, NOW, Deferral())

@@ -16,7 +16,7 @@ from pilotfish.adapters.slurm.placement.future_occupancy import (
     QueuedAhead,
     StartRequest,
 )
-from pilotfish.adapters.slurm.placement.partitions import Reservation
+from pilotfish.adapters.slurm.placement.partitions import SlurmReservation
 from tests.support.slurm_jobs import NOW
 
 SIZES = {f"n{i}": (4, 4.0) for i in range(4)}
@@ -32,7 +32,7 @@ HOLDS = st.lists(
 FIRSTS = st.lists(st.builds(QueuedAhead, st.integers(1, 9), ORDERS, NAMES.map(frozenset)), max_size=4)
 WINDOWS = st.lists(
     st.builds(
-        Reservation, st.just("r"), st.floats(NOW - 50, NOW + 500), st.floats(NOW, NOW + 900), NAMES.map(frozenset)
+        SlurmReservation, st.just("r"), st.floats(NOW - 50, NOW + 500), st.floats(NOW, NOW + 900), NAMES.map(frozenset)
     ),
     max_size=3,
 )
@@ -44,7 +44,7 @@ def test_a_job_that_comes_first_is_never_delayed(
     holds: list[Occupation],
     planned: list[PlannedStart],
     first: list[QueuedAhead],
-    windows: list[Reservation],
+    windows: list[SlurmReservation],
     ask: StartRequest,
 ) -> None:
     outlook = FutureOccupancy(NOW, SIZES, holds, planned, first, windows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import ParseError
 from pilotfish.adapters.slurm.placement import limits, partitions
 from pilotfish.adapters.slurm.placement.limits import Quota
-from pilotfish.adapters.slurm.placement.partitions import Sharing
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing
 from pilotfish.adapters.slurm.transport import scontrol
 from tests.support.slurm_jobs import JOB, LIMITS
 
@@ -36,7 +36,7 @@ CONFIG = "AccountingStorageEnforce = associations,limits,qos\nSchedulerParameter
 def test_a_recorded_partition() -> None:
     (found,) = partitions.parse(PARTITION).values()
     assert (found.name, found.up, found.nodes) == ("short", True, frozenset({"n1", "n2", "n3", "n4"}))
-    assert (found.max_time, found.max_nodes, found.sharing, found.rows) == (300.0, 2, Sharing.NO, 1)
+    assert (found.max_time, found.max_nodes, found.sharing, found.rows) == (300.0, 2, CoreSharing.NO, 1)
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,24 @@ def test_partition_obstacles(changed: dict[str, str], why: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "sharing", "rows"),
-    [("FORCE:4", Sharing.FORCE, 4), ("FORCE", Sharing.FORCE, 4), ("YES:2", Sharing.YES, 1),
-     ("EXCLUSIVE", Sharing.EXCLUSIVE, 1), ("BRAND_NEW", Sharing.EXCLUSIVE, 1)],
+    [("FORCE:4", CoreSharing.FORCE, 4), ("FORCE", CoreSharing.FORCE, 4), ("YES:2", CoreSharing.YES, 1),
+     ("EXCLUSIVE", CoreSharing.EXCLUSIVE, 1), ("BRAND_NEW", CoreSharing.EXCLUSIVE, 1)],
 )  # fmt: skip
-def test_partition_sharing(words: str, sharing: Sharing, rows: int) -> None:
+def test_partition_sharing(words: str, sharing: CoreSharing, rows: int) -> None:
     found = partitions.parse(PARTITION.replace("OverSubscribe=NO", f"OverSubscribe={words}"))["short"]
     assert (found.sharing, found.rows) == (sharing, rows)
 
 
 @pytest.mark.parametrize(
     ("word", "sharing"),
-    [("NO", Sharing.NO), ("NODE", Sharing.EXCLUSIVE), ("USER", Sharing.EXCLUSIVE), ("TOPO", Sharing.EXCLUSIVE)],
+    [
+        ("NO", CoreSharing.NO),
+        ("NODE", CoreSharing.EXCLUSIVE),
+        ("USER", CoreSharing.EXCLUSIVE),
+        ("TOPO", CoreSharing.EXCLUSIVE),
+    ],
 )
-def test_partition_sharing_since_26_11(word: str, sharing: Sharing) -> None:
+def test_partition_sharing_since_26_11(word: str, sharing: CoreSharing) -> None:
     """By its documentation one key replaces two."""
     text = PARTITION.replace("OverSubscribe=NO", f"Exclusive={word}").replace("ExclusiveUser=NO ", "")
     assert partitions.parse(text)["short"].sharing is sharing
@@ -105,8 +110,10 @@ def test_any_text_is_read_or_an_error(text: str) -> None:
 
 
 def test_settings() -> None:
-    assert scontrol.parse_settings(CONFIG + "SchedulerType = sched/backfill\n") == scontrol.Settings(7.0, True)
-    assert scontrol.parse_settings("SchedulerType = sched/backfill\n") == scontrol.Settings(30.0, False)
+    assert scontrol.parse_settings(CONFIG + "SchedulerType = sched/backfill\n") == scontrol.ControllerSettings(
+        7.0, True
+    )
+    assert scontrol.parse_settings("SchedulerType = sched/backfill\n") == scontrol.ControllerSettings(30.0, False)
 
 
 def test_recorded_limits() -> None:

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.future_occupancy import START_S
-from pilotfish.adapters.slurm.placement.limits import Cap, Limits, Qos
-from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation, Sharing
+from pilotfish.adapters.slurm.placement.limits import Limits, Qos, UsageCap
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing, Partition, SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.site_state import AGES
 from pilotfish.adapters.slurm.submission import comment_for
-from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Place, Release, Submit
@@ -76,9 +76,9 @@ class Slurm:
     queue: dict[int, SlurmJob] = field(default_factory=dict)
     machines: dict[str, SlurmNode] = field(default_factory=dict)
     parts: dict[str, Partition] = field(default_factory=dict)
-    kept: list[Reservation] = field(default_factory=list)
+    kept: list[SlurmReservation] = field(default_factory=list)
     caps: Limits = field(default_factory=Limits)
-    options: Settings = field(default_factory=Settings)
+    options: ControllerSettings = field(default_factory=ControllerSettings)
     unwanted: dict[int, tuple[str, ...]] = field(default_factory=dict)
     away: str = ""
     afresh: bool = False  #: equal records are different objects
@@ -111,7 +111,7 @@ class Slurm:
         self._tells("partitions")
         return dict(self.parts)
 
-    def reservations(self) -> list[Reservation]:
+    def reservations(self) -> list[SlurmReservation]:
         self._tells("reservations")
         return list(self.kept)
 
@@ -119,7 +119,7 @@ class Slurm:
         self._tells("limits")
         return self.caps
 
-    def settings(self) -> Settings:
+    def settings(self) -> ControllerSettings:
         self._tells("settings")
         return self.options
 
@@ -155,7 +155,7 @@ class Pair:
         self.old = self._adapter(slurm)
 
     def _adapter(self, slurm: object) -> SlurmAdapter:
-        selection = Selection(qos=frozenset({"handed"}))
+        selection = SlurmSelection(qos=frozenset({"handed"}))
         return SlurmAdapter(CLUSTER, slurm, selection, clock=lambda: self.slurm.seconds)  # type: ignore[arg-type]
 
     def fresh(self) -> tuple[SlurmAdapter, Snapshot]:
@@ -256,13 +256,15 @@ class Pair:
         elif what == "reservation":
             start = slurm.time() + pick((-50.0, 50.0, 500.0))
             names = frozenset(self.random.sample(NAMES, 4))
-            slurm.kept = pick(([], [Reservation("maint", start, start + 300.0, names)]))
+            slurm.kept = pick(([], [SlurmReservation("maint", start, start + 300.0, names)]))
         elif what == "limits":
             what = pick(("jobs", "cpu", "node", "cpu minutes left", "minutes"))
-            most = Qos({what: Cap(pick((1.0, 3.0, 40.0)))}, {"cpu": Cap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {})
+            most = Qos(
+                {what: UsageCap(pick((1.0, 3.0, 40.0)))}, {"cpu": UsageCap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {}
+            )
             slurm.caps = Limits({pick(("normal", "high", "handed")): most})
         elif what == "settings":
-            slurm.options = Settings(pick((5.0, 30.0)), pick((True, False)))
+            slurm.options = ControllerSettings(pick((5.0, 30.0)), pick((True, False)))
         elif what == "excluded" and slurm.queue:
             slurm.unwanted = {pick(list(slurm.queue)): tuple(self.random.sample(NAMES, 2))}
         elif what == "outage":
@@ -339,10 +341,10 @@ class Pair:
 
     def _partition(self, name: str) -> Partition:
         pick = self.random.choice
-        sharing = pick(tuple(Sharing))
+        sharing = pick(tuple(CoreSharing))
         return Partition(
             name, pick((True, True, False)), frozenset(NAMES), max_time=pick((None, 300.0)), max_nodes=pick((None, 2)),
-            node_cpus=pick((None, 2)), sharing=sharing, rows=2 if sharing is Sharing.FORCE else 1, tier=pick((1, 2)),
+            node_cpus=pick((None, 2)), sharing=sharing, rows=2 if sharing is CoreSharing.FORCE else 1, tier=pick((1, 2)),
             qos=pick(("", "high")),
         )  # fmt: skip
 
@@ -376,7 +378,7 @@ def test_a_job_waits_again_after_the_clock_is_set_back() -> None:
 
 def test_partitions_read_before_a_failure_are_used() -> None:
     pair = Pair(Random(1))
-    pair.slurm.parts = {"alone": Partition("alone", sharing=Sharing.EXCLUSIVE)}
+    pair.slurm.parts = {"alone": Partition("alone", sharing=CoreSharing.EXCLUSIVE)}
     pair.slurm.queue[1] = SlurmJob(1, JobState.RUNNING, partition="alone", placed=("n1",))
     pair.old.snapshot()  # nothing is ours, so that partitions are not asked for
     pair.slurm.queue[2] = SlurmJob(2, JobState.PENDING, partition="alone", priority=1, comment="pilotfish")
@@ -403,7 +405,7 @@ def test_a_job_is_not_placed_on_old_eligibility() -> None:
     now = pair.slurm.time()
     pair.slurm.machines = {"n1": SlurmNode("n1", NodeState.UP, 4, 4e9, partitions=frozenset({"main"}))}
     pair.slurm.parts = {"main": Partition("main", nodes=frozenset({"n1"}))}
-    pair.slurm.kept = [Reservation("maint", now + 100.0, now + 900.0, frozenset({"n1"}))]
+    pair.slurm.kept = [SlurmReservation("maint", now + 100.0, now + 900.0, frozenset({"n1"}))]
     pair.slurm.queue[1] = SlurmJob(
         1, JobState.PENDING, "Resources", partition="main", submit=now, time_limit=60.0, priority=1, comment="pilotfish"
     )
@@ -463,7 +465,7 @@ def _something_else(slurm: Slurm, number: int) -> None:
         node: SlurmNode(node, NodeState.UP, 4, 4e9, kind, frozenset({name, "main"}), idle=4 - number % 3)
         for node in there
     }
-    slurm.options = Settings(5.0, number % 200 < 60)
+    slurm.options = ControllerSettings(5.0, number % 200 < 60)
     slurm.queue = {}
     for i in range(6):
         job = SlurmJob(

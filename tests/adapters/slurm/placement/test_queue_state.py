@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.node_capacity import NodeCapacity, node_load
-from pilotfish.adapters.slurm.placement.partitions import Partition, Sharing
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing, Partition
 from pilotfish.adapters.slurm.placement.queue_state import FEW, QueueState, Ranking
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -17,7 +17,7 @@ from pilotfish.simulate.model.snapshot import JobState, NodeState
 
 NAMES = tuple(f"n{number}" for number in range(6))
 CLUSTER = Cluster("c", tuple(Node(name, NodeType("t", 4, 4e9, 1e10)) for name in NAMES), oversubscription=2)
-PARTITIONS = {"main": Partition("main"), "shared": Partition("shared", sharing=Sharing.FORCE, rows=2)}
+PARTITIONS = {"main": Partition("main"), "shared": Partition("shared", sharing=CoreSharing.FORCE, rows=2)}
 JOBS = st.builds(
     SlurmJob,
     id=st.integers(1, 12),
@@ -68,7 +68,7 @@ def nodes_of(job: SlurmJob) -> tuple[str, ...]:
 def test_a_history_of_changes_counts_like_the_last_queue(
     steps: list[tuple[list[SlurmJob], list[int], list[tuple[str, int]], float]],
 ) -> None:
-    state, jobs, now = QueueState(Selection().takes), dict[int, SlurmJob](), 0.0
+    state, jobs, now = QueueState(SlurmSelection().takes), dict[int, SlurmJob](), 0.0
     capacity = NodeCapacity(CLUSTER)
     nodes = {name: SlurmNode(name, NodeState.UP, 4, 4e9, idle=4) for name in NAMES}
     for new, gone, changed, now in steps:
@@ -81,7 +81,7 @@ def test_a_history_of_changes_counts_like_the_last_queue(
         capacity.update(nodes, state, PARTITIONS)
         shapes = [SlurmJob(99, JobState.PENDING, partition=name, cpus=cores) for name in PARTITIONS for cores in (1, 3)]
         fresh = NodeCapacity(CLUSTER)
-        again = QueueState(Selection().takes)
+        again = QueueState(SlurmSelection().takes)
         again.update(jobs.values())
         fresh.update(nodes, again, PARTITIONS)
         for job in shapes:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.base import Activity, AdapterError, ParseError
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.limits import Limits
-from pilotfish.adapters.slurm.placement.partitions import Partition, Reservation
+from pilotfish.adapters.slurm.placement.partitions import Partition, SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
 from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverTransport
-from pilotfish.adapters.slurm.transport.sacct import Entry
-from pilotfish.adapters.slurm.transport.scontrol import Settings
+from pilotfish.adapters.slurm.transport.sacct import UsageEntry
+from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Cancel, PowerOff, PowerOn
 from pilotfish.simulate.model.snapshot import JobState
@@ -76,7 +76,7 @@ class Way:
         self._called("partitions")
         return {}
 
-    def reservations(self) -> list[Reservation]:
+    def reservations(self) -> list[SlurmReservation]:
         self._called("reservations")
         return []
 
@@ -84,15 +84,15 @@ class Way:
         self._called("limits")
         return Limits()
 
-    def settings(self) -> Settings:
+    def settings(self) -> ControllerSettings:
         self._called("settings")
-        return Settings()
+        return ControllerSettings()
 
     def ended(self, which: Sequence[str]) -> list[SlurmJob]:
         self._called("ended")
         return []
 
-    def usage(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
         self._called("usage")
         return []
 
@@ -217,7 +217,7 @@ def test_our_own_jobs_accounting_and_power_use_commands() -> None:
 def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
     way, rest, commands, _ = both()
     rest.queue = [SlurmJob(1, JobState.PENDING, uid=os.getuid())]
-    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, Selection())
+    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, SlurmSelection())
     assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest.calls == ["jobs []"]
     assert adapter.preview(PowerOff(("n1",))) == ["scontrol update NodeName=n1 State=POWER_DOWN"]
     assert adapter.preview(PowerOn(("n1",))) == ["scontrol update NodeName=n1 State=POWER_UP"]

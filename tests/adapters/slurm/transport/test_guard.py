@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters import request_guard as limits
 from pilotfish.adapters.base import AdapterError, BreakerState, ParseError
-from pilotfish.adapters.request_guard import KEPT_FOR_READS, Breaker, Budget
+from pilotfish.adapters.request_guard import KEPT_FOR_READS, Breaker, RequestBudget
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.guard import GuardedTransport
-from pilotfish.adapters.slurm.transport.sacct import Entry
+from pilotfish.adapters.slurm.transport.sacct import UsageEntry
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster
 
@@ -61,7 +61,7 @@ class Slurm(CommandTransport):
         self.answer()
         return []
 
-    def usage(self, which: Sequence[str]) -> list[Entry]:
+    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
         self.answer()
         return []
 
@@ -204,7 +204,7 @@ def test_a_failing_service_is_asked_rarely_and_a_good_one_always(
 def test_no_minute_has_more_than_two_budgets(calls: list[tuple[bool, float]], per_minute: int) -> None:
     """One saved and one new; reads wait, changes are refused."""
     now, sent = 0.0, list[float]()
-    budget = Budget(per_minute, lambda: now)
+    budget = RequestBudget(per_minute, lambda: now)
     for read, pause in calls * 4:
         now += pause / 50
         wait = budget.pause_s(read=read)

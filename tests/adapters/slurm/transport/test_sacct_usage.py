@@ -35,7 +35,7 @@ def printed(*rows: dict[str, str]) -> str:
     return "".join("".join(f"{value}{MARK}" for value in row.values()) + "\n" for row in rows)
 
 
-def parse(text: str, mark: str) -> list[sacct.Entry]:
+def parse(text: str, mark: str) -> list[sacct.UsageEntry]:
     return sacct.usage(sacct.usage_table().parse(text, mark))
 
 

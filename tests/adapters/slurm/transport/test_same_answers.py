@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.handed_over.ownership import Selection
+from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, Site
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -59,14 +59,14 @@ def test_a_history_of_answers_ends_like_the_last_one_alone(seed: int, edits: lis
     )
     transport = CommandTransport(played)
     seconds = [0.0]
-    old = SlurmAdapter(cluster, transport, Selection(), clock=lambda: seconds[0])
+    old = SlurmAdapter(cluster, transport, SlurmSelection(), clock=lambda: seconds[0])
     for what in [*edits, "look"]:
         if what != "look":
             played.edit(what)
             continue
         fresh = CommandTransport(played)
         seconds[0] += 20.0
-        new = SlurmAdapter(cluster, fresh, Selection(), clock=lambda: seconds[0])
+        new = SlurmAdapter(cluster, fresh, SlurmSelection(), clock=lambda: seconds[0])
         new._clock, new.changes._begins._first = old._clock, dict(old.changes._begins._first)
         shown, expected = old.snapshot(), new.snapshot()
         assert shown.jobs == expected.jobs and shown.node_states == expected.node_states

@@ -14,7 +14,7 @@ from pilotfish.adapters.slurm.transport.command_transport import CommandTranspor
 from pilotfish.adapters.slurm.transport.parsing import (
     JOB_STATES,
     SEPARATOR,
-    Table,
+    IncrementalTable,
     count,
     draw_mark,
     format_of,
@@ -236,7 +236,7 @@ def test_no_jobs_is_an_empty_text_only() -> None:
 
 def test_marks_differ_and_mean_nothing_in_a_format() -> None:
     assert draw_mark() != draw_mark() and not set(draw_mark()) & set(",:%.")
-    assert Table("x", ("a", "b"), dict, "row").parse("1\x1f2 @\n", "@") == [{"a": "1", "b": "2"}]
+    assert IncrementalTable("x", ("a", "b"), dict, "row").parse("1\x1f2 @\n", "@") == [{"a": "1", "b": "2"}]
     assert format_of(("a", "b"), "@") == ["--Format=a:0\x1f,b:0@"]
 
 

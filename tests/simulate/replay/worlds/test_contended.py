@@ -33,7 +33,7 @@ from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
-from pilotfish.simulate.replay.worlds.contended import Contended, contended_track, replay_contended
+from pilotfish.simulate.replay.worlds.contended import ContendedReplay, contended_track, replay_contended
 from tests.reference.plain_contended import Plain, shares
 
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
@@ -77,7 +77,7 @@ def workload(rows: list[Any]) -> Workload:
     return Workload("w", np.arange(1, len(rows) + 1), submit, run, wall, np.array(sizes, np.int64), more=more)
 
 
-def places(done: Contended, i: int) -> list[int]:
+def places(done: ContendedReplay, i: int) -> list[int]:
     begin = done.piece0[i]
     pieces = done.pieces[begin : begin + done.piece_count[i]].tolist()
     return [number for first, last in pieces for number in range(first, last + 1)]
@@ -165,7 +165,7 @@ def test_energy_of_jobs_is_part_of_the_energy_of_the_machine(
     assert own + base == pytest.approx(done.joules, rel=1e-9, abs=1e-9)
 
 
-def _own_joules(done: Contended, machine: Cluster, p: int, begin: float, end: float) -> float:
+def _own_joules(done: ContendedReplay, machine: Cluster, p: int, begin: float, end: float) -> float:
     """Return the power of one processor, from the times of its tasks alone."""
     row = done.processors.processors[p]
     power = machine.nodes[row["node"]].type.power
@@ -337,7 +337,7 @@ def test_under_a_power_cap_it_equals_the_reference(
     if follows and len(jobs) > 1:
         jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
     done = replay_under(Saving(policy, limit=cap), jobs, whole, machine, seed=seed, decision_time=takes)
-    assert isinstance(done, Contended)
+    assert isinstance(done, ContendedReplay)
     assert isinstance(whole.powers, Powers)
     window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(whole.powers, whole.processors)
     plain = Plain(jobs, machine, policy, seed, takes, cap=(*window, allowed))

@@ -22,7 +22,7 @@ from pilotfish.simulate.model.cluster import (
     Power,
 )
 from pilotfish.simulate.model.machine import machine_of
-from pilotfish.simulate.model.network import Link, Network, NetworkRoute, Place
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder, Stage, Steps, Store, Wait
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Start
@@ -115,8 +115,8 @@ def networks(draw: Any, cluster: Cluster) -> Network:
     count, speeds = len(cluster.nodes), [node.type.relative_speed for node in cluster.nodes]
     rates = st.sampled_from((math.inf, 4.0, 10.0, 33.0))
     places = [
-        Place(name, draw(rates), draw(st.booleans()), draw(rates)) for name in ("east", "west")
-    ] + [Place("disk")]  # fmt: skip
+        NetworkPlace(name, draw(rates), draw(st.booleans()), draw(rates)) for name in ("east", "west")
+    ] + [NetworkPlace("disk")]  # fmt: skip
     links = [Link("backbone", draw(st.sampled_from((3.0, 12.0)))), Link("disk", 5.0)]
     lag = draw(st.sampled_from((0.0, 0.25)))
     across, disk = NetworkRoute((0,), lag), NetworkRoute((1,), lag, draw(st.sampled_from((math.inf, 2.0))))
@@ -240,7 +240,7 @@ def test_on_an_unlimited_network_there_is_contention_alone(
 def wired(model: Contention = Contention.EQUAL_SHARE, **more: Any) -> tuple[Cluster, Network]:
     """Two nodes of four cores, 1 flop/s each, whose ports carry 10 bytes/s."""
     kind = NodeType("four", 4, 1e9, 8.0, speed=1.0, contention=model, **more)
-    network = Network(np.ones(2), np.zeros(2, np.int64), [Place("all", 10.0)], ways=[NetworkRoute()])
+    network = Network(np.ones(2), np.zeros(2, np.int64), [NetworkPlace("all", 10.0)], ways=[NetworkRoute()])
     return Cluster("c", (Node("a", kind), Node("b", kind)), source="lab.yaml"), network
 
 
