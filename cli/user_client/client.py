@@ -68,11 +68,11 @@ class UserClient:
             warn(*flow.warnings)
             if key is None:
                 _refuse_after_half(state, flow)
-            again = made is not None and made.stage == TAKEN_BACK
-            begun = None if again else made
+            begun = made if made is not None and made.stage != TAKEN_BACK else None
+            earlier = made.earlier + 1 if made is not None else 0
             holds_jobs = hold and self.own.begins
-            made = begun or _intent(self.settings, flow, id, key or id, directory, hold=holds_jobs)
-            submitter = Submitter(self.own, made, self.settings, note, again=again)
+            made = begun or _intent(self.settings, flow, id, key or id, directory, earlier, hold=holds_jobs)
+            submitter = Submitter(self.own, made, self.settings, note)
             if there := submitter.find_submitted():
                 note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
             _make_outputs(made.outputs, made.claims)
@@ -176,11 +176,11 @@ def _refuse_after_half(state: Path, flow: Workflow) -> None:
 
 
 def _intent(
-    to: SubmissionSettings, flow: Workflow, id: str, key: str, directory: Path, *, hold: bool
+    to: SubmissionSettings, flow: Workflow, id: str, key: str, directory: Path, earlier: int, *, hold: bool
 ) -> SubmissionRecord:
     """Return the record of a submission, with a forecast where the nodes and the needs of the jobs are known."""
     outputs = (Path(to.output_dir).expanduser() if to.output_dir else directory) / id
-    made = SubmissionRecord(id, key, flow, time.time(), directory / outputs)
+    made = SubmissionRecord(id, key, flow, time.time(), directory / outputs, earlier=earlier)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
         load_simulator()

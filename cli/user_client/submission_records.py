@@ -43,6 +43,7 @@ class SubmissionRecord:
         forecast: job -> start and run time (seconds, from the submission), slowdown, nodes and class, if it was
             planned.
         ids: job -> its id, of jobs known to be submitted.
+        earlier: number of submissions of the workflow before this one, which were taken back.
         stage: BEGUN, WHOLE or TAKEN_BACK.
         ended: job -> how it ended.
         path: file of the record.
@@ -58,11 +59,12 @@ class SubmissionRecord:
     ids: dict[str, int] = field(default_factory=dict)
     stage: str = BEGUN
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
+    earlier: int = 0
     path: Path = Path()
 
     def key_of(self, job: str) -> str:
-        """Return the key of a job."""
-        return f"{self.id}/{job}"
+        """Return the key of a job in this submission: `ID/JOB`, or `ID~1/JOB` after one that was taken back."""
+        return f"{self.id}{f'~{self.earlier}' if self.earlier else ''}/{job}"
 
     def create(self, folder: Path) -> None:
         """Write the intent, whole or not at all. Raises ConfigError."""
@@ -70,6 +72,7 @@ class SubmissionRecord:
         intent = {
             "schema": SCHEMA, "id": self.id, "key": self.key, "time": self.time, "outputs": str(self.outputs),
             "hold": self.hold, "forecast": self.forecast, "workflow": json.loads(encode(self.workflow)),
+            "earlier": self.earlier,
         }  # fmt: skip
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
@@ -118,6 +121,13 @@ class SubmissionRecord:
             file.write(json.dumps(line) + "\n")
 
 
+def parts_of(key: str) -> tuple[str, int, str]:
+    """Return the workflow, the number of earlier submissions, and the job in a key, see `SubmissionRecord.key_of`."""
+    submission, _, job = key.partition("/")
+    workflow, _, earlier = submission.partition("~")
+    return workflow, int(earlier) if earlier.isdecimal() else 0, job
+
+
 def _opened(path: Path, flags: int) -> IO[str]:
     mode = "r" if flags == os.O_RDONLY else "w"
     return os.fdopen(open_file(path, flags), mode, encoding="utf-8", errors="surrogatepass")
@@ -134,7 +144,10 @@ def read(path: Path) -> SubmissionRecord:
         workflow = decode(json.dumps(intent["workflow"]))
         names = ("id", "key", "time", "hold", "forecast")
         record = SubmissionRecord(
-            **{name: intent[name] for name in names}, workflow=workflow, outputs=Path(intent["outputs"])
+            **{name: intent[name] for name in names},
+            workflow=workflow,
+            outputs=Path(intent["outputs"]),
+            earlier=intent.get("earlier", 0),
         )
         record.path = path
         for line in lines[1:]:

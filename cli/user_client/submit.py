@@ -4,7 +4,8 @@ Rule: if jobs have begin times, no job can start before all are submitted: jobs 
 time (a lock), and are unlocked together at the end. Before a job is submitted, and after a lost answer, it is looked up
 by its key; after a refusal, the jobs submitted before are cancelled. The jobs of a killed submission are found again by
 the same submission. A job that the resource manager creates later finds its key claimed by another job, and does
-nothing (see `start_claim`).
+nothing (see `start_claim`). A submission after one that was taken back has keys of its own: it waits for the jobs of
+the earlier one that had begun, and counts no other.
 
 Holds: a job may start by itself a grace time after its earliest possible start, so that without pilotfish a workflow
 is late by about one grace time, not by one for each step. No hold exceeds `max_defer_seconds` after the earliest start
@@ -33,7 +34,7 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState
 from ..service.daemon_client import EndUnknownError
 from .settings import SubmissionSettings
-from .submission_records import TAKEN_BACK, WHOLE, SubmissionRecord
+from .submission_records import TAKEN_BACK, WHOLE, SubmissionRecord, parts_of
 
 LONGEST_S = 86_400
 
@@ -104,7 +105,6 @@ class Submitter:
         record: the intent; it is kept up to date.
         to: the settings.
         say: prints one line.
-        again: the submission was taken back before; its cancelled jobs do not count.
         sleep: waits for some seconds.
         clock, wall: seconds, monotonic; epoch seconds of this machine.
     """
@@ -113,7 +113,6 @@ class Submitter:
     record: SubmissionRecord
     to: SubmissionSettings
     say: Callable[[str], None]
-    again: bool = False
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     wall: Callable[[], float] = time.time
@@ -164,7 +163,7 @@ class Submitter:
                     self._record_submitted(job, self._there[job.id])
                 elif job.id not in self.record.ids:
                     self.record.submitted(job.id, self._claimed(job, self._submit(job)))
-            if self._unsure:
+            if self._unsure or self.record.earlier:
                 self._drop_doubles()
             self._unlock()
         except (AdapterError, KeyboardInterrupt) as error:
@@ -172,12 +171,15 @@ class Submitter:
         self.record.reached(WHOLE)
 
     def _in_queue(self) -> dict[str, UserJob]:
-        """Return the jobs of this workflow in the queue by key, without cancelled ones if it was taken back."""
-        keyed = by_key(self.own.jobs(), set(self.record.ids.values()))
-        found = {key: job for key, job in keyed.items() if key.startswith(f"{self.record.id}/")}
-        if not self.again:
-            return found
-        return {key: job for key, job in found.items() if job.state is not JobState.CANCELLED}
+        """Return the jobs of this workflow in the queue by key; of earlier submissions, those that have begun."""
+        own, before = dict[str, UserJob](), dict[str, UserJob]()
+        for key, job in by_key(self.own.jobs(), set(self.record.ids.values())).items():
+            workflow, earlier, name = parts_of(key)
+            if workflow == self.record.id and earlier == self.record.earlier:
+                own[key] = job
+            elif workflow == self.record.id and job.state not in (JobState.PENDING, JobState.CANCELLED):
+                before[self.record.key_of(name)] = job
+        return before | own
 
     def _record_submitted(self, job: Job, there: UserJob) -> None:
         """Record a submitted job; if it is still locked, unlock it with the others."""
@@ -263,9 +265,9 @@ class Submitter:
         return state is JobState.COMPLETED
 
     def _drop_doubles(self) -> None:
-        """Cancel duplicates of jobs that were submitted again after a lost answer."""
-        known, prefix = set(self.record.ids.values()), f"{self.record.id}/"
-        mine = [job for job in self.own.jobs() if job.key.startswith(prefix)]
+        """Cancel what was submitted twice after a lost answer, or came late from an earlier submission."""
+        known = set(self.record.ids.values())
+        mine = [job for job in self.own.jobs() if parts_of(job.key)[0] == self.record.id]
         self.own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
 
     def _unlock(self) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...adapters.user_jobs import Story, UserJob, UserJobs, by_key
+from ...adapters.user_jobs import Story, UserJob, UserJobs
 from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.queue import ending
 from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
-from .submission_records import BEGUN, TAKEN_BACK, SubmissionRecord
+from .submission_records import BEGUN, TAKEN_BACK, SubmissionRecord, parts_of
 from .submit import output_files
 
 LOST = "it has left the queue; how it ended is unknown"
@@ -58,8 +58,8 @@ def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[W
     """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
     found = {record.id: Watched(record.id, record) for record in records}
     recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}
-    for key, job in by_key(own.jobs(), recorded).items():
-        workflow, _, name = key.partition("/")
+    for job in sorted(own.jobs(), key=lambda job: (job.id in recorded, parts_of(job.key)[1], job.id)):
+        workflow, _, name = parts_of(job.key)
         if name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
     unknown = {

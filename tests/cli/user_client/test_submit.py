@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.cli.user_client.client import _make_outputs
 from pilotfish.cli.user_client.settings import SubmissionSettings
 from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, SubmissionRecord, read
 from pilotfish.cli.user_client.submit import LOCK_S, NotKnownError, Submitter
+from pilotfish.cli.user_client.watch import read_workflows
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
+from pilotfish.simulate.model.snapshot import JobState
 from tests.support.login_slurm import LATE_S, FakeSlurm, Killed
 
 NAMES = "abcd"
@@ -47,11 +50,10 @@ def submitter(slurm: FakeSlurm, record: SubmissionRecord, said: list[str] | None
 
 def attempt(slurm: FakeSlurm, record: SubmissionRecord) -> str:
     """One run of the command; what came of it."""
-    again = record.stage == TAKEN_BACK
-    if again:
+    if record.stage == TAKEN_BACK:
         fresh = SubmissionRecord(record.id, record.key, record.workflow, slurm.now, record.outputs, hold=dict(HOLD))
-        record = begun(fresh, record.path.parent)
-    made = submitter(slurm, record, again=again)
+        record = begun(replace(fresh, earlier=record.earlier + 1), record.path.parent)
+    made = submitter(slurm, record)
     made.find_submitted()
     try:
         made.submit()
@@ -71,12 +73,11 @@ def test_every_job_is_there_once_or_none_is(
 ) -> None:
     slurm, folder = FakeSlurm(faults, skew), tmp_path_factory.mktemp("s")
     record = intent(folder)
-    whole = sorted(f"dag.aaaaaa/{name}" for name in NAMES)
     for _ in range(12):
         came = attempt(slurm, record)
         record = read(record.path)
         if came == "whole":
-            assert slurm.alive() == whole and record.stage == WHOLE
+            assert slurm.alive() == sorted(map(record.key_of, NAMES)) and record.stage == WHOLE
             break
         if came == "refused":
             assert not slurm.alive() and record.stage == TAKEN_BACK
@@ -92,6 +93,7 @@ LATE = st.integers(1, 300).map("late:{}".format)
 
 
 @settings(max_examples=60, deadline=None)
+@example({1: "late:11", 3: "refused"}, Random(0))  # the first job comes when its submission has been taken back
 @given(st.dictionaries(st.integers(1, 10), FAULTS | LATE, max_size=6), st.randoms(use_true_random=False))
 def test_however_late_slurm_carries_a_submission_out_each_job_runs_once(
     tmp_path_factory: pytest.TempPathFactory, faults: dict[int, str], random: Random
@@ -110,9 +112,22 @@ def test_however_late_slurm_carries_a_submission_out_each_job_runs_once(
     started = random.sample(waiting, len(waiting)) + random.sample(waiting, 2)  # two are requeued
     for number in started:
         environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": str(number)}
-        subprocess.run(["sh", "-c", slurm.jobs[number]["wrap"]], env=environment, check=True, capture_output=True)
+        ours = number in read(record.path).ids.values()  # others do nothing, as cancelled or as submitted twice
+        subprocess.run(["sh", "-c", slurm.jobs[number]["wrap"]], env=environment, check=ours, capture_output=True)
     requeued = [key for number in started[-2:] for key, job in read(record.path).ids.items() if job == number]
     assert sorted(trail.read_text().split()) == sorted([*NAMES, *requeued])
+
+
+def test_the_status_after_a_submission_that_was_taken_back_is_that_of_the_next_one(tmp_path: Path) -> None:
+    slurm, record = FakeSlurm({1: "late:60", 3: "refused"}), intent(tmp_path)
+    assert attempt(slurm, record) == "refused"
+    assert attempt(slurm, read(record.path)) == "whole"
+    slurm.sleep(60.0)  # the first job of the earlier submission comes
+    assert len(slurm.alive()) == 5
+    for known in [read(record.path)], []:  # where the workflow was submitted, and elsewhere
+        (watched,) = read_workflows(slurm.own(), known)
+        assert watched.id == "dag.aaaaaa" and {job.state for job in watched.jobs.values()} == {JobState.PENDING}
+        assert {name: job.id for name, job in watched.jobs.items()} == read(record.path).ids
 
 
 def test_a_workflow_that_is_cancelled_during_its_submission_is_taken_back(tmp_path: Path) -> None:
