@@ -236,8 +236,8 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
     wrong = Collector()
     parts: dict[str, Any] = wrong.read("", build, dict, table, data, ("node_types", "nodes")) or data
     types = parts.get("node_types")
-    if wrong.errors and isinstance(types, dict):  # stand-ins, to find what is wrong with the nodes, too
-        types = {str(key): NodeType(str(key), 1, 1.0, 1.0) for key in types}
+    if wrong.errors:  # stand-ins, to find what is wrong with the nodes, too
+        types = {str(key): NodeType(str(key), 1, 1.0, 1.0) for key in types} if isinstance(types, dict) else None
     nodes = wrong.read("nodes", _nodes, parts["nodes"], types) if types and "nodes" in parts else None
     nodes, known = nodes or (), {node.name for node in nodes or ()}
     groups = wrong.read("clusters", _groups, parts["clusters"], known) if known and "clusters" in parts else None

@@ -66,8 +66,8 @@ def test_a_budget_is_refused_where_no_job_could_ever_start(power: Power, part: s
             refuse_limit(text, cluster, 0.0)
         except ConfigError as error:
             assert times <= 1.0 or idle == 0.0
-            least = error.allowed.removeprefix("more than ").removesuffix(unit or " J")
-            text = f"easy+{part}:budget={max(float(least) * 1.001, 9.0)!r}{unit},end={END:g}"
+            least = float(error.allowed.removeprefix("more than ").removesuffix(unit or " J"))
+            text = f"easy+{part}:budget={max(least * 1.001, 2 * full)!r}{unit},end={END:g}"
             refuse_limit(text, cluster, 0.0)
         else:
             assert times > 1.0

@@ -123,6 +123,19 @@ def test_defaults_are_those_of_the_format():
     assert cluster.nodes[0].type.power is None
 
 
+@pytest.mark.parametrize("part", ["node_types", "nodes", "clusters", "network"])
+@pytest.mark.parametrize("wrong", [True, 3, "t", [True], [], {"t": 3}, None])
+def test_a_part_of_another_kind_is_one_error_next_to_right_ones(part, wrong):
+    data = {
+        "schema": "pilotfish/cluster/v1",
+        "name": "lab",
+        "node_types": {"t": {"cores": 2, "memory": "4GiB", "memory_bandwidth": 1e10}},
+        "nodes": [{"names": "a", "type": "t"}],
+    }
+    with pytest.raises(ConfigError, match=f"^f: {part}"):
+        parse_cluster(data | {part: wrong}, "f")
+
+
 def test_an_error_names_file_key_and_what_was_found_and_is_allowed():
     data = parse_yaml(FULL, "f")
     data["node_types"]["xeon56"]["contention"] = "max-mun"

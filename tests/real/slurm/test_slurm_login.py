@@ -285,7 +285,7 @@ def test_a_frozen_controller_duplicates_no_job(user: User, site: SlurmSite) -> N
     site.signal("slurmctld", signal.SIGSTOP)
     try:
         (user.home / "go").touch()
-        eventually(lambda: process.stderr and "looked up" in process.stderr.readline(), "the end of its patience")
+        eventually(lambda: process.stderr and "looking up" in process.stderr.readline(), "the end of its patience")
     finally:
         site.signal("slurmctld", signal.SIGCONT)
     out, err = process.communicate(timeout=PATIENCE_S)
