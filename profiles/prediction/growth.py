@@ -34,6 +34,8 @@ _WITH_BASE = 1.0
 #: Scatter between runs of one command, as a standard deviation of the logarithm, and the runs that this stands for.
 _SCATTER, _SEEN = 0.05, 1.0
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
+#: Largest logarithm of a need: that of nearly the largest number.
+_FARTHEST = 690.0
 #: Nine equally likely values of a standard normal distribution.
 _NORMAL = np.array([-1.5932, -0.9674, -0.5895, -0.2822, 0.0, 0.2822, 0.5895, 0.9674, 1.5932])
 
@@ -71,7 +73,8 @@ def grown(amounts: Sequence[Mapping[str, float]], needs: Sequence[float], asked:
     centres, spreads, freedom, shares = _fits(levels, needed, weights)
     # values of Student's distribution from those of the normal one (Cornish and Fisher, first order)
     values = centres[:, None] + spreads[:, None] * _NORMAL * (1.0 + (_NORMAL**2 + 1.0) / (4.0 * freedom[:, None]))
-    low, value, high = np.exp(_quantiles(values.ravel(), np.repeat(shares, len(_NORMAL)), (LOW, MIDDLE, HIGH)))
+    found_logs = _quantiles(values.ravel(), np.repeat(shares, len(_NORMAL)), (LOW, MIDDLE, HIGH))
+    low, value, high = np.exp(np.clip(found_logs, -_FARTHEST, _FARTHEST))
     by_combination = shares.reshape(2, -1).sum(axis=0)
     found = {
         name: tuple(float(each) for each in _quantiles(exponents[:, i], by_combination, (LOW, HIGH)))
