@@ -1,4 +1,4 @@
-"""Which files and folders may be trusted, and how our own are made.
+"""Trust in files and folders, and the creation of our own.
 
 Rule: trusted is what belongs to this user or to root, what no other user can write, and what lies in such folders up to
 the root of the file system. A folder that others can write may stand above it if it is sticky, as /tmp is: there no

@@ -98,7 +98,7 @@ class ParseError(AdapterError):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a resource manager can do, so that the daemon never checks its name.
+    """The capabilities of a resource manager, so that the daemon never checks its name.
 
     Args:
         accounting: Its accounting knows what ended jobs used, and snapshots do not; see `Accounting`.
@@ -157,7 +157,7 @@ class Observe(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the resource manager can do. Default: it reports events, and nothing else."""
+        """The capabilities of the resource manager. Default: it reports events, and nothing else."""
         return Capabilities()
 
     @property

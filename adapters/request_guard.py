@@ -47,7 +47,7 @@ class Breaker:
 
     @property
     def state(self) -> BreakerState:
-        """Which requests the breaker lets pass now."""
+        """State of the breaker, which decides which requests pass now."""
         if self._until is None:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._clock() < self._until else BreakerState.HALF_OPEN

@@ -21,7 +21,7 @@ _left: list[subprocess.Popen[bytes]] = []
 
 @dataclass(frozen=True, slots=True)
 class EndedCommand:
-    """How a command ended. What it printed on stdout is bytes, because a user's text may be."""
+    """The end of a command. Its standard output is bytes, because a user's text may be in any encoding."""
 
     exit_code: int
     stdout: bytes

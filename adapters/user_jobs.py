@@ -1,4 +1,4 @@
-"""What a resource manager does for one user without a daemon: `submit`, `status`, `explain`, `cancel` on a login node.
+"""Commands of one user without a daemon: `submit`, `status`, `explain`, `cancel` on a login node.
 
 Rule: all runs as the user and shows that user's jobs alone. A missing answer is never a refusal. A job is found by its
 key, which the resource manager keeps, so that none is submitted twice.
@@ -65,7 +65,7 @@ class SubmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the resource manager knows of a job beyond its state: entries of time, kind and text.
+    """Facts that the resource manager has of a job beyond its state: entries of time, kind and text.
 
     Args:
         waits: Why it waits, "" if it does not.

@@ -1,4 +1,4 @@
-"""What it gains that queue policies start jobs on the faster of the free nodes.
+"""Gain of queue policies that start jobs on the faster of the free nodes.
 
 Nodes of one type differ as GPUs of one model do on five HPC systems (Sinha et al., SC 2022): by 8 % on average, by 22 %
 on the system where they differ most, and outliers take up to 1.5 times as long as the median. Here run times on the

@@ -101,7 +101,7 @@ CHAINS = Load(24, 2, 5, 0.0, busy=0.0, slots=SLOTS)
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How jobs are handed over: held by a begin time or free to start, with or without profiles and events.
+    """One way to hand jobs over: held by a begin time or free to start, with or without profiles and events.
 
     A run follows another one of the daemon, since it looks rarely while nothing was handed over for two minutes.
 

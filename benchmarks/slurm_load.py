@@ -1,4 +1,4 @@
-"""What the daemon costs a real Slurm: requests, CPU time and memory, by how much waits and is handed over.
+"""Cost of the daemon for a real Slurm: requests, CPU time and memory, by the load of waiting and handed-over jobs.
 
 Rule: counted by `sdiag` and /proc over the same time, and printed with slurmctld's CPU time without the daemon. Quiet:
 all cores but one are taken by long jobs, and every job that waits needs a whole node. Busy: besides, a small job is

@@ -1,4 +1,4 @@
-"""What commands read: cluster files, machines, the profile store, workflows, names of profiles, lists of CPUs."""
+"""Inputs of commands: cluster files, machines, the profile store, workflows, names of profiles, lists of CPUs."""
 
 from __future__ import annotations
 

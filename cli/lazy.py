@@ -83,7 +83,7 @@ class CommandGroup(typer.Typer):
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is defined.
+    """The place where a command is defined.
 
     Args:
         module: its module, relative to this package.

@@ -121,7 +121,7 @@ class EventsConfig(_Section):
 
 
 class AccessConfig(_Section):
-    """Who may do what over the socket, beyond the permissions of the socket file."""
+    """Rights over the socket, beyond the permissions of the socket file."""
 
     submit: bool | None = None
     see: Literal["everybody", "own"] = "everybody"
@@ -148,7 +148,7 @@ class MetricsConfig(_Section):
 
 
 class GuardConfig(_Section):
-    """When the guard overrules the policy because forecasts miss."""
+    """Limits of forecast errors at which the guard overrules the policy."""
 
     enabled: bool = True
     window: int = Field(default=20, ge=1, le=1000)
@@ -157,7 +157,7 @@ class GuardConfig(_Section):
 
 
 class RelearnConfig(_Section):
-    """When a profile is learned again because its forecasts miss."""
+    """Limits of forecast errors at which a profile is learned again."""
 
     enabled: bool = True
     window: int = Field(default=5, ge=1, le=1000)
@@ -165,7 +165,7 @@ class RelearnConfig(_Section):
 
 
 class AccountingConfig(_Section):
-    """Whether and how often the usage of ended jobs is read from the resource manager's accounting."""
+    """Reading of the usage of ended jobs from the resource manager's accounting: whether and how often."""
 
     enabled: bool = True
     delay_seconds: float = Field(default=30.0, ge=0, le=86400)
@@ -173,7 +173,7 @@ class AccountingConfig(_Section):
 
 
 class PowerConfig(_Section):
-    """Whether idle nodes are powered down; the resource manager wakes them."""
+    """Powering down of idle nodes; the resource manager wakes them."""
 
     save: bool = False
     idle_seconds: float = Field(default=600.0, ge=1)
@@ -181,7 +181,7 @@ class PowerConfig(_Section):
 
 
 class CalibrationConfig(_Section):
-    """Where the nodes' calibrations are recorded, and which change between two of them counts."""
+    """Place of the recorded calibrations of nodes, and the change between two of them that counts."""
 
     folder: FolderPath | None = None
     bound: float = Field(default=0.1, ge=0.001, le=10)

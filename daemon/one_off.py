@@ -99,7 +99,7 @@ class WorkflowRun:
 
 @dataclass(frozen=True)
 class QueuePreview:
-    """What one cycle decided.
+    """The decisions of one cycle.
 
     Args:
         plan: of the waiting jobs that were handed over; None = there is nothing to plan.

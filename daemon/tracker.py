@@ -140,24 +140,24 @@ class JobTracker:
 
     @property
     def blocked(self) -> str:
-        """Why the journal cannot be written, or ""."""
+        """The reason why the journal cannot be written, or ""."""
         return self.write_ahead.blocked
 
     @property
     def stuck(self) -> dict[str, str]:
-        """Why jobs are not planned although they wait, by key: they fit nowhere now, are rejected, or set aside."""
+        """Reasons why waiting jobs are not planned, by key: they fit nowhere now, are rejected, or set aside."""
         if not self.isolation.reasons:
             return self._stuck
         return self._stuck | self.isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
 
     @property
     def any_running(self) -> bool:
-        """Whether a job of ours runs, or may run."""
+        """True if a job of ours runs, or may run."""
         return any(busy(entry) for entry in self.queue.active())
 
     @property
     def any_waiting(self) -> bool:
-        """Whether a job waits to be started."""
+        """True if a job waits to be started."""
         return any(entry.waiting for entry in self.queue.active())
 
     def retry_in(self, now: float) -> float:

@@ -53,7 +53,7 @@ class NamedPolicy:
 
     @property
     def compiled(self) -> bool:
-        """Whether it is a policy of pilotfish, not of a user."""
+        """True if it is a policy of pilotfish, not of a user."""
         return isinstance(self.policy, Policy | Placing)
 
 

@@ -31,7 +31,7 @@ COUNTED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How runs vary, and how many of them are used; the spread is robust (1.4826 x MAD)."""
+    """Statistics of runs: how they vary, and how many of them are used; the spread is robust (1.4826 x MAD)."""
 
     runs: int
     used: int

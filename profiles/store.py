@@ -54,7 +54,7 @@ _OLDEST = f"SELECT name FROM run WHERE {_COMMANDS} GROUP BY name ORDER BY MAX(id
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How much the store has dropped: `what` is runs or commands; `latest`: date of the last time, ISO 8601."""
+    """Number of items that the store dropped: `what` is runs or commands; `latest`: date of the last time, ISO 8601."""
 
     what: str
     number: int

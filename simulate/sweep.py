@@ -84,7 +84,7 @@ class SweepRun:
 
     @property
     def select(self) -> Select:
-        """Which jobs are replayed, and at which load."""
+        """Selection of the replayed jobs, and their load."""
         return replace(self.trace.select, load=self.load)
 
 

@@ -1,4 +1,4 @@
-"""What a decision component learns of the machine, and what it may do.
+"""The information that a decision component gets of the machine, and the actions open to it.
 
 Rule: in protocol 4 the configuration of Batsim says what it may do, in protocol 5 its own hello.
 """

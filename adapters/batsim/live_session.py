@@ -118,7 +118,7 @@ class LiveSession:
 
     @property
     def call_at(self) -> float:
-        """When the component wants to be called, or has decided something for, seconds of the session; inf: never."""
+        """Time of the component's next call, or of what it has decided for later, seconds of the session; inf: none."""
         return self._later[0][0] if self._later else math.inf
 
     def knows(self, key: str) -> bool:

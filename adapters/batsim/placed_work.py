@@ -1,4 +1,4 @@
-"""What a decision to execute a job changes in the job's work: where ranks run, its storages, and additional transfers.
+"""Changes that a decision to execute a job makes to its work: places of ranks, storages, and additional transfers.
 
 Rule: as in Batsim 4. A mapping names the place in the allocation of each rank. An additional job of transfers has an
 allocation of its own, of hosts of the job and of storages; what both do on a host, or between two hosts, is added.

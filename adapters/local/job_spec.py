@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What to run (spec.json), written before anything else happens; the keeper needs nothing more.
+    """The job to run (spec.json), written before anything else happens; the keeper needs nothing more.
 
     Args:
         environment: Additions to the environment, ours included; with `whole` all of it.

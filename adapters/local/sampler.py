@@ -99,7 +99,7 @@ class Sampler:
 
     @property
     def started(self) -> bool:
-        """Whether the job's own program runs, so that samples are meaningful."""
+        """True once the job's own program runs, so that samples are meaningful."""
         return self.due != float("inf")
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""What the local adapter refuses before it touches anything.
+"""Checks of a job by the local adapter, made before it touches anything.
 
 Rule: only what no operating system could start is refused. What a shell would refuse (no such command, no such
 directory) is the job's own failure, with a shell's exit code.

@@ -106,7 +106,7 @@ class OarAdapter(Adapter):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What OAR can do."""
+        """The capabilities of OAR."""
         what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
         return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s, ahead_s=self._ahead_s)
 

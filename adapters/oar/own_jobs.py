@@ -1,4 +1,4 @@
-"""What users of OAR may do with their own jobs: list, submit, cancel, each by OAR's commands.
+"""A client of OAR for its users: list, submit and cancel their own jobs, each by OAR's commands.
 
 Rule: it runs as the user and asks for that user's jobs alone. A job that OAR submits again is one job under its first
 id, which its own shell knows as OAR_ARRAY_ID. `oarsub -a` waits for any end of a job, so each job leaves a link when it

@@ -56,7 +56,7 @@ class ControllerClock:
 
     @property
     def due(self) -> bool:
-        """Whether `now` will send a request."""
+        """True if `now` will send a request."""
         return self._clock() - self._asked > CLOCK_EVERY_S
 
     def now(self) -> float:
@@ -131,7 +131,7 @@ class SlurmAdapter(Adapter):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What Slurm can do. With jobs ahead in the queue, only its backfill starts a pinned job."""
+        """The capabilities of Slurm. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
         what = Capabilities(accounting=True, events=False, offers=True, pins_stay=True, power=True)
         return replace(what, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)

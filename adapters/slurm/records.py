@@ -61,7 +61,7 @@ class SlurmJob:
 
     @property
     def left_to_slurm(self) -> str:
-        """Why Slurm alone places it, in words; "": it need not."""
+        """The reason why Slurm alone places it, in words; "": pilotfish may place it."""
         if self.part:
             return "members of arrays and heterogeneous jobs are left to Slurm"
         if self.reservation:

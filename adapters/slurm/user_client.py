@@ -1,4 +1,4 @@
-"""What users may do with their own jobs: list, submit, move the begin time, cancel, each by one command.
+"""A client of Slurm for its users: list, submit, delay and cancel their own jobs, each by one command.
 
 Rule: it runs as the user and asks for that user's jobs alone, so a site's PrivateData holds here too. Submission keeps
 the user's environment. A missing answer is never a refusal.

@@ -52,7 +52,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What the pointer shows of each job: numbers of `kind` "time" (s) or "count", or texts ("text")."""
+    """A fact shown at the pointer for each job: numbers of `kind` "time" (s) or "count", or texts ("text")."""
 
     title: str
     values: Array

@@ -43,7 +43,7 @@ class ComponentPolicy:
 
     @property
     def policy(self) -> ComponentPolicy:
-        """What decides."""
+        """The deciding object: the component itself."""
         return self
 
     @property
@@ -53,7 +53,7 @@ class ComponentPolicy:
 
     @property
     def compiled(self) -> bool:
-        """Whether it is a policy of pilotfish."""
+        """False: the policy is not one of pilotfish."""
         return False
 
 

@@ -118,7 +118,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayInput:
-    """What is replayed.
+    """The input of a replay.
 
     Args:
         jobs: the selected jobs.

@@ -22,7 +22,7 @@ class UnreachableError(PilotfishError):
 
 
 class EndUnknownError(PilotfishError):
-    """How a workflow ends cannot be learned."""
+    """The end of a workflow cannot be learned."""
 
 
 def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def _fields(chosen: Chosen) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class DaemonClient:
-    """What `submit`, `status`, `cancel` and `explain` need, from the daemon at `socket` (None = the default one).
+    """Client of `submit`, `status`, `cancel` and `explain` for the daemon at `socket` (None = the default one).
 
     `user_client.client.UserClient` has the same methods; its replies have the shapes of the daemon's.
     """

@@ -53,7 +53,7 @@ Contents = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What of a machine decides how long jobs run.
+    """The properties of a machine that decide how long jobs run.
 
     Args:
         speeds: flop/s of its cores, all that there are; () = not known.
@@ -86,7 +86,7 @@ class TraceFile:
 
     @property
     def kept_together(self) -> bool:
-        """Whether all of them lie in its folder, and would be found in another folder as well."""
+        """True if all of them lie in its folder, and would be found in another folder as well."""
         return not any(Path(name).is_absolute() or ".." in Path(name).parts for name, _ in self.named)
 
     def contents(self) -> Contents:
@@ -184,7 +184,7 @@ class SweepTask:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a run has no result, in one sentence."""
+    """The reason why a run has no result, in one sentence."""
 
     why: str
 

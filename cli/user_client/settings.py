@@ -54,7 +54,7 @@ def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSetting
 
 
 class SubmissionSettings(BaseModel):
-    """How workflows are submitted; all times in seconds."""
+    """Settings of the submission of workflows; all times in seconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 

@@ -93,7 +93,7 @@ TRIES = 3
 
 
 class NotKnownError(EndUnknownError):
-    """Whether a job was submitted cannot be learned now."""
+    """It cannot be learned now whether a job was submitted."""
 
 
 @dataclass

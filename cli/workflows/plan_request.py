@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class PlanRequest:
-    """How to plan; the options are checked as it is made.
+    """Options of a plan, checked as the request is made.
 
     Args:
         policy: name of a mapping policy, or SPEC of a queue policy.

@@ -64,7 +64,7 @@ def _used(view: JobView, begin: float, end: float) -> float:
 
 
 class LoadOfOthers:
-    """What others leave of the CPUs of one machine, as the jobs that ended lately had it."""
+    """The CPU share that others leave on one machine, measured on the jobs that ended lately."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, float, float]] = deque(maxlen=LATEST)

@@ -1,4 +1,4 @@
-"""How fast each node is compared with the others of its type, learned from the run times of jobs that were forecast.
+"""Speeds of nodes relative to the others of their type, learned from the run times of jobs that were forecast.
 
 Nodes of one type differ by a few per cent, and some by more (Sinha et al., "Not All GPUs Are Created Equal", SC22).
 Rule: only jobs that ran on one node with a known profile count, and none that other programs slowed down. A speed is

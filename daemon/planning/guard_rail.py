@@ -17,7 +17,7 @@ FORGOTTEN = 10
 
 
 class Forecaster(NamedTuple):
-    """What forecasts are judged by: a contention model with profiles of one source; "" = not recorded."""
+    """The basis on which forecasts are judged: a contention model with profiles of one source; "" = not recorded."""
 
     model: str = ""
     source: str = ""
@@ -61,7 +61,7 @@ class Guard:
 
     @property
     def tripped(self) -> bool:
-        """Whether any forecaster is distrusted."""
+        """True if any forecaster is distrusted."""
         return bool(self._distrusted)
 
     @property

@@ -119,7 +119,7 @@ class GuardedPlanner:
 
     @property
     def trouble(self) -> str:
-        """What keeps jobs from being planned, for health checks; it names no workflow, because anyone may read it."""
+        """Reason why jobs cannot be planned, for health checks; it names no workflow, because anyone may read it."""
         if self._hopeless:
             return "no policy can make a plan; the log has the reason"
         if aside := len(self.isolation.reasons):
@@ -215,7 +215,7 @@ class GuardedPlanner:
 
     @property
     def switches(self) -> bool:
-        """Whether the policy switches nodes, so that it decides also while no job waits."""
+        """True if the policy switches nodes, so that it decides also while no job waits."""
         return switches_nodes(self.options.policy)
 
     @property

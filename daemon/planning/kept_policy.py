@@ -1,4 +1,4 @@
-"""What the policy of the service keeps from one plan to the next, and over restarts.
+"""The state of the service's policy that is kept from one plan to the next, and over restarts.
 
 Rule: there is one such object, for the configured policy. Its state is written whenever the journal is, in the cycle
 after it has decided something that it keeps, and at least each SAVE_S seconds; after a restart the policy finds out by

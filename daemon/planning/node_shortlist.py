@@ -1,4 +1,4 @@
-"""Which nodes of a large cluster a plan considers.
+"""Shortlist of the nodes that a plan considers on a large cluster.
 
 Rule: up to FEW_NODES, all of them. Beyond, for each shape of waiting job as many allowed nodes as all jobs to be
 planned need together: nodes with free capacity first, then those that become empty sooner. So every job can have nodes

@@ -22,7 +22,7 @@ from .problem import NOW_S, Problem
 
 @dataclass(frozen=True, slots=True)
 class PlacementGain:
-    """What a plan gains, and what its placements cost.
+    """The gain of a plan, and the cost of its placements.
 
     Args:
         gain_s: turnaround saved, seconds.

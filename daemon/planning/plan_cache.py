@@ -159,7 +159,7 @@ def _later(job: PlannedJob, seconds: float) -> PredictionInterval | None:
 
 
 class PlanCache:
-    """What is left of the last plan; `interrupted`: news has ended the search.
+    """The last plan, for as long as it is valid; `interrupted`: news has ended the search.
 
     Args:
         adapter: asked for news during a search.

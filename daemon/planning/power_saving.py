@@ -101,7 +101,7 @@ class NodeSwitcher(Observer):
 
     @property
     def active(self) -> bool:
-        """Whether nodes are switched."""
+        """True if nodes are switched."""
         return self._idle_s < math.inf or self._by_policy()
 
     @property

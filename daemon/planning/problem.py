@@ -42,7 +42,7 @@ LIGHTEST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to plan, as in `simulate.planning.planner.plan`.
+    """Options of planning, as in `simulate.planning.planner.plan`.
 
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
@@ -71,7 +71,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be planned.
+    """The jobs and nodes to be planned.
 
     Args:
         workflow: all jobs that are waiting or running, under their keys.
@@ -132,7 +132,7 @@ def next_due(plan: Plan, problem: Problem) -> float:
 
 
 class Obstacles:
-    """Why jobs fit no usable node, in one snapshot after another; found once for each shape while no node changes."""
+    """Reasons why jobs fit no usable node, in successive snapshots; found once for each shape while no node changes."""
 
     def __init__(self) -> None:
         self._nodes: tuple[Cluster, tuple[str, ...]] | None = None

@@ -233,7 +233,7 @@ class ForecastOutcome:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the run time was inside its prediction interval; None without one."""
+        """True if the run time was inside its prediction interval; None without one."""
         return inside(self.actual_s, self.within) if self.within is not None else None
 
     @property
@@ -348,7 +348,7 @@ def _named(group: str | int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CoverageCount:
-    """How many groups of a kind, of at least ENOUGH_JOBS jobs with intervals, have the promised share of jobs inside.
+    """Number of groups of a kind, of at least ENOUGH_JOBS jobs with intervals, with the promised share of jobs inside.
 
     Args:
         groups: their number; calibrated: of these, those with a share in CALIBRATED; below, above: the others.
@@ -374,7 +374,7 @@ def calibration(jobs: Sequence[ForecastOutcome]) -> list[CoverageCount]:
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundGain:
-    """What placing gave the users of jobs that were handed over, means over jobs.
+    """Gain of placing for the users of jobs that were handed over, means over jobs.
 
     Args:
         jobs: their number.

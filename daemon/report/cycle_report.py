@@ -1,4 +1,4 @@
-"""What a cycle did: the report that observers receive, and the sentence and the metrics made from it."""
+"""The report of a cycle that observers receive, and the sentence and the metrics made from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("pilotfish.cycle")
 
 @dataclass(slots=True)
 class CycleReport:
-    """What a cycle did.
+    """The report of a cycle.
 
     Args:
         number: of the cycle since the start, from 1.

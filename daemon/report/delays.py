@@ -46,7 +46,7 @@ class Delays:
 
     @property
     def complete(self) -> bool:
-        """Whether each phase was measured."""
+        """True if each phase was measured."""
         return all(self.samples.values())
 
     def write(self, path: Path) -> None:

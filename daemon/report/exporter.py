@@ -22,7 +22,7 @@ MOST_CONNECTIONS, REQUEST_S = 32, 5.0
 
 
 class Health:
-    """Whether cycles are being completed.
+    """Health of the service: cycles are being completed in time, and jobs can be planned.
 
     Args:
         patience_s: longest time without a completed cycle, seconds.
@@ -48,17 +48,17 @@ class Health:
 
     @property
     def alive(self) -> bool:
-        """Whether cycles are being completed."""
+        """True while cycles are being completed."""
         return self.age_s <= self.patience_s
 
     @property
     def ready(self) -> bool:
-        """Whether a first cycle has been completed, the others go on, and all jobs can be planned."""
+        """True once a first cycle has been completed, while the others go on, and all jobs can be planned."""
         return not self.why_not_ready
 
     @property
     def why_not_ready(self) -> str:
-        """Why the daemon is not ready, or ""."""
+        """The reason why the daemon is not ready, or ""."""
         return self._trouble if self._ready and self.alive else "no cycle has been completed recently"
 
 

@@ -78,7 +78,7 @@ class PlacementLatency(Observer):
 
     @property
     def of_all(self) -> bool:
-        """Whether jobs of ours take time to start, too: each of them passes through a queue."""
+        """True if jobs of ours take time to start, too: each of them passes through a queue."""
         return self._launch_s() > 0.0
 
     def on_snapshot(self, snapshot: Snapshot) -> None:

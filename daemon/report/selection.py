@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a user wants to see; None = all.
+    """The selection that a user wants to see; None = all.
 
     Args:
         user: name of the owner of workflows and jobs.

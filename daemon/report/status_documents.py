@@ -1,4 +1,4 @@
-"""What `status` and `nodes` show: bounded documents, made without reading a large workflow again.
+"""Documents of `status` and `nodes`: bounded, and made without reading a large workflow again.
 
 Rule: the number of jobs and workflows in a reply is bounded, whatever the queue holds; the reply says how many are left
 out, and counts all jobs by state. Of a workflow with more jobs, the most urgent are shown.

@@ -1,4 +1,4 @@
-"""Who may do what over the socket: rights by owner and administrator, and quotas by user.
+"""Access over the socket: rights by owner and administrator, and quotas by user.
 
 Rule: the kernel names the user who asks (`Peer`), never the request. A workflow belongs to the user who submitted it;
 only its owner or an administrator changes it. The daemon's own user and root are administrators.

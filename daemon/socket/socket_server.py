@@ -65,7 +65,7 @@ class _Connection:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole request is here."""
+        """True once the whole request is here."""
         return self.length >= 0 and len(self.received) >= self.body_at + self.length
 
     def receive(self) -> bool:

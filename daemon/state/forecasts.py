@@ -48,7 +48,7 @@ class JobForecast:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a plan that begins at `time` (epoch seconds) says of a waiting job; see `Plan.forecast_by`."""
+    """Forecast of a waiting job in a plan that begins at `time` (epoch seconds); see `Plan.forecast_by`."""
 
     planned: PlannedJob
     time: float

@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def waiting(self) -> bool:
-        """Whether it is still ours to start."""
+        """True while it is still ours to start."""
         mine = self.state is JobState.PENDING and not self.handed and self.intent is None
         return mine and not self.cancel_wanted
 

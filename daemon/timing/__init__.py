@@ -1,1 +1,1 @@
-"""When the service looks at the resource manager, and when it plans."""
+"""Timing of the service: when it reads the resource manager, and when it plans."""

@@ -1,4 +1,4 @@
-"""When the next cycle begins: when there is reason to look; without counts of what happens, at a fixed cadence.
+"""Time of the next cycle: when there is a reason to look; without counts of what happens, at a fixed cadence.
 
 Rule: times are seconds of one monotonic clock. `every_s` is the fastest cadence. Where the resource manager counts what
 happens (`Activity`), only the counts are read at that cadence, half as often while they rest, and every IDLE_COUNT_S
@@ -45,7 +45,7 @@ IDLE_FACTOR = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a cycle leaves to look for.
+    """The changes that a cycle leaves to look for.
 
     Args:
         idle: nothing is handed over, and no job of ours waits or runs.

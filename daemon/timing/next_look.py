@@ -1,4 +1,4 @@
-"""When to read the resource manager again: what a cycle still waits for, and the counters of events.
+"""Time of the next reading of the resource manager, from what a cycle still waits for and the counters of events.
 
 Rule: the daemon wakes in time for everything that it must do at a certain time (let a job go, clear a pin, repeat a
 start, plan again); it notices what others do by counters and events. See `cadence`.

@@ -1,4 +1,4 @@
-"""When to plan: something changed, the last plan has drifted, or the policy wants to decide again.
+"""Reasons to plan: something changed, the last plan has drifted, or the policy wants to decide again.
 
 Rule: the gap between two plans that nothing but drift asked for doubles, up to LONGEST_RECHECK_S.
 """

@@ -23,7 +23,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """What a decision component is shown of a workload.
+    """The view of a workload that a decision component is given.
 
     Args:
         ids: of the jobs, such as "w0!12", by row of the workload.

@@ -15,7 +15,7 @@ from .profiles_5 import full_id
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job, or a part of it, was.
+    """The progress of a job, or of a part of it.
 
     Args:
         profile: name of its profile.

@@ -56,7 +56,7 @@ ALLOWED = "profiles that wait, compute, or send"
 
 
 class Done(NamedTuple):
-    """What is done, and the status that is returned then; 0 = success."""
+    """The work that is done, and the status that is returned then; 0 = success."""
 
     part: Part
     status: int = 0

@@ -1,1 +1,1 @@
-"""What all readers and writers share: files, documents, tables, quantities with units, and their errors."""
+"""The basis of all readers and writers: files, documents, tables, quantities with units, and their errors."""

@@ -95,7 +95,7 @@ def _task(identity: str, specified: dict[str, Any], run: dict[str, Any], after: 
 
 
 def _extras(tasks: tuple[dict[str, Any], ...], runs: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """What else it says, of how many tasks."""
+    """Count the tasks that have a command, and those that have files."""
     keys = ("files", "inputFiles", "outputFiles")
     return {
         "commands": sum(bool(run.get("command")) for run in runs.values()),

@@ -163,7 +163,7 @@ class CalibrationRecord:
 
     @property
     def time(self) -> float:
-        """When it was measured, seconds since the epoch."""
+        """Time of the measurement, seconds since the epoch."""
         date = datetime.fromisoformat(self.found.date)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 

@@ -1,4 +1,4 @@
-"""How jobs share a core: one job next to another, and how long sleeping jobs wait for it (the constant `queueing`).
+"""Measurement of how jobs share a core: their shares, and how long sleeping jobs wait (the constant `queueing`).
 
 Rule: shares are relative to the time that all processes got, so that other load on the core cancels out. A share
 between those of the two kinds of sharing is reported as unknown. The model of waiting is the engine's own simulation of

@@ -72,7 +72,7 @@ class Calibration:
 
     @property
     def idle(self) -> bool:
-        """Whether the node was idle, so that the results are its own."""
+        """True if the node was idle, so that the results are its own."""
         return not any(note.startswith(NOT_IDLE) for note in self.notes)
 
 

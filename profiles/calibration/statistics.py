@@ -48,7 +48,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How well a fit describes its data: R2 (None if they do not vary), and residuals in the data's unit."""
+    """Quality of a fit: R2 (None if the data do not vary), and residuals in the data's unit."""
 
     r2: float | None
     rms: float

@@ -49,7 +49,7 @@ _TRAFFIC = {
 
 @dataclass(frozen=True, slots=True)
 class HardwareCounts:
-    """What was counted of one run; None = unknown.
+    """Counts of one run; None = unknown.
 
     Args:
         bandwidth: bytes/s that a thread moved while on a core, the same for all threads.
@@ -130,7 +130,7 @@ class Counters:
 
     @property
     def ready(self) -> bool:
-        """Whether `stop` returns at once."""
+        """True if `stop` returns at once."""
         return all(command.ready for command in self._commands)
 
     @property

@@ -1,4 +1,4 @@
-"""When the next sample of a node is affordable: pure arithmetic, no clock.
+"""Budget of sampling, which gives the time of a node's next sample: pure arithmetic, no clock.
 
 Rule: a sample that took c seconds of CPU is followed by c / share seconds of pause, so that over any time all samples
 but the last use at most that share of one core. All samples of a node share one budget.

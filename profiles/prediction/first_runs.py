@@ -20,7 +20,7 @@ from .similar_commands import grown_profile, predicted, relatives
 
 @dataclass(frozen=True, slots=True)
 class FirstRuns:
-    """How well class and power were guessed.
+    """Accuracy of the guesses of class and power.
 
     Args:
         commands: number of commands that ran.

@@ -1,4 +1,4 @@
-"""How the need of a command grows with the amounts in it: numbers among its words, and sizes of its input files.
+"""Growth of a command's need with the amounts in it: numbers among its words, and sizes of its input files.
 
 Model: need = base + factor x product of amount ^ exponent, with base and factor 0 or more. The exponents are not chosen
 but weighed: each combination of a grid counts by how well it explains the runs and by how common it is. So one run

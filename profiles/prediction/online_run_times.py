@@ -19,7 +19,7 @@ SHORTEST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunTimeAccuracy:
-    """How well expected run times agree with the actual ones.
+    """Agreement of expected run times with the actual ones.
 
     Args:
         jobs: number of compared jobs.

@@ -65,7 +65,7 @@ class ExternalCounter:
 
     @property
     def ready(self) -> bool:
-        """Whether `finish` returns at once: the command has ended, or its time to end is over."""
+        """True if `finish` returns at once: the command has ended, or its time to end is over."""
         return self._reap() or time.monotonic() >= self._deadline
 
     def finish(self) -> str:
@@ -152,7 +152,7 @@ class ExternalCounterProbe(Probe):
 
     @property
     def ready(self) -> bool:
-        """Whether `stop` returns at once."""
+        """True if `stop` returns at once."""
         return self._command is None or self._command.ready
 
     @property

@@ -1,4 +1,4 @@
-"""Which processes belong to a job.
+"""The processes of a job.
 
 Rule: a process is the job's if its parent is, if it is in the session of the job's root, or if it was reparented to us
 as the subreaper; it stays the job's from then on. /proc is listed only after the kernel has created a process or

@@ -1,4 +1,4 @@
-"""Whether a resource manager's accounting can be queried, and how fast it answers.
+"""Probe of a resource manager's accounting: whether it can be queried, and how fast it answers.
 
 Rule: accounting covers only the manager's own jobs, after their end; the probe asks whether it would answer. Recording
 and gathering are two settings, and both are named.
@@ -28,7 +28,7 @@ Ask = Callable[[Sequence[str]], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How many queries were answered, None if none was; `problem` says why."""
+    """Number of queries that were answered, None if none was; `problem` is the reason."""
 
     answered: float | None = None
     problem: str = ""

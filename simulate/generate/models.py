@@ -136,7 +136,7 @@ LEAST_USE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Walltimes:
-    """How walltimes follow from run times.
+    """Model of walltimes, given run times.
 
     Source: of `round`: run time over walltime is spread evenly (Mu'alem and Feitelson 2001), and most users type one of
     some twenty round values (Tsafrir, Etsion and Feitelson 2005).

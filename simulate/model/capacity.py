@@ -22,7 +22,7 @@ def memory_need(job: Job) -> float:
 
 @dataclass(slots=True)
 class Occupancy:
-    """What jobs take on each node of a cluster, in cluster order."""
+    """Resources that jobs take on each node of a cluster, in cluster order."""
 
     cluster: Cluster  # the cluster
     threads: list[int] = field(default_factory=list)  # threads placed on each node

@@ -28,14 +28,14 @@ class Contention(StrEnum):
 
 
 class ContendingThreads(StrEnum):
-    """Which threads take part in memory contention: those on a core at the moment, or all that have not ended."""
+    """The threads that take part in memory contention: those on a core at the moment, or all that have not ended."""
 
     RUNNING = "running"
     ALL = "all"
 
 
 class CpuSharing(StrEnum):
-    """How cores are shared: between jobs first (cgroups), or equally between threads (DESiDE)."""
+    """Sharing of cores: between jobs first (cgroups), or equally between threads (DESiDE)."""
 
     PER_JOB = "per-job"
     PER_THREAD = "per-thread"

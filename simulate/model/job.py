@@ -111,7 +111,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a job needs in isolation on one node type (`measured_on`; None = the type of the cluster's first node)."""
+    """The need of a job in isolation on one node type (`measured_on`; None = the type of the cluster's first node)."""
 
     groups: tuple[ThreadGroup, ...]
     name: str = ""
@@ -151,7 +151,7 @@ def default_profile(walltime: float | None) -> Profile:
 
 
 class PeerWait(StrEnum):
-    """What the parts of a multi-node job do with their cores while they wait for each other: yield them, or spin."""
+    """Use of the cores by the parts of a multi-node job while they wait for each other: yield them, or spin."""
 
     YIELD = "yield"
     SPIN = "spin"

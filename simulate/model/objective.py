@@ -57,7 +57,7 @@ class Objective:
 
     @property
     def needs_energy(self) -> bool:
-        """Whether it needs the power of all nodes."""
+        """True if it needs the power of all nodes."""
         return self.kind in ("energy", "edp", "mix")
 
     def value(self, makespan: float, energy_j: float, reference: tuple[float, float] = (1.0, 1.0)) -> float:

@@ -66,7 +66,7 @@ class ObservedJob:
 
     @property
     def waiting(self) -> bool:
-        """Whether it has not begun."""
+        """True if it has not begun."""
         return self.state is JobState.PENDING
 
 

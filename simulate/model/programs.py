@@ -266,7 +266,7 @@ class Programs:
 
     @property
     def in_amounts(self) -> Array:
-        """Which phases have numbers in `amounts`, bool [phases]."""
+        """Mask of the phases that have numbers in `amounts`, bool [phases]."""
         return np.isin(self.phases["kind"], (tables.MATRIX, tables.PLACED))
 
 

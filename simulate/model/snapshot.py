@@ -34,17 +34,17 @@ class JobState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the job will never run again."""
+        """True if the job will never run again."""
         return self in (JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED)
 
     @property
     def takes_nodes(self) -> bool:
-        """Whether the job has nodes, or may have: it has begun and not ended."""
+        """True if the job has nodes, or may have: it has begun and not ended."""
         return self is not JobState.PENDING and not self.ended
 
 
 class NodeState(StrEnum):
-    """Whether a node takes jobs. An ASLEEP node was powered down while idle and wakes for a job."""
+    """Availability of a node for jobs. An ASLEEP node was powered down while idle and wakes for a job."""
 
     UP = "up"
     ASLEEP = "asleep"
@@ -54,7 +54,7 @@ class NodeState(StrEnum):
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether a job that is placed there will start."""
+        """True if a job that is placed there will start."""
         return self in (NodeState.UP, NodeState.ASLEEP)
 
 

@@ -108,7 +108,7 @@ class Workload:
 
     @property
     def overruns(self) -> Array:
-        """Which jobs are killed at their walltimes, as far as their run times are known, bool [jobs]."""
+        """Mask of the jobs that are killed at their walltimes, as far as their run times are known, bool [jobs]."""
         late = self.more.get("late", np.zeros(len(self), bool))
         return np.asarray((self.run_time > self.walltime) | late)
 

@@ -30,7 +30,7 @@ from .simulation import POLICY_CODES, Simulation
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller of the planner requests of a mapping policy."""
+    """A caller's request to a mapping policy."""
 
     objective: Objective = field(default_factory=Objective)  # what to minimise, if the policy minimises anything
     seed: int = 0  # of all random choices

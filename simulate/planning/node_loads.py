@@ -1,4 +1,4 @@
-"""How busy nodes are now, as a policy sees it, read from the tables of a simulation."""
+"""The present loads of nodes, as a policy sees them, read from the tables of a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can start now without delaying a reservation: the question that every backfilling policy asks.
+"""Backfilling: find the jobs that can start now without delaying a reservation, as each such policy has to.
 
 Rule: each class gives the same answers. One counts resources, on a machine that is one node, which is what a replay is.
 On several nodes a reservation is one of nodes, because a job does not move: what is backfilled leaves the nodes of the
@@ -16,7 +16,7 @@ from .queued_job import QueuedJob
 
 
 class CountedBackfill:
-    """What can start now on a machine that is one node; see `Backfill`."""
+    """Backfilling on a machine that is one node; see `Backfill`."""
 
     __slots__ = ("_chosen", "_free", "_head", "_now", "_reserved", "_spare")
 
@@ -27,7 +27,7 @@ class CountedBackfill:
 
     @property
     def reserved(self) -> float:
-        """When the job with the reservation can start at the latest; see `Backfill`."""
+        """Latest time at which the job with the reservation can start; see `Backfill`."""
         if self._reserved != self._reserved:
             self._find_reservation()
         return self._reserved

@@ -102,7 +102,7 @@ class ConservativeBackfilling:
 
 
 class _Profile:
-    """What is free on each node over time if all jobs run until their walltimes: one row for each time of a change.
+    """Free resources of each node over time if all jobs run until their walltimes: one row for each time of a change.
 
     Args:
         now: the snapshot, with the running jobs.

@@ -1,4 +1,4 @@
-"""What is free on each node now, which nodes a job should take, and how busy they are."""
+"""Free resources of each node now, the choice of nodes for a job, and the loads of nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .queued_job import QueuedJob, Running
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeLoads:
-    """How busy each node is now.
+    """The present load of each node.
 
     Args:
         speed: speed of a core that shares nothing, relative to the slowest [nodes].
@@ -32,7 +32,7 @@ class NodeLoads:
 
 @dataclass(frozen=True, slots=True)
 class NodeNeed:
-    """What a job needs on each of its nodes.
+    """The need of a job on each of its nodes.
 
     Args:
         cores: number of cores.
@@ -52,7 +52,7 @@ class NodeNeed:
 
 @dataclass(slots=True)
 class FreeNodes:
-    """What is free on each node, now or at a later time: a copy that a policy fills and empties.
+    """Free resources of each node, now or at a later time: a copy that a policy fills and empties.
 
     A job takes the same on each of its nodes. The machine of a replay is one node with all resources, so a policy over
     this class decides for replays and for plans. Faster nodes are preferred, see `pick`.

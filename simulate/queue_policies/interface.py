@@ -139,7 +139,7 @@ class Switching:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would happen if a job started now, and nothing else later, as far as run times are known.
+    """Forecast for a job that starts now, if nothing else starts later, as far as run times are known.
 
     Args:
         end: when it would end, seconds on the trace's clock; inf: not known.
@@ -183,14 +183,14 @@ class MachineStates:
 
 
 class Backfill(Protocol):
-    """What can start now without delaying a reservation. A policy fills it, and still has to return the decisions.
+    """The jobs that can start now without delaying a reservation. The policy still has to return the decisions.
 
     A job can be taken once.
     """
 
     @property
     def reserved(self) -> float:
-        """When the job with the reservation can start at the latest, seconds; inf: never, or no job has one."""
+        """Latest time at which the job with the reservation can start, seconds; inf: never, or no job has one."""
         ...
 
     def start(self, job: QueuedJob) -> Start | None:
@@ -215,7 +215,7 @@ class Backfill(Protocol):
 
 @dataclass(slots=True, eq=False)
 class QueueView:
-    """What a policy sees at a call.
+    """The view of the queue that a policy gets at a call.
 
     Args:
         time: seconds on the trace's clock.

@@ -31,7 +31,7 @@ class Order:
 
     @property
     def steady(self) -> bool:
-        """Whether the order of two jobs does not change with time."""
+        """True if the order of two jobs does not change with time."""
         return self._name not in CHANGING
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:

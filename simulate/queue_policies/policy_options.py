@@ -33,7 +33,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How far jobs may share nodes: the largest factor by which they may slow each other down."""
+    """Limit of the sharing of nodes: the largest factor by which jobs may slow each other down."""
 
     #: inf: by any factor; 0: not at all, each job has nodes of its own.
     bound: float = math.inf

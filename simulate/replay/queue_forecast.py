@@ -1,4 +1,4 @@
-"""When the jobs of a resource manager that decides by itself will start and end.
+"""Forecast of the starts and ends of the jobs of a resource manager that decides by itself.
 
 Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and jobs end when they are expected to.
 Nodes that jobs share are one pool of cores; where jobs may use some of its nodes only, it has classes of nodes, see
@@ -210,7 +210,7 @@ class _Pool:
 
     @property
     def _plain(self) -> bool:
-        """Whether all nodes are replayed as one class."""
+        """True if all nodes are replayed as one class."""
         return not 1 < len(self._classes) <= MOST_CLASSES
 
     def _dependencies(self) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What policies require of jobs and machines, checked before a replay.
+"""Requirements of policies on jobs and machines, checked before a replay.
 
 Rule: a combination that cannot be replayed is an error that names what is missing.
 """

@@ -27,12 +27,12 @@ class OarHistory:
 
     @property
     def launch_s(self) -> float:
-        """How long a launch usually takes, seconds."""
+        """Usual duration of a launch, seconds."""
         return statistics.median(self._launches) if len(self._launches) >= FEWEST else ASSUMED_S
 
     @property
     def unknown_ends(self) -> int:
-        """How many jobs ended in a way that OAR does not say."""
+        """Number of jobs that ended in a way that OAR does not state."""
         return self._number["unknown"]
 
     @property

@@ -1,4 +1,4 @@
-"""Which nodes the properties of a job allow, as OAR itself evaluates them.
+"""The nodes that the properties of a job allow, as OAR itself evaluates them.
 
 Rule: a user's text is an argument of OAR's own command, and never a part of a statement of ours. An answer holds for a
 while. Properties that jobs used recently are evaluated again before their answer expires, so that new jobs with the

@@ -1,4 +1,4 @@
-"""What an OAR job asks for, if nodes and cores describe it completely; otherwise the reason why it is left to OAR.
+"""Requests of OAR jobs that nodes and cores describe completely; of other jobs, the reason why OAR places them.
 
 Rule: pure. Only requests that nodes and cores describe exactly are placed. A job is placed by nodes; which cores of a
 node it gets is OAR's choice.
@@ -56,7 +56,7 @@ class OarResources:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether each resource is one core."""
+        """True if each resource is one core."""
         return len({(each.node, each.core) for each in self.resources}) == len(self.resources)
 
     def assigned(self, resources: Iterable[int]) -> Mapping[str, int]:

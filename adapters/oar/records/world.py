@@ -128,7 +128,7 @@ class OarJob:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What OAR assigns: mostly a core of a node."""
+    """The unit that OAR assigns: mostly a core of a node."""
 
     id: int
     node: str

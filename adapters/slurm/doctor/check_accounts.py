@@ -1,4 +1,4 @@
-"""What the daemon's account may do and see, and whether accounting keeps how jobs ended.
+"""Check the rights of the daemon's account, and that accounting records the ends of jobs.
 
 Rule: pure. Observed on 22.05: an operator may write ReqNodeList and StartTime of any job, a user only those of their
 own. A change of AdminLevel takes effect at once. slurmctld looks a user's id up when the account is added; if there is

@@ -1,4 +1,4 @@
-"""Which login nodes have a wrong clock, from the begin times of the jobs that were submitted there.
+"""Find the login nodes with a wrong clock, from the begin times of the jobs that were submitted there.
 
 Rule: a hold is relative to the clock of the machine where sbatch runs, and the time of submission is the controller's,
 so begin minus submission minus hold is the difference of the clocks, unless a user moved the begin time. What several

@@ -1,4 +1,4 @@
-"""Whether Slurm answers: its commands, its controller, authentication, clock and version.
+"""Check the connection to Slurm: its commands, its controller, authentication, clock and version.
 
 Rule: pure; after a problem here nothing else can be examined.
 Source: scontrol(1); slurm.conf(5): AuthType, SlurmctldHost, SlurmctldParameters of 22.05 and 23.02.

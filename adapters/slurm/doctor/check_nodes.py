@@ -1,4 +1,4 @@
-"""What keeps jobs apart on their nodes, power saving, and whether the cluster file agrees with Slurm.
+"""Check the separation of jobs on their nodes, power saving, and that the cluster file agrees with Slurm.
 
 Rule: pure.
 Source: slurm.conf(5): SelectTypeParameters, TaskPlugin, JobAcctGatherParams, SuspendProgram; cgroup.conf(5), which

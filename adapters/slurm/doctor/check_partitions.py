@@ -1,4 +1,4 @@
-"""How Slurm schedules here: what a hold costs a job, what jobs of each partition share, and what keeps jobs out.
+"""Check Slurm's scheduling: the cost of a hold, what jobs of each partition share, and what keeps jobs out.
 
 Rule: pure; numbers are computed from the site's settings; equal partitions share a finding.
 Source: slurm.conf(5): SchedulerParameters, PriorityFlags, PriorityWeightAge, PriorityMaxAge, PARTITION CONFIGURATION of

@@ -1,4 +1,4 @@
-"""How jobs are handed over here, which jobs wait for pilotfish now, and whether job_submit.lua holds jobs for nothing.
+"""Check the hand-over of jobs: the path they take, those that wait for pilotfish, and holds that gain nothing.
 
 Rule: pure; the content of a file decides, not its name.
 Source: docs/slurm/job_submit.lua; Slurm 22.05: with `lua` in JobSubmitPlugins and no file slurmctld does not start; a

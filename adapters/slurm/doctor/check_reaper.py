@@ -1,4 +1,4 @@
-"""Whether systemd runs the reaper, with the daemon's configuration and as its account.
+"""Check that systemd runs the reaper, with the daemon's configuration and as its account.
 
 Rule: it only asks systemd. Without a reaper, if a node and the daemon both fail, a job that is pinned to the node waits
 for it. The reaper obeys `dry_run` of its configuration; it knows nothing of the daemon's `--dry-run`.

@@ -84,12 +84,12 @@ class Answers:
 
     @property
     def has_accounting(self) -> bool:
-        """Whether a slurmdbd is configured."""
+        """True if a slurmdbd is configured."""
         return self.config["AccountingStorageType"].endswith("slurmdbd")
 
     @property
     def rules_all(self) -> bool:
-        """Whether the account is root or Slurm's own, and may do everything."""
+        """True if the account is root or Slurm's own, which may do everything."""
         return self.user in ("root", self.slurm_user)
 
 

@@ -1,4 +1,4 @@
-"""Which jobs are handed over to pilotfish, and what may be done with each now.
+"""The jobs that are handed over to pilotfish, and the actions allowed on each now.
 
 Rule: only jobs that the site's configuration selects, and only within what the user asked for. A begin time is ours to
 change only if the job's comment says so and it has been the same since it was first seen: `pilotfish:hold=SECONDS`,
@@ -41,7 +41,7 @@ _READY = frozenset(("None", "", "Resources", "Priority", "ReqNodeNotAvail", "Beg
 
 
 class Ownership(StrEnum):
-    """Whether a job is handed over to pilotfish, and in which state it is."""
+    """State of the hand-over of a job to pilotfish."""
 
     NEIGHBOUR = "neighbour"  #: not ours: simulated, never changed
     WAITING = "waiting"  #: ours, and may not start yet

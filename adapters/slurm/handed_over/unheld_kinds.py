@@ -1,4 +1,4 @@
-"""Which kinds of jobs job_submit.lua need not hold back, because holding them has gained nothing.
+"""The kinds of jobs that job_submit.lua need not hold back, because holding them has gained nothing.
 
 Rule: a kind is a user and a job name. Once FEWEST of its jobs were judged, and holding them lost time on average (the
 newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over without a

@@ -23,7 +23,7 @@ from .queue_state import QueueState
 
 @dataclass(slots=True)
 class NodeLoad:
-    """What jobs take on a node."""
+    """Resources that jobs take on a node."""
 
     cores: int = 0  #: cores in all
     memory: float = 0.0  #: bytes

@@ -26,7 +26,7 @@ _SHARING = re.compile(r"(NO|YES|FORCE|EXCLUSIVE)(?::(\d+))?")
 
 
 class CoreSharing(StrEnum):
-    """How jobs of a partition share cores: never, on request, always; EXCLUSIVE: not even nodes are shared."""
+    """Core sharing of a partition's jobs: never, on request, always; EXCLUSIVE: not even nodes are shared."""
 
     NO = "NO"
     YES = "YES"

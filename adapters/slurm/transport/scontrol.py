@@ -25,7 +25,7 @@ _CORES = re.compile(r"^ {5}Nodes=(\S+) CPU_IDs=([\d,-]+) ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What `scontrol --details show job` prints of the nodes of a job that has begun.
+    """The nodes of a job that has begun, from the output of `scontrol --details show job`.
 
     Args:
         resized: Whether Slurm changed them after it had begun.
@@ -84,7 +84,7 @@ _NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 
 
 class Configuration(dict[str, str]):
-    """What `scontrol show config` prints, key -> value; "" for a key that is not set."""
+    """The output of `scontrol show config`, key -> value; "" for a key that is not set."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__((key, "" if value.lower() in _NOTHING else value) for key, value in _LINE.findall(text))

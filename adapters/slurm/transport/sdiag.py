@@ -1,4 +1,4 @@
-"""What `sdiag` prints: the controller's clock, and how often each kind of request has reached it.
+"""The output of `sdiag`: the controller's clock, and how often each kind of request has reached it.
 
 Rule: pure. A request counts as a change unless it is known to change nothing, so that a newer Slurm is read too often
 rather than too rarely.

@@ -1,4 +1,4 @@
-"""Which nodes a policy that switches nodes keeps off, in a service: it outlives each plan, and a restart.
+"""The nodes that a policy keeps switched off, in a service: the set outlives each plan, and a restart.
 
 Rule: they are the nodes that the policy decided to keep off; one that another part of it, or the resource manager,
 switched off is not. Without a state from before, `inertial` regards all nodes that are off as kept off.

@@ -24,7 +24,7 @@ Places = tuple[int, ...]
 
 @dataclass(slots=True)
 class Room:
-    """What jobs may use at some time.
+    """Resources that jobs may use at some time.
 
     Args:
         nodes: what is free on each node.

@@ -21,7 +21,7 @@ from .rigid_jobs import RigidJobs
 
 
 class Predicted(PolicyCalls):
-    """What a world of predicted run times adds to another: the policy sees predictions as walltimes.
+    """A mixin that adds predicted run times to a world: the policy sees predictions as walltimes.
 
     It comes before the other world among the bases.
     """

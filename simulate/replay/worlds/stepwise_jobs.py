@@ -312,7 +312,7 @@ class NewlyEnded(Read[Running]):
 
 
 class _Backfill(CountedBackfill):
-    """What can start now, found by the kernel."""
+    """Backfilling by the kernel."""
 
     __slots__ = ("_world",)
 
