@@ -1,4 +1,4 @@
-"""How kernels are compiled.
+"""Compilation of kernels.
 
 Rule: a kernel's `call` is compiled once together with all that it calls (see `compile`), so no function needs a
 wrapper or a cache of numba's own. Division follows IEEE (no exceptions in hot

@@ -98,7 +98,7 @@ def cache_root() -> Path | None:
 
 
 def cache_directory() -> Path | None:
-    """Where the present sources' compiled kernels are, or will be; None: nowhere."""
+    """Return the folder of the present sources' compiled kernels, which may not exist yet; None: nowhere."""
     root = cache_root()
     return None if root is None else root / source_stamp()
 
@@ -112,12 +112,12 @@ def object_file(kernel: str) -> Path | None:
 
 
 def is_warm(kernel: str = "mapping.entry") -> bool:
-    """Whether a compiled kernel is there, so that a caller can announce the one slow first use."""
+    """Return whether a compiled kernel is there, so that a caller can announce the one slow first use."""
     return kernel in _loaded or _is_interpreted() or _read(object_file(kernel)) is not None
 
 
 def _is_interpreted() -> bool:
-    """Whether numba was asked to compile nothing, see `interpreted`."""
+    """Return whether numba was asked to compile nothing, see `interpreted`."""
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
