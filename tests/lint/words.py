@@ -32,6 +32,7 @@ PRODUCT_PHRASES = {
     r"\b[Ss]eldom\b": "rarely, or less often",
     r"\b[Ss]ome(body|one)\b|\b[Ww]hoever\b|\b(environment|only by|variables) of who\b|\bby who (may|made)\b": "name who: a user",
     r"\bbecome of\b|\bas good as\b": "name the state, or 'counts as'",
+    r'^\s*r?"""(What|Which|How|Whether|Why|When|Where|Who|Whose)\b': "a docstring begins with a noun or an imperative",
 }
 SUFFIXES = {".py", ".md", ".yaml", ".yml", ".json", ".toml", ".sh", ".service", ".timer", ".conf", ".lua"}
 #: This file names the phrases.
