@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ..formats.text import clean, clean_lines
-from ..simulate.errors import ConfigErrors, InvariantError, PilotfishError
+from ..simulate.errors import ConfigErrors, InvalidJobErrors, InvariantError, PilotfishError
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
@@ -164,7 +164,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except InvariantError as error:
         return _internal_error(error)
     except PilotfishError as error:
-        return _fail(*map(str, error.errors if isinstance(error, ConfigErrors) else (error,)))
+        return _fail(*map(str, error.errors if isinstance(error, ConfigErrors | InvalidJobErrors) else (error,)))
     except BrokenPipeError:
         raise
     except OSError as error:

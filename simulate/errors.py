@@ -62,6 +62,22 @@ class InvalidJobError(PilotfishError):
     """A job or workflow that can never run as requested; the user must act."""
 
 
+class InvalidJobErrors(InvalidJobError):
+    """Several jobs that can never run as requested; the text is that of the first, with the number of the others.
+
+    Args:
+        errors: one for each job that is named, and perhaps one for all others.
+        jobs: number of the jobs, two or more.
+    """
+
+    def __init__(self, errors: Sequence[InvalidJobError], jobs: int) -> None:
+        super().__init__(errors, jobs)
+        self.errors, self.jobs = tuple(errors), jobs
+
+    def __str__(self) -> str:
+        return f"{self.errors[0]} (and {self.jobs - 1} more job{'s' * (self.jobs > 2)})"
+
+
 class InvariantError(PilotfishError):
     """A broken rule of the product itself: a bug in pilotfish that should be reported."""
 

@@ -9,10 +9,13 @@ from collections.abc import Collection
 from typing import Any
 
 from ..arrays import Array
-from ..errors import InvalidJobError
+from ..errors import InvalidJobError, InvalidJobErrors
 from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster
 from ..model.job import Workflow
+
+#: Jobs that an error names; the others are counted.
+MOST_NAMED = 5
 
 
 def fitting(world: World, shape: Any) -> Array:
@@ -22,7 +25,7 @@ def fitting(world: World, shape: Any) -> Array:
 
 
 def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Array, settled: Collection[str]) -> None:
-    """Raise InvalidJobError for the first job that can never start. O(classes * nodes).
+    """Raise InvalidJobError for the jobs that can never start, InvalidJobErrors for several. O(jobs + classes * nodes).
 
     Args:
         workflow: the jobs.
@@ -44,10 +47,14 @@ def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Arra
         enough = int(fitting(world, shape).sum())
         if enough < shape["nodes"]:
             misfits[c] = _why_not(shape, nodes, enough, cluster.oversubscription)
-    for job, c in zip(workflow.jobs, class_of.tolist(), strict=True):
-        if c in misfits and job.id not in settled:
-            never = f"job {job.id!r} can never start on {cluster.name!r}"
-            raise InvalidJobError(f"{workflow.source or workflow.name}: {never}: {misfits[c]}")
+    each = zip(workflow.jobs, class_of.tolist(), strict=True)
+    found = [(job.id, misfits[c]) for job, c in each if c in misfits and job.id not in settled] if misfits else []
+    where, never = workflow.source or workflow.name, f"can never start on {cluster.name!r}"
+    errors = [InvalidJobError(f"{where}: job {name!r} {never}: {why}") for name, why in found[:MOST_NAMED]]
+    if others := len(found) - len(errors):
+        errors.append(InvalidJobError(f"{where}: and {others:,} more job{'s' * (others > 1)} {never}"))
+    if errors:
+        raise errors[0] if len(errors) == 1 else InvalidJobErrors(errors, len(found))
 
 
 def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> str:

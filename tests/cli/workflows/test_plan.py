@@ -197,3 +197,12 @@ def test_same_seed_same_plan(dag, lab, capsys):
         plans.append(json.loads(capsys.readouterr().out))
         plans[-1].pop("simulated_in")
     assert plans[0] == plans[1]
+
+
+def test_jobs_that_can_never_start_are_named_on_a_line_each(lab, tmp_path, capsys):
+    jobs = {name: {"profile": {"threads": 2, "service_demand": 5.0}, "nodes": 4} for name in ("wide", "wider")}
+    document = {"schema": "pilotfish/workflow/v1", "name": "dag-1", "jobs": jobs}
+    (tmp_path / "dag.yaml").write_text(yaml.safe_dump(document))
+    assert main(["plan", str(tmp_path / "dag.yaml"), "-c", lab]) == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if "never" in line]
+    assert len(lines) == 2 and "job 'wide' can never start on 'lab'" in lines[0] and "job 'wider'" in lines[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.errors import InvalidJobError, InvalidJobErrors
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, Power
 from pilotfish.simulate.model.job import Job, Profile, Workflow
 from pilotfish.simulate.planning.simulation import Outcome, RunningJob, Simulation
@@ -291,6 +292,24 @@ def test_a_job_that_can_never_fit_is_named(job: Job, limit: float, reason: str) 
     with pytest.raises(InvalidJobError, match=f"w: job '{job.id}' can never start on 'lab': .*{reason}"):
         Simulation(flow(make_job("fine"), job), cluster)
     assert Simulation(flow(make_job("fine"), job), cluster, done=[job.id]).run("slf").makespan == 10.0
+
+
+def test_all_jobs_that_can_never_fit_are_named() -> None:
+    jobs = [make_job("fine"), make_job("wide", nodes=4), make_job("big", threads=5)]
+    with pytest.raises(InvalidJobErrors) as found:
+        Simulation(flow(*jobs), make_cluster(3, cores=4, limit=1.0))
+    first, second = map(str, found.value.errors)
+    assert "w: job 'wide' can never" in first and "4 nodes" in first and "job 'big'" in second and "5 threads" in second
+    assert str(found.value) == f"{first} (and 1 more job)"
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
+
+
+@pytest.mark.parametrize("number, last", [(5, "job 'j4' can"), (6, "and 1 more job can"), (7, "and 2 more jobs can")])
+def test_of_many_jobs_that_can_never_fit_a_few_are_named(number: int, last: str) -> None:
+    with pytest.raises(InvalidJobErrors) as found:
+        Simulation(flow(*(make_job(f"j{i}", nodes=4) for i in range(number))), make_cluster(3))
+    assert len(found.value.errors) == min(number, 6) and found.value.jobs == number
+    assert last in str(found.value.errors[-1]) and str(found.value).endswith(f" (and {number - 1} more jobs)")
 
 
 def test_unavailable_nodes_do_not_count_as_places_where_it_fits() -> None:
