@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, goes_with, parse_planned
+from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, Queueing, goes_with, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
@@ -46,6 +46,7 @@ def queue_policies() -> dict[str, dict[str, Any]]:
     found = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
     for name in POLICIES:
         found[name]["for"] += PLANS if _decides_plans(name) else ()
+        found[name]["for"] += ["edc"] * issubclass(POLICIES[name], Queueing)
     for name in PARTS:
         found[name]["goes_with"] = [*goes_with(name)]
         spec = f"easy+{name}:end=1" if "end" in found[name]["options"] else f"easy+{name}"
@@ -83,7 +84,7 @@ def show_policies() -> None:
     """Print all policies, and the meanings of their options' words."""
     every = queue_policies()
     titles = {
-        False: "Queue policies, for `simulate` and `sweep`, and where it says so for `plan`, `run` and `daemon`",
+        False: "Queue policies, for `simulate` and `sweep`, and where it says so for `plan`, `run`, `daemon` and `edc`",
         True: "Added with +, as in easy+energybud:budget=60%+opportunistic:t_idle=300",
     }
     for is_part, title in titles.items():

@@ -9,9 +9,7 @@ from ...formats.user_policy import load_policy
 from ...simulate.errors import ConfigError
 from ...simulate.queue_policies.interface import QueuePolicy
 from ...simulate.queue_policies.policy_specs import (
-    Conservative,
-    Easy,
-    Strict,
+    Queueing,
     is_python_policy,
     parse,
     parse_python_policy,
@@ -56,7 +54,7 @@ def edc(
                 chosen, name, needs = named.policy, named.text, False
             else:
                 spec = parse(text)
-                if not isinstance(spec, Easy | Strict | Conservative):
+                if not isinstance(spec, Queueing):
                     raise bad("--policy", f"{policy} (allowed: easy, strict, conservative, ./mine.py:Class)")
                 chosen, name, needs = uncompiled(spec, seed), text_of(spec), bool(kind_needing_walltimes(spec))
         except ConfigError as error:

@@ -219,7 +219,9 @@ class Planned:
 
 #: Names of built-in mapping policies that only plan.
 PLANNING = ("lookahead",)
-Policy = Strict | Easy | Conservative | Saving
+#: Policies that decide by the queue alone, also for a Batsim.
+Queueing = Strict | Easy | Conservative
+Policy = Queueing | Saving
 #: Policies that place jobs on the nodes of a cluster.
 Placing = Pairs | Nodes | OnNodes
 POLICIES: dict[str, type[Any]] = {

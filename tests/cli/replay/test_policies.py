@@ -27,7 +27,8 @@ def test_both_kinds_are_listed_in_80_columns(capsys: pytest.CaptureFixture[str],
 
 def test_one_policy_is_shown_with_the_command_that_takes_it(capsys: pytest.CaptureFixture[str]):
     text = printed(capsys, "easy")
-    assert "for: simulate, sweep, plan, run, daemon" in text and "sjf" in text and "conservative" not in text
+    assert "for: simulate, sweep, plan, run, daemon, edc" in " ".join(text.split())
+    assert "sjf" in text and "conservative" not in text
     assert "`plan`, `run`, `daemon`, `simulate` and `sweep`" in printed(capsys, "lookahead")
     assert main(["policies", "esy"]) == 64
     assert "did you mean 'easy'?" in capsys.readouterr().err
@@ -37,11 +38,12 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
     found = json.loads(printed(capsys, "--json"))
     assert found["schema"] == "pilotfish/policies/v1"
     assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
-    assert found["queue"]["easy"]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
+    for name in ("easy", "strict", "conservative"):
+        assert found["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon", "edc"]
     for name in ("opportunistic", "proportional", "inertial"):
         assert found["queue"][name]["for"] == ["simulate", "sweep", "daemon"]
-    for name in ("pairs", "nodes", "conservative", "powercap"):
-        assert found["queue"][name]["for"] == found["queue"]["easy"]["for"]
+    for name in ("pairs", "nodes", "powercap"):
+        assert found["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
     assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
     for policy in found["mapping"].values():
         assert policy["for"] == ["plan", "run", "daemon", "simulate", "sweep"]
@@ -79,3 +81,12 @@ def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
 def test_the_wrong_policy_gets_a_hint(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]):
     assert main(argv) == 64
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+def test_edc_takes_exactly_the_policies_that_are_listed_for_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pilotfish.adapters.batsim.sockets.answer_requests", lambda *_: None)
+    for name, policy in json.loads(printed(capsys, "--json"))["queue"].items():
+        spec = f"easy+{name}" if policy["part"] else name
+        assert main(["edc", "-p", spec]) == (0 if "edc" in policy["for"] else 64), spec
