@@ -7,8 +7,8 @@ tenth.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.text import Text
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 MOST_CASES = 8
+#: Policies that are named for having the numbers of another one; more are counted.
+MOST_EQUAL = 6
 _WIDEST_NAME, _LEAST_POLICY = 30, 18
 
 
@@ -74,17 +76,20 @@ def show_sweep(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None
 def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: Screen) -> list[Table | Text]:
     """Return a line for each run of the Pareto front and each best run, sorted by the second of the two objectives.
 
-    Runs with equal numbers share a line. Lines that do not fit become two: the run, and its numbers.
+    Runs with equal numbers share a line; their other policies are named below. Lines that do not fit become two: the
+    run, and its numbers.
     """
     shown = [objective for objective in OBJECTIVES if objective in judged.best]
     keys = [tuple(row[objective.column] for objective in shown) for row in case]
-    alike, chosen = Counter(keys), dict[tuple[Any, ...], int]()
+    alike, chosen = defaultdict[tuple[Any, ...], list[str]](list), dict[tuple[Any, ...], int]()
+    for key, done in zip(keys, case, strict=True):
+        alike[key].append(done["policy"])
     for place in (*judged.front, *judged.best.values()):
         chosen.setdefault(keys[place], place)
     places = sorted(chosen.values(), key=lambda place: (judged.two[1].cost(case[place]) or 0.0, place))
     marks = ["> " if place in judged.front else "  " for place in places]
     runs = [(case[place]["policy"], *(str(case[place][name]) for name in vary)) for place in places]
-    many = [alike[keys[place]] for place in places]
+    many = [len(alike[keys[place]]) for place in places]
     values = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
     columns = [TextColumn("  POLICY"), *(TextColumn(name.upper(), right=name == "seed") for name in vary)]
@@ -92,17 +97,29 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     columns += numbers(*["EQUAL RUNS"] * shared, *heads)
     every = list(zip(marks, runs, many, values, strict=True))
     rows = [(mark + run[0], *run[1:], *[str(same)] * shared, *row) for mark, run, same, row in every]
+    labels = [", ".join([run[0], *map(" ".join, zip(vary, run[1:], strict=True))]) for run in runs]
+    below = list[Text]()
+    for place, run, label in zip(places, runs, labels, strict=True):
+        below += _equal(label, [name for name in dict.fromkeys(alike[keys[place]]) if name != run[0]], screen)
     if needed(columns, rows) <= screen.cells:
-        return [grid(columns, rows, screen)]
+        return [grid(columns, rows, screen), *below]
     sizes = [max(map(width, column)) for column in zip(heads, *values, strict=True)]
     lines = [Text("    " + _right(heads, sizes), style="bold")]
-    for mark, run, same, row in every:
-        what = [run[0], *(f"{name} {value}" for name, value in zip(vary, run[1:], strict=True))]
-        what += [f"{same} equal runs"] * (same > 1)
-        text = clean(", ".join(what), ascii_only=screen.ascii_only)
+    for label, (mark, _, same, row) in zip(labels, every, strict=True):
+        text = clean(label + f", {same} equal runs" * (same > 1), ascii_only=screen.ascii_only)
         first, *others = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
         lines += [Text(mark + first), *(Text(f"    {each}") for each in others), Text("    " + _right(row, sizes))]
-    return [*lines]
+    return [*lines, *below]
+
+
+def _equal(run: str, others: Sequence[str], screen: Screen) -> Iterator[Text]:
+    """Yield the lines that name the other policies with the numbers of a run."""
+    if others:
+        more = f", and {len(others) - MOST_EQUAL} more" if len(others) > MOST_EQUAL else ""
+        text = clean(f"equal to {run}: {', '.join(others[:MOST_EQUAL])}{more}", ascii_only=screen.ascii_only)
+        first, *rest = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
+        yield Text(f"  {first}")
+        yield from (Text(f"    {each}") for each in rest)
 
 
 def _right(words: Sequence[str], sizes: Sequence[int]) -> str:

@@ -63,6 +63,30 @@ def test_the_number_of_equal_runs_is_shown_only_where_there_are_some(
     assert "RUNS" not in capsys.readouterr().out
 
 
+def equal_runs(capsys: pytest.CaptureFixture[str], policies: list[str], columns: str, **fields: Any) -> str:
+    """The lines that name equal runs, if all policies have the numbers of the first."""
+    given = [row for row in rows(policies) if row["machine"] == "256" and row["seed"] == 0]
+    equal = {name: given[0][name] for name in ("mean_waiting_time", "mean_bounded_slowdown", "makespan", "utilisation")}
+    show_sweep(Screen(), [{**row, **equal, "consumed_joules": None, **fields} for row in given], ["workload", "load"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    text = re.sub(r"\n {4}(?=\S)", "", "\n".join(lines))
+    return "\n".join(line.strip() for line in text.splitlines() if "equal to" in line)
+
+
+@pytest.mark.parametrize("columns", ["50", "80", "200"])
+def test_the_other_policies_with_equal_numbers_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    found = equal_runs(capsys, ["easy", "conservative", LONG], columns).replace(" ", "")
+    assert found == f"equalto easy:conservative,{LONG}".replace(" ", "")
+    many = ["easy", *(f"strict:order={i}" for i in range(8))]
+    found = equal_runs(capsys, many, columns).replace(" ", "")
+    assert "strict:order=5,and2more" in found and "order=6" not in found
+    assert equal_runs(capsys, ["easy", "easy"], columns) == ""
+
+
 @pytest.mark.parametrize("selected", [{}, {"until": 86400.0, "min_size": 2, "load": 1.2}])
 def test_the_list_of_runs_shows_complete_policies(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, selected: dict[str, float]
