@@ -63,9 +63,12 @@ lint-tree: $(READY)
 lint-spelling: $(READY)
 	@git ls-files -z '*.py' '*.md' '*.yaml' '*.sh' '*.service' ':!tests' | xargs -0 $(BIN)/codespell
 
+# Folders whose modules tests import by their bare names.
+HELPERS := tests:tests/contract:tests/real:tests/real/slurm:tests/real/oar
+
 lint-types: $(READY)
 	@mkdir -p .typing && ln -sfn .. .typing/pilotfish
-	@export MYPYPATH=.typing; $(GUARDED) nice $(BIN)/mypy -p pilotfish
+	@export MYPYPATH=.typing:.:$(HELPERS); $(GUARDED) nice $(BIN)/mypy -p pilotfish -p tests
 
 # Some minutes and a network: the oldest and the newest numba that are tested, see simulate/kernels/compile.py.
 test-numba: $(READY)

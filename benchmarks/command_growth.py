@@ -51,7 +51,7 @@ def _row(law: str, folder: Path) -> list[str]:
     for size in (*SIZES, TARGET):
         with (folder / f"{size}.bin").open("wb") as file:
             file.truncate(_FILE_BYTES * size)
-    forecasts = []
+    forecasts = list[tuple[float, float, float]]()
     for sizes in (SIZES, SIZES[-1:], SIZES[:1]):
         store = f"after{len(forecasts)}"
         for size in sizes:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, simple_policy, table
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.machine import TAURUS_POWERS
@@ -120,7 +120,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
 def _run(week: Week, limit: str) -> Run:
     texts, seconds = (f"easy+{limit}", "easy"), (np.inf, np.inf)
     for _ in range(3):
-        both = [replay(week.jobs, week.machine, parse(text), clock=time.perf_counter) for text in texts]
+        both = [replay(week.jobs, week.machine, simple_policy(text), clock=time.perf_counter) for text in texts]
         seconds = min(seconds[0], both[0].simulation_time), min(seconds[1], both[1].simulation_time)
     done = both[0]
     found = limited(done, parse(texts[0]), TAURUS_POWERS, track(done, TAURUS_POWERS))
@@ -196,8 +196,8 @@ def _show_laws(every: list[Week], runs: dict[tuple[str, str, int], list[Run]]) -
     print(f"of these, exceeded by jobs running at its begin and idle or switched-off machines alone: {len(had_to)}")
     same, hopeless = 0, 0
     for week in every:
-        plain = replay(week.jobs, week.machine, parse("easy"))
-        free = replay(week.jobs, week.machine, parse(f"easy+energybud:budget=1000%,{week.window()}"))
+        plain = replay(week.jobs, week.machine, simple_policy("easy"))
+        free = replay(week.jobs, week.machine, simple_policy(f"easy+energybud:budget=1000%,{week.window()}"))
         same += np.array_equal(plain.start_time, free.start_time, equal_nan=True)
         hopeless += _run(week, f"energybud:budget=45%,{week.window()}").hopeless
     print(f"a budget of 1000 % gives EASY's schedule, job by job: {same} of {len(every)}")

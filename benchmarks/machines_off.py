@@ -11,11 +11,10 @@ import time
 from dataclasses import dataclass
 from itertools import product
 
-from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, simple_policy, table
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.machine import TAURUS_POWERS
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.energy import STATES, track
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
@@ -50,7 +49,7 @@ def measure(quick: bool) -> None:
 
 def _compare(jobs: Workload, name: str, quick: bool) -> None:
     heading(f"Switching machines off: {name}, {MACHINES} processors, load {LOAD}")
-    drawn = track(replay(jobs, MACHINES, parse("easy")), TAURUS_POWERS)
+    drawn = track(replay(jobs, MACHINES, simple_policy("easy")), TAURUS_POWERS)
     idle = float(drawn.counts[:-1, STATES.index("idle")] @ (drawn.time[1:] - drawn.time[:-1]))
     named = [_run(jobs, text) for text in NAMED]
     _show(named, named[0], idle * TAURUS_POWERS.idle)
@@ -72,7 +71,7 @@ def _grid(quick: bool) -> list[str]:
 
 
 def _run(jobs: Workload, text: str) -> Run:
-    done = replay(jobs, MACHINES, parse(f"easy{text}"), clock=time.perf_counter)
+    done = replay(jobs, MACHINES, simple_policy(f"easy{text}"), clock=time.perf_counter)
     found = summarise(done, TAURUS_POWERS)
     waits = found.mean_waiting_time or 0.0, found.max_waiting_time or 0.0
     return Run(f"easy{text}", found.consumed_joules or 0.0, *waits, found.nb_machine_switches, done.simulation_time)

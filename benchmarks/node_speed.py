@@ -44,7 +44,10 @@ class Blind:
 
     def decide(self, now: QueueView) -> Iterable[Decision]:
         """Return the decisions of the policy."""
-        return self._policy.decide(replace(now, _free_nodes=lambda: replace(now.free_nodes(), speeds=None)))
+        decided: Iterable[Decision] = self._policy.decide(
+            replace(now, _free_nodes=lambda: replace(now.free_nodes(), speeds=None))
+        )
+        return decided
 
 
 def cluster(nodes: int, spread: float, outliers: int) -> Cluster:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import statistics
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pilotfish.adapters.oar.adapter import OarAdapter
 from pilotfish.adapters.oar.job_views import OarSelection
@@ -40,7 +42,7 @@ def measure(quick: bool) -> None:
     """Print the table."""
     heading("A cycle next to OAR, dry run; target: 600 ms with the answer of the database, 5,000 jobs waiting")
     logging.getLogger("pilotfish").setLevel(logging.ERROR)
-    rows = []
+    rows = list[list[Any]]()
     for nodes, jobs, waiting in ((4, 1_000, 990), (4, 5_000, 4_990), (1_000, 13_000, 10_000)):
         site = Site(nodes, jobs, waiting)
         site.write()
@@ -48,7 +50,8 @@ def measure(quick: bool) -> None:
             watch = Watch()
             cycle, name = cycle_next_to(site, Path(folder), watch), f"{nodes:,} nodes, {jobs:,} jobs"
             rows.append([name, "first", *steps_of(cycle, watch)])
-            for what, news in (("nothing new", lambda: None), ("1 more, 10 end", site.go_on)):
+            steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
+            for what, news in steps:
                 found = []
                 for _ in range(2 if quick else 5):
                     news()

@@ -6,6 +6,7 @@ baseline is the same decision in plain Python on a few nodes, scaled up.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import statistics
@@ -15,7 +16,8 @@ from pilotfish.benchmarks.paper_servers import MODELS, servers
 from pilotfish.benchmarks.show import heading, ms, number, table, timed
 from pilotfish.simulate.generate.workflows import stream_profiles
 from pilotfish.simulate.model.job import Job, Workflow
-from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from pilotfish.simulate.model.plan import RunningJob
+from pilotfish.simulate.planning.simulation import Simulation
 
 BASELINE_NODES = 50
 LATER = 20
@@ -48,10 +50,10 @@ def busy(nodes: int, residents: int, paper: bool, alike: bool) -> Simulation:
 
 def first_decisions(simulation: Simulation, policy: str, count: int) -> list[float]:
     """Return the seconds of decisions without cache, each on a copy."""
-    seconds = []
+    seconds = list[float]()
     for i in range(count):
         twin = simulation.copy()
-        seconds += timed(lambda twin=twin, i=i: twin.decide(f"w{i}", policy), 1)
+        seconds += timed(functools.partial(twin.decide, f"w{i}", policy), 1)
     return seconds
 
 
@@ -60,7 +62,11 @@ def later_decisions(simulation: Simulation, policy: str, kind: str) -> list[floa
     twin, seconds = simulation.copy(), list[float]()
     for i in range(LATER + 1):
         job, chosen = f"{kind}{i}", list[tuple[str, ...] | None]()
-        seconds += timed(lambda job=job, chosen=chosen: chosen.append(twin.decide(job, policy)), 1)
+
+        def decide(job: str = job, chosen: list[tuple[str, ...] | None] = chosen) -> None:
+            chosen.append(twin.decide(job, policy))
+
+        seconds += timed(decide, 1)
         if chosen[0] is not None:
             twin.start(job, chosen[0])
     return seconds[1:]

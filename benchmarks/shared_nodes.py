@@ -14,11 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.benchmarks.show import heading, number, on_nodes_policy, table
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
@@ -71,7 +70,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     for count, nodes, load, spec in SIZES[::4] if quick else SIZES:
         machine = cluster(nodes)
         jobs = with_bandwidths(drawn(count, nodes, load), machine)
-        runs = [replay_on_nodes(jobs, machine, parse(spec), clock=time.process_time) for _ in range(3)]
+        runs = [replay_on_nodes(jobs, machine, on_nodes_policy(spec), clock=time.process_time) for _ in range(3)]
         best = min(run.simulation_time for run in runs)
         waited = float((runs[0].start_time - jobs.submit_time).sum())
         queue = waited / float(runs[0].start_time.max() - jobs.submit_time[0])
@@ -80,17 +79,17 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     if traces is None:
         return
     heading("EASY by how much jobs may slow each other down")
-    rows = []
+    shares = list[tuple[str, ...]]()
     for name, nodes in TRACES[:1] if quick else TRACES:
         machine = cluster(nodes)
         jobs = with_bandwidths(read_swf(traces / name), machine)
         alone = 0.0
         for share in SHARES:
-            done = summarise(replay_on_nodes(jobs, machine, parse(f"easy:share={share}")))
+            done = summarise(replay_on_nodes(jobs, machine, on_nodes_policy(f"easy:share={share}")))
             turnaround = done.mean_turnaround_time or 0.0
             alone = alone or turnaround
-            rows.append((
+            shares.append((
                 f"{name}, {nodes} nodes", share, number(turnaround), f"{turnaround / alone - 1.0:+.0%}",
                 f"{done.mean_stretch:.3f}", f"{done.p95_stretch:.3f}", str(done.nb_jobs_killed),
             ))  # fmt: skip
-    table(("trace", "share", "turnaround s", "against none", "stretch", "95 %", "killed"), rows)
+    table(("trace", "share", "turnaround s", "against none", "stretch", "95 %", "killed"), shares)

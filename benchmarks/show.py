@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from pilotfish.simulate.queue_policies.policy_specs import Easy, OnNodes, Policy, Strict, parse
+
 
 def timed(call: Callable[[], object], repeats: int, setup: Callable[[], object] | None = None) -> list[float]:
     """Return the seconds of each of `repeats` calls, without the `setup` before each."""
@@ -45,3 +47,17 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         if place == 0:
             print("  ".join("-" * w for w in width))
     print(flush=True)
+
+
+def simple_policy(text: str) -> Policy:
+    """Return the policy of a SPEC, one that places no job on nodes."""
+    policy = parse(text)
+    assert isinstance(policy, Policy)
+    return policy
+
+
+def on_nodes_policy(text: str) -> OnNodes | Easy | Strict:
+    """Return the policy of a SPEC, one that can place jobs on shared nodes."""
+    policy = parse(text)
+    assert isinstance(policy, OnNodes | Easy | Strict)
+    return policy

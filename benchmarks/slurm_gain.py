@@ -335,7 +335,7 @@ def _handing(way: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
 
 
 def _rows(what: str, pairs: Sequence[tuple[Result, Result]]) -> list[list[str]]:
-    rows = []
+    rows = list[list[str]]()
     for name in NAMES:
         theirs, ours = ([getattr(result, name) for result in results] for results in zip(*pairs, strict=True))
         change = [b / a - 1 if a else 0.0 for a, b in zip(theirs, ours, strict=True)]

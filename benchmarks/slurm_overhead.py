@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
@@ -126,12 +127,17 @@ def _latency(what: str, slurm: SlurmCluster, repeats: int) -> list[str]:
             number(statistics.median(alone)), number(max(alone))]  # fmt: skip
 
 
+def _has_run(work: Work, job: int) -> bool:
+    """Return whether a job has run."""
+    return bool(work.runs()[job])
+
+
 def _waits(slurm: SlurmCluster, repeats: int, submit: Callable[[Work], int]) -> list[float]:
     """Return the seconds from each submission, one after the other, until the job's first line ran."""
     work, waits = Work.of(slurm, "latency"), list[float]()
     for _ in range(repeats):
         job = submit(work)
-        slurm.until(lambda job=job: work.runs()[job], f"the start of {job}")
+        slurm.until(partial(_has_run, work, job), f"the start of {job}")
         waits.append(work.runs()[job][0].began - work.submitted[job])
     return waits
 

@@ -108,7 +108,7 @@ def measure(quick: bool) -> None:
     """Print the table."""
     heading("A cycle with Slurm, 10,000 nodes and 10,000 jobs (5,000 run), dry run; target: a decision in 500 ms")
     logging.getLogger("pilotfish").setLevel(logging.ERROR)
-    rows = []
+    rows = list[list[Any]]()
     for ours in (100, 1_000, 5_000):
         site = Site(10_000, 10_000, ours)
         kind = NodeType("c", CPUS, MEMORY_MIB * 2.0**20, 2e11)
@@ -117,7 +117,8 @@ def measure(quick: bool) -> None:
             watch = Watch()
             cycle = cycle_on(site, cluster, Path(folder), watch)
             rows.append([f"{ours:,}", "first", *steps_of(cycle, watch)])
-            for what, news in (("nothing new", lambda: None), ("1 more, 10 end", site.go_on)):
+            steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
+            for what, news in steps:
                 found = []
                 for _ in range(2 if quick else 5):
                     news()

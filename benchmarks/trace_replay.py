@@ -13,17 +13,18 @@ import heapq
 import math
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from pilotfish.benchmarks.show import heading, number, table, timed
+from pilotfish.benchmarks.show import heading, number, simple_policy, table, timed
 from pilotfish.formats.replays.swf import dump_swf, read_swf
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.workload import Dependencies, Workload
-from pilotfish.simulate.queue_policies.policy_specs import Easy, parse
+from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay.node_classes import node_classes
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.tables import Setting, tables_for
@@ -152,7 +153,7 @@ def _policies(jobs: Workload, machine: int) -> None:
     for text in POLICIES if len(jobs) < 12_000 else POLICIES[:-1]:
         spent, results = 0.0, list[float]()
         while spent < 1.0:
-            results.append(replay(jobs, machine, parse(text), clock=time.perf_counter).simulation_time)
+            results.append(replay(jobs, machine, simple_policy(text), clock=time.perf_counter).simulation_time)
             spent += results[-1]
         rows.append([text, number(len(jobs) / min(results))])
     table((f"policy, on {jobs.name}", "jobs/s"), rows)
@@ -165,9 +166,9 @@ def _files(jobs: int) -> None:
         text = dump_swf(lublin(jobs, 1024))
         plain.write_text(text)
         packed.write_bytes(gzip.compress(text.encode(), 6))
-        calls = {
+        calls: dict[str, Callable[[], object]] = {
             "generate, lublin": lambda: lublin(jobs, 1024),
-            "to text": lambda workload=lublin(jobs, 1024): dump_swf(workload),
+            "to text": partial(dump_swf, lublin(jobs, 1024)),
             "read, .swf": lambda: read_swf(plain),
             "read, .swf.gz": lambda: read_swf(packed),
         }

@@ -268,7 +268,7 @@ def _kind(field: Mapping[str, Any]) -> str:
 
 def _yaml(value: object) -> str:
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]  # type: ignore[index]
+        return {None: "null", True: "true", False: "false"}[value]
     return "{}" if value == {} else f"{value:g}" if isinstance(value, float) else str(value) or '""'
 
 
@@ -290,7 +290,7 @@ def metric_rows() -> list[tuple[str, str, str, str]]:
 
     metrics = Metrics()
     metrics._make_energy()
-    collectors = [each for each in metrics.registry._collector_to_names if hasattr(each, "_labelnames")]
+    collectors: list[Any] = [each for each in metrics.registry._collector_to_names if hasattr(each, "_labelnames")]
     rows = {
         each._name: (f"{each._name}{'_total' if each._type == 'counter' else ''}", each._type, each._labelnames,
                      each._documentation)

@@ -115,7 +115,7 @@ def _try_fewer(most: int) -> None:
             options["max_examples"] = min(options["max_examples"], most)
         begin(self, *arguments, **options)
 
-    settings.__init__ = limited  # type: ignore[method-assign]
+    settings.__init__ = limited
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -180,7 +180,7 @@ def _traced(most_s: float) -> Iterator[None]:
 
     def stop(*_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     if not most_s:
         stop()
@@ -192,7 +192,7 @@ def _traced(most_s: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         sys.settrace(tracers[0])
-        threading.settrace(tracers[1])  # type: ignore[arg-type]
+        threading.settrace(tracers[1])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -226,7 +226,7 @@ def _show_longest(terminalreporter: pytest.TerminalReporter) -> None:
     ends: dict[str, float] = {}
     reports = [one for kind in ("", "passed", "failed", "rerun") for one in terminalreporter.getreports(kind)]
     for report in reports:
-        path, _, group = report.nodeid.partition("::")[0], *report.nodeid.partition("@")[1:]
+        path, group = report.nodeid.partition("::")[0], report.nodeid.partition("@")[2]
         for what in filter(None, (group, path)):
             spent[what] += report.duration
             ends[what] = max(ends.get(what, 0.0), getattr(report, "stop", 0.0))

@@ -192,7 +192,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "--hold":
         sys.exit(hold(sys.argv[2:]))
     if sys.argv[1] == "--watch":
-        _watch(*sys.argv[2:4], sys.argv[4:])
+        _watch(sys.argv[2], sys.argv[3], sys.argv[4:])
     else:
         start(*outer())
         os.execvp(sys.argv[1], sys.argv[1:])

@@ -43,6 +43,8 @@ PATH = [*sys.path]
 #: The mounts that the server sees; a worker may change to others.
 MOUNTS = os.readlink("/proc/self/ns/mnt")
 LIBC = ctypes.CDLL(None, use_errno=True)
+#: What /proc shows of this process; it has to stay in memory.
+_shown: ctypes.Array[ctypes.c_char]
 
 
 class Forked:
@@ -59,7 +61,8 @@ class Forked:
     def __init__(
         self, words: Sequence[str], env: Mapping[str, str], streams: Sequence[IO[Any]], server: Path, cwd: str
     ) -> None:
-        self.args, self.returncode = words, None
+        self.args = words
+        self.returncode: int | None = None
         self._waiter = socket.socket(socket.AF_UNIX)
         self._waiter.connect(str(server))
         code = f"wait_for_script(client, {[*words]!r}, {dict(env)!r}, {cwd!r})"
@@ -288,7 +291,7 @@ def _show(argv: list[str], environment: list[str]) -> bool:
     LIBC.sbrk.restype = ctypes.c_void_p
     of_map = (*fields[25:27], *fields[44:47], LIBC.sbrk(0), fields[27], begin, middle, middle, middle + len(pieces[1]))
     parts = (ctypes.c_uint64 * 13)(*of_map, 0, 0xFFFFFFFF << 32)  # no other vector, no other program
-    return LIBC.prctl(PR_SET_MM, PR_SET_MM_MAP, parts, ctypes.sizeof(parts), 0) == 0
+    return bool(LIBC.prctl(PR_SET_MM, PR_SET_MM_MAP, parts, ctypes.sizeof(parts), 0) == 0)
 
 
 def ask(path: str, code: str) -> NoReturn:

@@ -32,7 +32,7 @@ DIFFERENT = {
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command and its full name."""
-    root = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
     for name in Pilotfish.lazy:
         command = root.resolve_command(root.make_context("pilotfish", [name], resilient_parsing=True), [name])[1]
         if hasattr(command, "commands"):
@@ -43,7 +43,7 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def groups() -> Iterator[tuple[str, Any]]:
     """Every group of commands and its name."""
-    root = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
     for name in sorted({name.partition(" ")[0] for name, _ in commands() if " " in name}):
         yield name, root.resolve_command(root.make_context("pilotfish", [name], resilient_parsing=True), [name])[1]
 
@@ -92,7 +92,7 @@ def test_every_option_has_a_sentence_and_every_default_is_shown() -> None:
 @pytest.mark.parametrize("cells", [80, 40, 200])
 def test_help_has_metavars_and_no_types_and_fits(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     monkeypatch.setenv("COLUMNS", str(cells))
-    root = typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
     walked = 0
     for name, command in [*commands(), *groups(), ("", root)]:
         context = command.make_context(f"pilotfish {name}".strip(), [], resilient_parsing=True)

@@ -84,7 +84,7 @@ def _compare_queue(queue: ObservedQueue | None, snapshot: Snapshot) -> None:
             assert job.state.ended or job.restartable, f"{job.key} has ended"
         elif seen is not None and not job.state.ended:
             assert seen.waiting == (job.state is JobState.PENDING)
-            assert seen.waiting or (seen.where, seen.nodes) == (set(job.nodes), len(job.nodes))
+            assert seen.waiting or (seen.where, seen.nodes) == (frozenset(job.nodes), len(job.nodes))
             assert seen.unknown or not seen.waiting or len(seen.where) >= seen.nodes > 0
 
 
@@ -275,6 +275,7 @@ class AdapterContract:
                 break
             assert key not in found or found[key].state is JobState.UNKNOWN
             world.step()
+        assert found is not None
         assert (found[key].state, found[key].nodes) == (done.state, done.nodes)
 
     def test_looking_prolongs_no_hold(self, world: World, placing: tuple[str, ...]) -> None:

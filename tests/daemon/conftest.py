@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,7 +235,7 @@ def kit() -> SimpleNamespace:
 
 
 @pytest.fixture
-def bench(tmp_path) -> Bench:
+def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "journal.sqlite", Manager(make_cluster()))
     yield made
     made.kill()

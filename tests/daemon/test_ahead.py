@@ -30,7 +30,8 @@ class Site:
 
     def __init__(self, path: Path) -> None:
         self.manager = SimulatedManager(CLUSTER, start_time=1.7e9, exit_code=lambda job: job.id == "bad")
-        self.path, self.answers, self.journal = path, list[Answer](), None
+        self.path, self.answers = path, list[Answer]()
+        self.journal: Journal | None = None
         self.start()
 
     def start(self, *, dry: bool = False) -> None:

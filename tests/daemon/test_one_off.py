@@ -29,7 +29,7 @@ def follow(kit):
     """Run jobs by a plan on a manager whose clock only `wait` moves; returns submission, plan, manager."""
 
     def go(jobs, places, *, takes=(), exits=(), cores=2, cancel_at=None, watch=lambda report: None):
-        class Virtual(kit.Manager):
+        class Virtual(kit.Manager):  # type: ignore[name-defined]  # a fixture has the class
             def wait(self, timeout_s: float) -> bool:
                 self.advance(0.25)
                 return True

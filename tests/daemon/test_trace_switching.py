@@ -99,5 +99,5 @@ def test_the_daemon_switches_nodes_as_the_replay_does(
     np.testing.assert_allclose(done.start_time, expected.start_time, rtol=0, atol=1e-4)
     np.testing.assert_allclose(done.finish_time, expected.finish_time, rtol=0, atol=1e-4)
     assert machine.powers is not None
-    consumed = [energy.consumed(each, machine.powers) for each in (done, expected)]  # type: ignore[arg-type]
+    consumed = [energy.consumed(each, machine.powers) for each in (done, expected)]
     assert consumed[0] == pytest.approx(consumed[1], rel=1e-6)

@@ -75,7 +75,9 @@ def test_its_python_is_valid_and_imports_the_stable_interface_alone(name: str) -
     adds_code = name in ("docs/how-to/adapter.md", "docs/how-to/format.md", "docs/how-to/mapping-policy.md")
     for code in blocks(TEXTS[name], "python"):
         for node in ast.walk(ast.parse(code)):
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            module = node.module or ""
             if module.startswith("pilotfish") and not adds_code:
                 assert module == "pilotfish.api" and {alias.name for alias in node.names} <= set(api.__all__)
 

@@ -52,8 +52,14 @@ def run(
         finally:
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             os.close(ended)
-        said = [file.seek(0) or file.read().decode() for file in (out, err)]
-    return subprocess.CompletedProcess(argv, code, *said)
+        stdout, stderr = _content(out), _content(err)
+    return subprocess.CompletedProcess(argv, code, stdout, stderr)
+
+
+def _content(file: IO[bytes]) -> str:
+    """Return all that was written to a file."""
+    file.seek(0)
+    return file.read().decode()
 
 
 def _become(
@@ -62,10 +68,10 @@ def _become(
     code = 70
     try:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
         os.setsid()
-        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for number, file in enumerate((os.open(os.devnull, os.O_RDWR), *(file.fileno() for file in files))):
             os.dup2(file, number)
         os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -94,8 +100,8 @@ class Server:
     """
 
     def __init__(self, python: Sequence[str], script: str | Path, env: Mapping[str, str]) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen([*python, str(script)], **pipes, text=True, env=env, cwd="/")
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([*python, str(script)], stdin=pipe, stdout=pipe, text=True, env=env, cwd="/")
         self._free = threading.Lock()
 
     def run(self, argv: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:

@@ -67,8 +67,10 @@ def run_as(
         finally:
             process.kill()
             process.wait()
-        said = [file.seek(0) or file.read().decode() for file in (out, err)]
-    return subprocess.CompletedProcess(argv, process.returncode or 0, *said)
+        out.seek(0)
+        err.seek(0)
+        stdout, stderr = out.read().decode(), err.read().decode()
+    return subprocess.CompletedProcess(argv, process.returncode or 0, stdout, stderr)
 
 
 def users_cache(user: str) -> Path:
@@ -124,7 +126,7 @@ class Served:
         self.spawn(*options)
         eventually(lambda: self.ask("status"), "an answer of the daemon")
 
-    def ask(self, do: str, **arguments: str) -> dict[str, Any] | None:
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any] | None:
         """Return the answer to a question; None if there is no answer yet."""
         assert self.process is not None and self.process.poll() is None, self.log.read_text()
         try:

@@ -70,9 +70,14 @@ def until(wanted: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_a_run_that_ends_takes_its_daemons_with_it(folder: Path, number: signal.Signals, workers: tuple[str]) -> None:
     (folder / "test_it.py").write_text(RUN.format(folder=folder))
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    nowhere = subprocess.DEVNULL
     run = subprocess.Popen(
-        [*PYTEST, *workers, str(folder)], cwd=folder, start_new_session=True, env=os.environ | FEW_PLUGINS, **quiet
+        [*PYTEST, *workers, str(folder)],
+        cwd=folder,
+        start_new_session=True,
+        env=os.environ | FEW_PLUGINS,
+        stdout=nowhere,
+        stderr=nowhere,
     )
     assert until((folder / "started").exists), "the inner run did not start"
     assert len(running(folder)) >= 2

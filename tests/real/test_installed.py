@@ -316,8 +316,8 @@ def test_what_keeps_nothing_needs_neither_home_nor_cache(kind: str, installed: I
             assert said == COLD.get(line, said), f"{line}: {done.stderr}"
         refused = someone.type("pilotfish profile run --name align -- ./prepare.sh")
         assert refused.returncode == 1 and "Traceback" not in refused.stderr
-        said = refused.stderr.strip().splitlines()[-1]
-        assert said.startswith("pilotfish: ") and "profiles.sqlite" in said, refused.stderr
+        last = refused.stderr.strip().splitlines()[-1]
+        assert last.startswith("pilotfish: ") and "profiles.sqlite" in last, refused.stderr
 
 
 @pytest.mark.xdist_group("installed root")

@@ -55,7 +55,7 @@ def test_getting_started_can_be_read_and_run(
     (tmp_path / "dag.yaml").write_text(text)
     assert len(read_cluster("lab.yaml").nodes) >= 1
     asked: list[str] = []
-    flow = read_workflow("dag.yaml", lambda name: asked.append(name) or DEFAULT_PROFILE)  # type: ignore[func-returns-value]
+    flow = read_workflow("dag.yaml", lambda name: asked.append(name) or DEFAULT_PROFILE)
     assert len(flow.jobs) >= 2
     for name in asked:  # the reader's own store has this profile; here its numbers are given
         text = text.replace(f"profile: {name} ", "profile: {service_demand: 60} ")

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node
 from pilotfish.simulate.model.job import Job, Workflow
-from pilotfish.simulate.planning.simulation import RunningJob
+from pilotfish.simulate.model.plan import RunningJob
 from tests.reference.fluid_oracle import memory_of, origin_of, phases_on, watts
 
 #: Length T of an interval, seconds.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.job import Job, PeerWait, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planning.simulation import RunningJob
+from pilotfish.simulate.model.plan import RunningJob
 from tests.reference.oracle_rates import Demand, domain_rates
 
 INSTANT, LESS = 1e-9, 1.0 - 1e-9

@@ -88,5 +88,5 @@ def test_much_utilisation_and_little_waiting_are_good() -> None:
 
 
 def test_cases_group_comparable_rows() -> None:
-    rows = [{"workload": name, "load": load, "run": i} for i, (name, load) in enumerate(("a1", "b1", "a2", "a1"))]
+    rows = [{"workload": cell[0], "load": cell[1], "run": i} for i, cell in enumerate(("a1", "b1", "a2", "a1"))]
     assert [[row["run"] for row in case] for case in cases(rows, ("workload", "load"))] == [[0, 3], [1], [2]]

@@ -23,7 +23,7 @@ from pilotfish.simulate.model.cluster import (
     Power,
 )
 from pilotfish.simulate.model.job import Job, PeerWait, Phase, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planning.simulation import RunningJob
+from pilotfish.simulate.model.plan import RunningJob
 
 PIECEWISE = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 PAPER = ("loadavg", "slf", "let", "mom")

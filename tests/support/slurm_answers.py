@@ -105,7 +105,7 @@ def found(asked: Answers, service: ServiceState = GOOD, selection: SlurmSelectio
 
 
 def about(topic: str, asked: Answers, **others: object) -> list[tuple[Level, str]]:
-    return [(each.level, each.says) for each in found(asked, **others) if each.topic == topic]  # type: ignore[arg-type]
+    return [(each.level, each.says) for each in found(asked, **others) if each.topic == topic]
 
 
 def changed(**settings: str) -> str:

@@ -39,9 +39,8 @@ class FakeRest:
         self.headers: dict[str, str] = {}  # more headers of each answer
         self.connections: list[socket.socket] = []
         handler = type("Handler", (_Handler,), {"fake": self})
-        kind = _UnixServer if path else _Server
-        self._server = kind(str(path) if path else ("127.0.0.1", 0), handler)
-        self.url = f"unix:{path}" if path else f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = _UnixServer(str(path), handler) if path else _Server(("127.0.0.1", 0), handler)
+        self.url = f"unix:{path}" if path else f"http://127.0.0.1:{self._server.socket.getsockname()[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 

@@ -18,7 +18,7 @@ from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.replay.replay_result import Replayed
 
 Decisions = list[tuple[str, dict[str, Any]]]
-DELAYS = {
+DELAYS: dict[str, Any] = {
     "jobs": [
         {"id": 1, "subtime": 0, "res": 2, "walltime": 100, "profile": "d"},
         {"id": 2, "subtime": 10, "res": 1, "profile": "d"},

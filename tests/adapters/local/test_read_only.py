@@ -47,7 +47,7 @@ def test_a_missing_directory_has_no_jobs_and_stays_missing(tmp_path: Path) -> No
 def test_a_job_without_its_keeper_gets_no_new_one(world: LocalWorld) -> None:
     world.finish(world.job("done", 0.0))
     world.start(world.job("a", 600.0))
-    world.adapter._adopt = world.adapter._observer._adopt = lambda _directory, _fd: None  # type: ignore[method-assign]
+    world.adapter._adopt = world.adapter._observer._adopt = lambda _directory, _fd: None
     world.kill_keeper("a")
     world.adapter.close()
     (world.state / "forgotten" / "1").mkdir()

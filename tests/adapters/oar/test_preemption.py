@@ -12,7 +12,7 @@ UP = frozenset(CLUSTER.index)
 
 
 def job(cores: int, nodes: int = 1, **other: object) -> Job:
-    return Job("j", Profile((ThreadGroup(cores, 60.0),)), nodes=nodes, **other)  # type: ignore[arg-type]
+    return Job("j", Profile((ThreadGroup(cores, 60.0),)), nodes=nodes, **other)
 
 
 def runs(key: str, cores: int, *nodes: str) -> JobView:

@@ -61,7 +61,7 @@ class Virtual:
     """The daemon's control loop on the simulated adapter."""
 
     def __init__(self, path: Path, site: Cluster, policy: str = "mom", **world: Callable[[Job], object]) -> None:
-        self.adapter = Counted(site, **world)  # type: ignore[arg-type]
+        self.adapter = Counted(site, **world)
         self.journal, self.metrics = Journal(path / "journal.sqlite"), Metrics()
         guard = Guard(bound=0.5, window=20, fallback="slf")
         options, live = Options(policy=policy), Live(self.adapter)

@@ -28,7 +28,7 @@ def adapter_of(*jobs: SlurmJob, reserved: tuple[SlurmReservation, ...] = ()) -> 
         notes=(), time=lambda: NOW, jobs=lambda ids=(): list(jobs), nodes=lambda: [NODE], partitions=lambda: BOTH,
         reservations=lambda: list(reserved), limits=Limits, settings=ControllerSettings, excluded=dict,
     )  # fmt: skip
-    made = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)  # type: ignore[arg-type]
+    made = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
     made.snapshot()
     return made
 

@@ -38,7 +38,7 @@ class Strict(CommandTransport):
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
         given = {"submit": 0.0, "begin": 600.0, "comment": "pilotfish:hold=600", "partition": "p", "uid": 10**6}
-        return [SlurmJob(id, JobState.PENDING, **given) for id in (1, 2) if not ids or id in ids]  # type: ignore[arg-type]
+        return [SlurmJob(id, JobState.PENDING, **given) for id in (1, 2) if not ids or id in ids]
 
     def nodes(self) -> list[SlurmNode]:
         return [SlurmNode("n1", NodeState.UP, 4, 4 * 2.0**30, partitions=frozenset({"p"}))]
@@ -111,11 +111,11 @@ def test_a_job_that_is_gone_at_the_second_look_is_read_again_before_it_is_change
     adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
     for _ in range(8):
         adapter.snapshot()
-    slurm.jobs = lambda ids=(): []  # type: ignore[method-assign]
+    slurm.jobs = lambda ids=(): []
     adapter.refresh(["slurm/1"])
     with pytest.raises(AdapterError) as caught:
         adapter.apply(action)
     assert caught.value.kind == "gone" and not slurm.updates
-    slurm.jobs, slurm.lenient = shows, True  # type: ignore[method-assign]
+    slurm.jobs, slurm.lenient = shows, True
     adapter.apply(Place("slurm/1", Job("1", DEFAULT_PROFILE), ("n1",)))
     assert slurm.updates == [1]

@@ -107,7 +107,7 @@ def test_a_job_is_planned_after_others_if_nothing_else_blocks_it(
         dependency="afterok:6(unfulfilled)",
     )  # fmt: skip
     assert ownership_of(job, SlurmSelection(), 1000.0)[0] is Ownership.WAITING
-    assert precursors(replace(job, **changed), SlurmSelection(), 1000.0) == expected  # type: ignore[arg-type]
+    assert precursors(replace(job, **changed), SlurmSelection(), 1000.0) == expected
 
 
 def test_the_sbatch_of_a_users_job() -> None:
@@ -173,7 +173,7 @@ def test_a_job_is_ours_by_name_and_key_not_by_key_alone() -> None:
 
 def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
     ran: list[Sequence[str]] = []
-    own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)  # type: ignore[func-returns-value]
+    own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)
     own.cancel([])
     own.begin([], 5)
     request = SubmissionRequest(JOB, "w/a", 0, 0, (), FILES[:2], FILES[2])

@@ -127,7 +127,7 @@ class Rest(Client):
     """slurmrestd before a `Slurm`: the jobs as forms, of 23.02 or, without `shows_all`, like those of 22.05."""
 
     def __init__(self, slurm: Slurm, forms: Sequence[Mapping[str, Any]], *, shows_all: bool) -> None:
-        super().__init__("http://127.0.0.1:1", "backup", lambda: None)  # type: ignore[arg-type]
+        super().__init__("http://127.0.0.1:1", "backup", lambda: None)
         hidden = () if shows_all else SINCE_23_02
         self.slurm, self.forms = slurm, [{key: form[key] for key in form.keys() - hidden} for form in forms]
 

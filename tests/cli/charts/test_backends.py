@@ -8,6 +8,7 @@ from functools import cache
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,6 +21,11 @@ from pilotfish.cli.charts.figure import Area, Axis, Bars, Boxes, Figure, Line, P
 from pilotfish.cli.charts.replay_figures import replay_gantt
 from pilotfish.formats.text import width
 from tests.cli.charts.samples import pictures, planned, random_plan, run_of, seen
+
+if TYPE_CHECKING:
+    from matplotlib.patches import PathPatch
+
+    from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
 
 pytestmark = pytest.mark.xdist_group("pictures")  # one process imports the libraries
 
@@ -99,7 +105,7 @@ def test_terminal_lines_fit(kind: str, cells: int, ascii_only: bool, count: int)
 def test_matplotlib_and_bokeh_draw_the_same_numbers(kind: str) -> None:
     """Every line, point, bar and box of the model is in both, at the same places."""
     figure = pictures(60)[kind]
-    axes = matplotlib_backend.build(figure).axes[figure.bar is not None :]
+    axes: list[Any] = matplotlib_backend.build(figure).axes[figure.bar is not None :]
     plots = [plot for row in bokeh_backend.build(figure).children[1:] for plot in getattr(row, "children", [row])]
     panels = list(figure.panels())
     assert len(axes) == len(plots) == len(panels)

@@ -98,7 +98,7 @@ def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
     if policy.startswith("./"):
         policy = "easy"
     sent, parts = jobs_of(world, seed)
-    work = np.array([part.flops for part in parts])  # type: ignore[attr-defined]
+    work = np.array([part.flops for part in parts])
     assert work.min() > 0.0
     rigid = replace(sent, run_time=work / 10.0, programs=None, more={**sent.more, "program": np.full(len(sent), -1)})
     fast = Machine(12, powers=TAURUS_POWERS, network=lambda: unlimited([10.0] * 12))
@@ -117,5 +117,5 @@ def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_a_budget_without_limits(folder: Path, world: World, base: str, limit: str, seed: int) -> None:
-    done = [replayed(policy, world, folder, seed)[0] for policy in (base, f"{base}+{limit}")]
-    same(*done, 4 if world.cluster else 1)
+    free, limited = (replayed(policy, world, folder, seed)[0] for policy in (base, f"{base}+{limit}"))
+    same(free, limited, 4 if world.cluster else 1)

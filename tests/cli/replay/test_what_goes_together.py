@@ -170,7 +170,7 @@ def replayed(
     machine = machine_of(CLUSTER) if world.cluster else Machine(12, powers=TAURUS_POWERS, network=lambda: NETWORK)
     predictor = OnlineRunTimes(jobs) if request.runtimes == "predicted" else None
     done = replay_under(
-        request.policy.policy, jobs, machine, CLUSTER if world.cluster else None, contention=request.contention,  # type: ignore[arg-type]
+        request.policy.policy, jobs, machine, CLUSTER if world.cluster else None, contention=request.contention,
         decision_time=request.decision_time, run_times=predictor or request.runtimes,
     )  # fmt: skip
     return done, parts
@@ -192,7 +192,7 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
         last[one] = finish
     if "+powercap" in policy:
         powers = machine_of(CLUSTER).powers if world.cluster else TAURUS_POWERS
-        limit: Any = parse(policy).limit  # type: ignore[union-attr]
+        limit: Any = parse(policy).limit
         within_cap(done, limit.allowed(powers, done.machine), limit.window(jobs))
     if alone:  # and contend by a model of their own
         cap = (*limit.window(jobs), LIVE_CAP) if "+powercap" in policy else (0.0, 0.0, 0)
@@ -289,7 +289,7 @@ def run(policy: str, folder: Path) -> None:
         took.close()
     assert done.state is JobState.COMPLETED
     ran = {entry.job.id: (entry.start_time, entry.finish_time, entry.nodes) for entry in done.entries.values()}
-    fits_at_all_times(ran, policy)  # type: ignore[arg-type]
+    fits_at_all_times(ran, policy)
 
 
 def served(policy: str, folder: Path) -> None:

@@ -9,12 +9,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.sweeps import dask_workers
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("dask")  # one cluster for all
 

@@ -229,7 +229,7 @@ def asked(folder: Path, rows: dict[int, dict[str, Any]]) -> tuple[OwnJobs, Watch
 
 def told_of(found: tuple[OwnJobs, Watched], name: str, now: float, allocation: Allocation | None = None) -> Any:
     own, watched = found
-    own.allocation = lambda job: allocation  # type: ignore[method-assign, assignment, return-value]
+    own.allocation = lambda job: allocation
     return log_reply(watched, name, own.manager, own.story(watched.jobs[name], now))
 
 

@@ -141,7 +141,7 @@ def test_a_workflow_that_is_cancelled_during_its_submission_is_taken_back(tmp_pa
             read(record.path).reached(TAKEN_BACK)  # by another process
         return sbatch(argv)
 
-    slurm._sbatch = cancelled  # type: ignore[method-assign]
+    slurm._sbatch = cancelled
     with pytest.raises(
         PilotfishError, match=r"dag\.aaaaaa was cancelled meanwhile; taken back: 3 jobs; none had begun"
     ):
@@ -170,7 +170,7 @@ def test_an_absent_controller_is_waited_for_and_then_it_is_said(tmp_path: Path) 
     record = intent(tmp_path)
     made = submitter(slurm, record)
     made.find_submitted()
-    sbatch, slurm._sbatch = slurm._sbatch, lambda argv: _then_away(slurm, sbatch, argv)  # type: ignore[method-assign]
+    sbatch, slurm._sbatch = slurm._sbatch, lambda argv: _then_away(slurm, sbatch, argv)
     with pytest.raises(NotKnownError, match=r"2 of 4 jobs were.*--key k.*cancel dag.aaaaaa"):
         made.submit()
     assert read(record.path).ids.keys() == {"a", "c"}
@@ -195,7 +195,7 @@ def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return f"{len(slurm.jobs)}\n"
 
-    slurm._sbatch = interrupted  # type: ignore[method-assign]
+    slurm._sbatch = interrupted
     with pytest.raises(KeyboardInterrupt):
         made.submit()
     assert said == ["interrupted; taken back: 3 jobs; none had begun"] and not slurm.alive()

@@ -260,7 +260,7 @@ def test_a_component_with_jobs_of_a_killed_daemon_is_found_out(decided: Any, kit
     bench = decided(FCFS)
     bench.submit(*(kit.job(f"j{i}", seconds=5.0, threads=2, walltime=9.0) for i in range(3)))
     bench.run()
-    killed = POLICIES.pop(policy_of(bench))
+    killed: Any = POLICIES.pop(policy_of(bench))
     killed._session = None  # it can say nothing any more
     killed.close()
     bench.restart()

@@ -11,7 +11,7 @@ import pytest
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.kept_policy import SAVE_S
 from pilotfish.simulate.model.cluster import Cluster
-from pilotfish.simulate.model.snapshot import QueueView as ClusterSnapshot
+from pilotfish.simulate.model.snapshot import Snapshot
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.interface import Decision, QueuePolicy, QueueView, Start, Wake
@@ -46,7 +46,7 @@ class AfterHours(Kept):
         assert self.first is not None, "it saw the snapshot of the plan"
         return Late(self.first + self.wait_s - now)
 
-    def observe(self, snapshot: ClusterSnapshot) -> None:
+    def observe(self, snapshot: Snapshot) -> None:
         """Note the time."""
         self.seen.append(snapshot.time)
         self.first = snapshot.time if self.first is None else self.first
@@ -115,7 +115,7 @@ def test_another_policy_goes_on_from_its_state_and_one_that_keeps_nothing_ends_i
 def test_the_journal_is_not_written_in_each_cycle_for_it(bench: Any) -> None:
     uses(bench, "after")
     writes, save = list[float](), bench.journal.save
-    bench.cycle.tracker.write_ahead._journal.save = lambda *args, **kept: [  # type: ignore[func-returns-value]
+    bench.cycle.tracker.write_ahead._journal.save = lambda *args, **kept: [
         writes.append(bench.manager.time),
         save(*args, **kept),
     ]

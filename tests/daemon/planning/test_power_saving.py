@@ -46,8 +46,8 @@ class Bench:
     """A switcher, with cycles at given times."""
 
     def __init__(self, applier: Slurm | Recording, *saving: float) -> None:
-        self.slurm, self.trigger = applier, Trigger(PlanCache(None, lambda: 0.0))  # type: ignore[arg-type]
-        self.switcher = NodeSwitcher(applier, self.trigger, lambda: not saving, *saving)  # type: ignore[arg-type]
+        self.slurm, self.trigger = applier, Trigger(PlanCache(None, lambda: 0.0))
+        self.switcher = NodeSwitcher(applier, self.trigger, lambda: not saving, *saving)
 
     def choose(
         self, time: float, *views: JobView, states: tuple[NodeState, ...] = UP, planned: tuple[str, ...] = ()

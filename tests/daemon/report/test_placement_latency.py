@@ -87,7 +87,7 @@ def test_what_a_placement_costs_is_assumed_until_it_was_measured() -> None:
 def test_what_did_not_happen_is_not_measured(what: dict[str, object]) -> None:
     played = Played()
     for _ in range(FEWEST):
-        played.turn(**what)  # type: ignore[arg-type]
+        played.turn(**what)
     assert played.count("sent") == (0.0, 0.0) and played.latency.cost_s == ASSUMED_S
 
 

@@ -29,7 +29,7 @@ class Records:
         self.now, self.down = 0.0, ""
         self.known: dict[str, JobView] | None = {}
         self.asked: list[tuple[float, list[str]]] = []
-        self.ended_jobs = EndedJobs(self, lambda: self.now)  # type: ignore[arg-type]
+        self.ended_jobs = EndedJobs(self, lambda: self.now)
 
     def recall(self, since: dict[str, float]) -> dict[str, JobView] | None:
         self.asked.append((self.now, sorted(since)))

@@ -18,7 +18,7 @@ from pilotfish.simulate.model.snapshot import JobState, JobView
 def offering(tmp_path, kit):
     """Return a bench whose manager has a queue of its own; a start pins the job, which begins a second later."""
 
-    class Offering(kit.Manager):
+    class Offering(kit.Manager):  # type: ignore[name-defined]  # a fixture has the class
         name = "rjms"
         stuck, releases = False, 0
 

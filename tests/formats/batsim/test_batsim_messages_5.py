@@ -200,7 +200,7 @@ PROFILES: list[dict[str, Any]] = [
 def test_a_profile_means_the_same_in_both_forms(profile: dict[str, Any]) -> None:
     workload, name, again = read_profile(json.loads(json.dumps(profile_message("w0", "p", profile))))
     assert (workload, name) == ("w0", "p")
-    assert parse_profile(again).work(2, None) == parse_profile(profile).work(2, None)  # type: ignore[arg-type]
+    assert parse_profile(again).work(2, None) == parse_profile(profile).work(2, None)
 
 
 def test_sequences_and_traces_keep_their_parts() -> None:

@@ -136,9 +136,9 @@ def test_what_swf_cannot_express_is_counted(tmp_path: Path) -> None:
     }
     assert made.what == "4 jobs for 4 resources" and "; Note: a test\n" in made.text
     (tmp_path / "t.swf").write_text(made.text)
-    jobs = read_swf(tmp_path / "t.swf")
-    assert jobs.run_time.tolist() == [3.0, 20.25, 2.0, 0.0] and jobs.walltime.tolist() == [3.0, 100.0, 100.0, 100.0]
-    assert jobs.id.tolist() == [1, 2, 3, 4] and jobs.more["user"].tolist() == [-1, 3, -1, -1]
+    read = read_swf(tmp_path / "t.swf")
+    assert read.run_time.tolist() == [3.0, 20.25, 2.0, 0.0] and read.walltime.tolist() == [3.0, 100.0, 100.0, 100.0]
+    assert read.id.tolist() == [1, 2, 3, 4] and read.more["user"].tolist() == [-1, 3, -1, -1]
 
 
 def test_jobs_that_fail_have_their_status_in_swf(tmp_path: Path) -> None:

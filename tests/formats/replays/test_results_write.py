@@ -78,7 +78,7 @@ def test_the_order_of_ends_and_metadata() -> None:
 def test_jobs_that_a_policy_killed() -> None:
     class Killer:
         def decide(self, now: QueueView) -> list[Decision]:
-            return [Start(job) for job in now.waiting] + [Kill(it) for it in now.running if it.job.id == 1]
+            return [*(Start(job) for job in now.waiting), *(Kill(it) for it in now.running if it.job.id == 1)]
 
     columns = {name: np.array(values) for name, values in
                {"submit_time": [0.0, 2.0], "run_time": [5.0, 3.0], "walltime": [9.0, 9.0]}.items()}  # fmt: skip

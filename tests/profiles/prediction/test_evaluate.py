@@ -104,7 +104,7 @@ def test_a_batch_begins_after_a_pause_of_its_user_or_a_day():
     more = {"user": users, "requested_time": np.arange(94.0) + 1}
     made = Workload("w", np.arange(94), times, np.full(94, 1.0), more["requested_time"], np.full(94, 1), more)
     found = [job.batch for job in traced(made).jobs]
-    assert found[:4] == [0, 1, 0, 3] and sorted(set(found[4:])) == [4, 91]
+    assert found[:4] == [0, 1, 0, 3] and set(found[4:]) == {4, 91}
 
 
 def test_unknown_waits_are_counted():

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import oar_cluster
 from oar_cluster import USERS, OarCluster
@@ -80,7 +81,7 @@ def mixed_work(oar: OarCluster, shim: Shim, name: str, size: int, ahead_s: float
             set(jobs.jobs) - set(killed), 1
         )
         assert all(len(runs[job]) <= 1 for job in killed)
-        placed = {job: eventually(lambda job=job: daemon.placed(job), f"the choice for {job}") for job in ours}
+        placed = {job: eventually(partial(daemon.placed, job), f"the choice for {job}") for job in ours}
         moved = [job for job in ours if states[job] != ("Terminated", tuple(sorted(placed[job])))]
         (reserved_at,) = runs[reserved]
         assert daemon.stop(signal.SIGTERM) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from adapter_contract import AdapterContract, Mind, ended, until, view
@@ -24,7 +25,7 @@ class TestOarContract(AdapterContract):
     #: Other keys differ in the argv only, which the tests of the adapter read back.
     keys = ("a b\n\"c'; rm -rf /", "x" * 300)
 
-    def test_a_job_is_previewed_starts_once_and_completes(self, world: OarWorld, nodes: tuple[str, ...]) -> None:
+    def test_a_job_is_previewed_starts_once_and_completes(self, world: Any, nodes: tuple[str, ...]) -> None:
         """Its start time is when its process began."""
         super().test_a_job_is_previewed_starts_once_and_completes(world, nodes)
         (job,) = world.reader.world().jobs
@@ -34,7 +35,7 @@ class TestOarContract(AdapterContract):
         assert view(world.adapter.snapshot(), "flow/a").start_time == job.began
 
     @pytest.mark.parametrize("does", [Mind.HOLD, Mind.CANCEL])
-    def test_what_a_user_has_changed_is_the_users(self, world: OarWorld, placing: tuple[str, ...], does: Mind) -> None:
+    def test_what_a_user_has_changed_is_the_users(self, world: Any, placing: tuple[str, ...], does: Mind) -> None:
         """OAR has no command for anything else."""
         super().test_what_a_user_has_changed_is_the_users(world, placing, does)
 

@@ -222,7 +222,7 @@ class World:
         process = self.daemon.process
         if process is not None and process.poll() is not None:
             if process.returncode != -signal.SIGKILL:
-                self.ends.append((time.time(), process.returncode))
+                self.ends.append((time.time(), process.poll() or 0))
             self.daemon.process, self.start_after = None, time.monotonic() + 1.5
         if self.serving and self.daemon.process is None and time.monotonic() >= self.start_after:
             self._log_size = self.daemon.log.stat().st_size
@@ -269,9 +269,10 @@ class World:
             for job in self.jobs.values():
                 if job.state not in ENDED and job.name not in self._shown:
                     job.state = ""
-        for job, found in listed:
-            if job is None:
+        for listed_job, found in listed:
+            if listed_job is None:
                 continue
+            job = listed_job
             if job.name.endswith("still") and job.name not in self._told and job.name not in self._changed:
                 job.asked["EligibleTime"] = found["EligibleTime"]
             told = " ".join(f"{name}={found.get(name)!r}" for name in TOLD)

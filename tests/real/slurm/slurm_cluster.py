@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import guardian
@@ -246,13 +247,16 @@ class SlurmCluster:
                 self.clear()
         self._end()
 
+    def _has_ended(self, who: str) -> bool:
+        return not self.pid(who)
+
     def _end(self) -> None:
         for who in self.services:
             if pid := self.pid(who):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
                     os.kill(pid, signal.SIGKILL)
-                self.until(lambda who=who: not self.pid(who), f"{who} to end")
+                self.until(partial(self._has_ended, who), f"{who} to end")
         for pid in self._steps():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

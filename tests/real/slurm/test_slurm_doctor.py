@@ -113,7 +113,7 @@ def test_the_clock_of_a_login_node(site: SlurmSite) -> None:
     done = pilotfish("doctor", "--adapter", "slurm", "--json")
     (wrong,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "clock" and each["mend"])
     assert "3 jobs of 2 users from " in wrong["says"] and "s later than their holds" in wrong["says"]
-    assert 10 <= int(re.search(r"begin (\d+) s", wrong["says"])[1]) <= 45  # type: ignore[index]
+    assert 10 <= int(re.search(r"begin (\d+) s", wrong["says"])[1]) <= 45
     there = subprocess.run([*ahead, *COMMAND, "doctor", "--adapter", "slurm", "--json"], capture_output=True, text=True)
     here = [each["says"] for each in json.loads(there.stdout)["findings"] if each["topic"] == "clock"]
     assert re.match(r"the controller's clock is -(3|4)\d s from", here[0]) and "not placed" in here[0], there.stderr

@@ -140,7 +140,7 @@ def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
     assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(said.split()) and "problem" not in said
     *_, status, _ = walk.section("4. A week of dry run")
     assert "dry-run" in status and walk.daemon
-    eventually(lambda: "start slurm/" in walk.daemon.out.read_text(), "a decision of the dry run")  # type: ignore[union-attr]
+    eventually(lambda: "start slurm/" in walk.daemon.out.read_text(), "a decision of the dry run")
     assert site.show(walk.jobs[0])["ReqNodeList"] == "(null)"
     walk.command(f"# scontrol update JobId={walk.jobs[0]} StartTime=now")  # do not wait for the minute here
 

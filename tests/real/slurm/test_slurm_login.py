@@ -139,7 +139,7 @@ def make_user(site: SlurmSite) -> Iterator[Any]:
 
 @pytest.fixture
 def user(make_user: Any) -> User:
-    return make_user()  # type: ignore[no-any-return]
+    return make_user()
 
 
 def keys(site: SlurmSite, workflow: str, states: str = "all") -> Counter[str]:

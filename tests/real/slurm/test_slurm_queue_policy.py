@@ -45,7 +45,7 @@ def replayed(folder: Path) -> list[str]:
     cores, runs, walls = (np.array(column) for column in zip(*JOBS.values(), strict=True))
     trace = Workload("w", np.arange(len(JOBS)), np.zeros(len(JOBS)), runs * 1.0, walls * 60.0, size=cores)
     policy = load_policy(parse_python_policy(f"{folder}/mine.py:Easy"), 0).policy
-    start = replay(trace, 4, policy).start_time  # type: ignore[arg-type]
+    start = replay(trace, 4, policy).start_time
     return [[*JOBS][i] for i in np.argsort(start, kind="stable")]
 
 

@@ -152,7 +152,8 @@ def test_a_job_is_held_back_unless_it_has_begun(site: SlurmSite, rest: RestTrans
     waits, runs = site.submit("true", "--begin=now+600"), site.submit("sleep 60", "--nodes=1-2", "--exclusive")
     site.until(lambda: site.jobs()[runs][0] == "RUNNING", "the job to run")
     nodes = site.show(runs)["NodeList"]
-    for number, way in enumerate((rest, CommandTransport(CommandRunner())), start=30):
+    ways: tuple[RestTransport | CommandTransport, ...] = (rest, CommandTransport(CommandRunner()))
+    for number, way in enumerate(ways, start=30):
         until = int(rest.time()) + number
         way.update(waits, hold_back(until))
         (job,) = way.jobs([waits])

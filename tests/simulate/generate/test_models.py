@@ -148,7 +148,7 @@ OPTIONS = {
 @given(st.fixed_dictionaries(OPTIONS))
 @settings(deadline=None)
 def test_jobs_are_valid_for_all_options(options: dict[str, object]) -> None:
-    jobs = lublin(**options)  # type: ignore[arg-type]
+    jobs = lublin(**options)
     machine, load = options["machine"], options["load"]
     assert len(jobs) == options["jobs"] and jobs.id.tolist() == list(range(1, len(jobs) + 1))
     assert jobs.size.min() >= 1 and jobs.size.max() <= machine and jobs.run_time.min() >= 1.0
@@ -156,9 +156,9 @@ def test_jobs_are_valid_for_all_options(options: dict[str, object]) -> None:
     for column in (jobs.submit_time, jobs.run_time, jobs.walltime):
         assert np.array_equal(column, np.floor(column))
     if load is not None:
-        span = float((jobs.size * jobs.run_time).sum()) / (machine * load)  # type: ignore[operator]
+        span = float((jobs.size * jobs.run_time).sum()) / (machine * load)
         assert abs(jobs.submit_time[-1] - span) <= 1.0 + 1e-9 * span
-    assert dump_swf(jobs) == dump_swf(lublin(**options))  # type: ignore[arg-type]
+    assert dump_swf(jobs) == dump_swf(lublin(**options))
 
 
 def test_walltimes_and_load_change_nothing_else() -> None:
@@ -177,5 +177,5 @@ def test_walltimes_and_load_change_nothing_else() -> None:
     ],
 )
 def test_the_same_bytes_on_any_machine(options: dict[str, object], digest: str) -> None:
-    text = dump_swf(lublin(**options))  # type: ignore[arg-type]
+    text = dump_swf(lublin(**options))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest

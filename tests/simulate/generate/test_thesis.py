@@ -71,7 +71,7 @@ def options(draw: st.DrawFn) -> dict[str, object]:
 @settings(deadline=None)
 def test_jobs_are_valid_for_all_options(asked: dict[str, object]) -> None:
     try:
-        jobs = thesis(**asked)  # type: ignore[arg-type]
+        jobs = thesis(**asked)
     except ConfigError as error:
         assert error.key == "size" and "fit a machine" in error.problem
         assume(False)
@@ -96,7 +96,7 @@ def test_jobs_are_valid_for_all_options(asked: dict[str, object]) -> None:
 )
 def test_impossible_parameters_are_refused(wrong: dict[str, object], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        thesis(**wrong)  # type: ignore[arg-type]
+        thesis(**wrong)
     assert caught.value.key == key
 
 

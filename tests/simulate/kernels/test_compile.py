@@ -120,6 +120,7 @@ def test_every_kernel_module_is_listed() -> None:
         tree, module = ast.parse(path.read_text()), ".".join(path.relative_to(folder).with_suffix("").parts)
         for line in tree.body:
             if isinstance(line, ast.Assign) and ast.unparse(line.targets) == "SIGNATURES":
+                assert isinstance(line.value, ast.Dict)
                 (takes,) = (len(f.args.args) for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "call")
                 signed |= {ast.literal_eval(name): (module, takes) for name in line.value.keys}
     listed = {name: (one.module or name, one.integers + one.reals) for name, one in KERNELS.items()}

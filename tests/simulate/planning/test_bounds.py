@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.model.cluster import Contention
 from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import RunningJob
 from pilotfish.simulate.planning.bounds import bottom_levels, lower_bound, topological
-from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from pilotfish.simulate.planning.simulation import Simulation
 from tests.support.instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
 

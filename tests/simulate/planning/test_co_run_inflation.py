@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.cluster import Cluster, CoRun, Node
 from pilotfish.simulate.model.job import Job, Workflow
+from pilotfish.simulate.model.plan import RunningJob
 from pilotfish.simulate.planning.bounds import lower_bound
-from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from pilotfish.simulate.planning.simulation import Simulation
 from tests.simulate.planning.test_simulation_against_oracle import compare
 from tests.support.instances import PAPER, clusters, flow, make_cluster, make_job, make_type, workflows
 
@@ -32,7 +33,7 @@ def measured(draw: Any, **options: Any) -> tuple[Workflow, Cluster]:
     kinds = {}
     for kind in cluster.types:
         pairs = draw(st.lists(st.tuples(*[st.sampled_from(NAMES[:3])] * 2), unique=True, max_size=5))
-        factors = [CoRun(*pair, draw(st.sampled_from([1.0, 1.09, 1.35, 3.0]))) for pair in pairs]
+        factors = [CoRun(a, b, draw(st.sampled_from([1.0, 1.09, 1.35, 3.0]))) for a, b in pairs]
         kinds[kind.name] = replace(kind, co_run_inflation=tuple(factors))
     members = tuple(replace(node, type=kinds[node.type.name]) for node in cluster.nodes)
     return replace(workflow, jobs=jobs), replace(cluster, nodes=members)

@@ -18,8 +18,9 @@ from pilotfish.simulate.model.cluster import (
     Power,
 )
 from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import RunningJob
 from pilotfish.simulate.planning.planner import plan
-from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from pilotfish.simulate.planning.simulation import Simulation
 from tests.reference.deside_intervals import Intervals
 
 MODELS = [Contention.NONE, Contention.EQUAL_SHARE, Contention.MAX_MIN]
@@ -31,7 +32,7 @@ def node_type(cores: int = 4, **options: object) -> NodeType:
         "cpu_sharing": CpuSharing.PER_THREAD,
         "power": Power(50.0, 3.0, 5.0),
     }
-    return NodeType(f"t{cores}", cores, 64e9, 40e9, **{**given, **options})  # type: ignore[arg-type]
+    return NodeType(f"t{cores}", cores, 64e9, 40e9, **{**given, **options})
 
 
 def cluster(*kinds: NodeType, oversubscription: float = math.inf) -> Cluster:

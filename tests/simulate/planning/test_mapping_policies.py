@@ -70,4 +70,4 @@ def test_a_name_is_registered_once() -> None:
     with pytest.raises(ConfigError, match=r"mapping policy: let: the name is taken \(allowed: a name other than"):
         register("let", POLICIES["mom"])
     with pytest.raises(ConfigError, match="found 3"):
-        register("three", 3)  # type: ignore[arg-type]
+        register("three", 3)

@@ -48,8 +48,8 @@ def planned(
     policy: QueuePolicy | Callable[[QueueView], Any], jobs: list[Job], cluster: Cluster, **options: Any
 ) -> Plan:
     """Plan under a policy, or under what a function decides."""
-    made = policy if hasattr(policy, "decide") else Says(policy)  # type: ignore[arg-type]
-    POLICIES["mine"] = QueueMapping("mine", lambda seed: made)  # type: ignore[arg-type, return-value]
+    made = policy if hasattr(policy, "decide") else Says(policy)
+    POLICIES["mine"] = QueueMapping("mine", lambda seed: made)
     return plan(Workflow("w", tuple(jobs)), cluster, policy="mine", explain=False, **options)
 
 

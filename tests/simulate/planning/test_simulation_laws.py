@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import InvalidJobError, InvalidJobErrors
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, CpuSharing, Node, Power
 from pilotfish.simulate.model.job import Job, Profile, Workflow
-from pilotfish.simulate.planning.simulation import Outcome, RunningJob, Simulation
+from pilotfish.simulate.model.plan import RunningJob
+from pilotfish.simulate.planning.simulation import Outcome, Simulation
 from tests.support.instances import (
     PAPER,
     PIECEWISE,

@@ -10,6 +10,7 @@ import pytest
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Distribution, Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.planning import stochastic
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.stochastic import LEAST, QUANTILES, replicate, sample
@@ -123,7 +124,7 @@ def test_known_demands_and_bad_counts() -> None:
         replicate(flow, LAB, 0)
 
 
-def _with(made: stochastic.Plan, nodes: tuple[tuple[str, ...], ...], makespan: float) -> stochastic.Plan:
+def _with(made: Plan, nodes: tuple[tuple[str, ...], ...], makespan: float) -> Plan:
     from dataclasses import replace
 
     moved = tuple(replace(job, nodes=where) for job, where in zip(made.jobs, nodes, strict=True))

@@ -15,7 +15,8 @@ from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.kernels.mapping import layout
 from pilotfish.simulate.model.cluster import Cluster, Contention
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
-from pilotfish.simulate.planning.simulation import RunningJob, Simulation
+from pilotfish.simulate.model.plan import RunningJob
+from pilotfish.simulate.planning.simulation import Simulation
 from tests.support.instances import PAPER, circumstances, clusters, fitting, flow, make_cluster, make_job, workflows
 
 #: Columns that a kernel uses as scratch: no answer depends on their content between calls.

@@ -144,11 +144,11 @@ def test_a_start_that_delays_a_reservation_of_the_same_call_is_refused(
         (lambda now: [Reserve(two(now)[0], 0.0)], "it is reserved for 0.0 (allowed: a time after 0.0 s)"),
         (lambda now: [Reserve(two(now)[0], math.inf)], "it is reserved for inf (allowed: a time after 0.0 s)"),
         (lambda now: [Reserve(two(now)[0], math.nan)], "it is reserved for nan (allowed: a time after 0.0 s)"),
-        (lambda now: [Reserve(two(now)[0], "5")], "it is reserved for '5' (allowed: a time after 0.0 s)"),  # type: ignore[arg-type]
+        (lambda now: [Reserve(two(now)[0], "5")], "it is reserved for '5' (allowed: a time after 0.0 s)"),
         (lambda now: [Reserve(two(now)[0], 5.0)] * 2, "it is reserved twice (allowed: once)"),
-        (lambda now: [Reserve(two(now)[0], 5.0, ("x",))], "it is reserved for 5.0 s, nodes ('x',)"),  # type: ignore[arg-type]
+        (lambda now: [Reserve(two(now)[0], 5.0, ("x",))], "it is reserved for 5.0 s, nodes ('x',)"),
         (lambda now: [Start(two(now)[0]), Reserve(two(now)[0], 5.0)], "it is already running"),
-        (lambda now: [Reserve("a", 5.0)], "a decision is about 'a' (allowed: a job of `waiting`)"),  # type: ignore[arg-type]
+        (lambda now: [Reserve("a", 5.0)], "a decision is about 'a' (allowed: a job of `waiting`)"),
     ],
 )
 def test_an_invalid_reservation_is_one_clear_error(decide: Any, why: str) -> None:

@@ -80,7 +80,7 @@ def test_jobs_that_fit_no_gap_are_rejected(allocation: str) -> None:
 
 
 # --- under a power cap ---
-CAPS = st.builds(lambda percent, span: PowerCap(*span, Amount(percent / 100, share=True)),
+CAPS = st.builds(lambda percent, span: PowerCap(span[0], span[1], Amount(percent / 100, share=True)),
                  st.integers(50, 100), st.tuples(st.sampled_from([-np.inf, 0.0, 3.0, 9.0]),
                                                  st.sampled_from([np.inf, 14.0, 40.0])))  # fmt: skip
 

@@ -175,7 +175,7 @@ def test_a_policy_in_python_gives_the_schedule_of_the_compiled_one(
     takes = {} if policy.startswith("conservative") else {"decision_time": decision_time}
     where: dict[str, Any] = {"machine": len(network.speeds), "network": lambda: network}
     compiled = replay(jobs, policy=parse(policy), **where, **takes)
-    python = replay(jobs, policy=uncompiled(parse(policy), 0), **where, **takes)  # type: ignore[arg-type]
+    python = replay(jobs, policy=uncompiled(parse(policy), 0), **where, **takes)
     predicted = replay(jobs, policy=parse(policy), run_times=Heard([None] * len(jobs)), **where, **takes)
     for other in (python, predicted):  # what is predicted are the walltimes
         for name in ("submit_time", "start_time", "finish_time", "rejected", "stranded", "overran"):
@@ -220,7 +220,7 @@ def test_who_is_killed_no_longer_slows_others_down_from_then_on_alone() -> None:
     network = Network(np.ones(3), np.zeros(3, np.int64), places_, [Link("l", 1.0)], ways, {"disk": 1})
     jobs = replace(workload([(0.0, 1e5, 1), (0.0, 1.0, 2)], laying, numbers.tolist()), dependencies=None)
     for policy in (parse("easy"), uncompiled(parse("easy"), 0)):
-        done = replay(jobs, 3, policy, network=lambda: network)  # type: ignore[arg-type]
+        done = replay(jobs, 3, policy, network=lambda: network)
         assert (done.finish_time.tolist(), done.overran.tolist()) == ([1.5, 1.0], [False, True])
 
 

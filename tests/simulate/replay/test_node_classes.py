@@ -37,11 +37,11 @@ class Drawn:
     def starts(self) -> list[float]:
         """Return when each job starts."""
         jobs = [*self.running, *self.waiting]
-        columns = (np.array([getattr(job, name) for job in jobs], float) for name in ("begin", "run", "wall"))
+        begin, run, wall = (np.array([getattr(job, name) for job in jobs], float) for name in ("begin", "run", "wall"))
         links = [(before, i) for i, job in enumerate(jobs) for before in job.after]
         before, after = np.array(links, np.int64).reshape(-1, 2).T
         size = [job.size for job in jobs]
-        return self.classes().start_times(size, *columns, Dependencies(before, after)).tolist()
+        return self.classes().start_times(size, begin, run, wall, Dependencies(before, after)).tolist()
 
 
 @st.composite
@@ -80,8 +80,8 @@ def test_with_one_class_it_is_easy_backfilling(drawn: Drawn) -> None:
     jobs = [*drawn.running, *drawn.waiting]
     for job in jobs:
         job.begin, job.after = 0.0, ()
-    columns = [np.array([getattr(job, name) for job in jobs], float) for name in ("begin", "run", "wall")]
-    whole = Workload("queue", np.arange(len(jobs)), *columns, np.array([job.size for job in jobs]))
+    begin, run, wall = (np.array([getattr(job, name) for job in jobs], float) for name in ("begin", "run", "wall"))
+    whole = Workload("queue", np.arange(len(jobs)), begin, run, wall, np.array([job.size for job in jobs]))
     assert drawn.starts() == replay(whole, sum(drawn.nodes.values()), Easy()).start_time.tolist()
 
 

@@ -47,7 +47,7 @@ POWERS = st.builds(
 SHARES = st.integers(0, 16).map(lambda n: Amount(n / 16, share=True))
 SPAN = st.tuples(st.sampled_from([-np.inf, 0.0, 2.0, 5.0]), st.sampled_from([np.inf, 8.0, 16.0]))
 SHUTDOWNS = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 4.0]).map(Opportunistic))
-CAPS = st.builds(lambda cap, span: PowerCap(*span, cap), SHARES, SPAN)
+CAPS = st.builds(lambda cap, span: PowerCap(span[0], span[1], cap), SHARES, SPAN)
 STAGES = st.sampled_from([1.0, 2.0, 600.0])
 BUDGETS = st.builds(lambda kind, share, span, stage: kind(*span, share, stage),
                     st.sampled_from([EnergyBudget, ReducePC]), SHARES, SPAN, STAGES)  # fmt: skip

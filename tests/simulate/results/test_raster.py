@@ -18,7 +18,9 @@ ACROSS, UP = (
 BOXES = st.lists(st.tuples(ACROSS, UP), min_size=1, max_size=20)
 
 
-def columns(boxes: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, ...]:
+def columns(
+    boxes: list[tuple[list[float], list[float]]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     across, up = np.array([box[0] for box in boxes]), np.array([box[1] for box in boxes])
     return across[:, 0], across[:, 1], up[:, 0], up[:, 1]
 
@@ -50,6 +52,6 @@ def test_rectangles_touch_their_cells(boxes: list[tuple[list[float], list[float]
 
 
 def test_a_rectangle_much_smaller_than_a_cell_is_preserved() -> None:
-    one = [np.array([value]) for value in (3.5, 3.5 + 1e-6, 2.25, 2.25 + 1e-6)]
-    assert shares(*one, WIDE, HIGH).sum() == pytest.approx(1e-12, rel=1e-3)
-    assert np.argwhere(touches(*one, WIDE, HIGH)).tolist() == [[2, 3]]
+    left, right, low, high = (np.array([value]) for value in (3.5, 3.5 + 1e-6, 2.25, 2.25 + 1e-6))
+    assert shares(left, right, low, high, WIDE, HIGH).sum() == pytest.approx(1e-12, rel=1e-3)
+    assert np.argwhere(touches(left, right, low, high, WIDE, HIGH)).tolist() == [[2, 3]]

@@ -19,7 +19,7 @@ HOLD = 600.0
 def job(number: int, by: float, uid: int = 1000, **settings: object) -> SlurmJob:
     """A held job that begins `by` seconds later than its hold says."""
     given = {"submit": NOW - 100, "begin": NOW - 100 + HOLD + by, "comment": "pilotfish:hold=600", "uid": uid}
-    return SlurmJob(number, JobState.PENDING, **(given | settings))  # type: ignore[arg-type]
+    return SlurmJob(number, JobState.PENDING, **(given | settings))
 
 
 def found(jobs: list[SlurmJob], hosts: dict[int, str] | None = None) -> list[Finding]:

@@ -62,7 +62,7 @@ def test_the_shipped_script_only_tags_jobs_and_never_blocks() -> None:
 
 def job(**settings: object) -> SlurmJob:
     given = {"submit": NOW - 100, "begin": NOW + 500, "comment": "pilotfish:hold=600", "reason": "BeginTime"}
-    return SlurmJob(7, JobState.PENDING, **(given | settings))  # type: ignore[arg-type]
+    return SlurmJob(7, JobState.PENDING, **(given | settings))
 
 
 def test_waiting_jobs() -> None:

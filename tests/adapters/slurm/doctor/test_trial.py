@@ -54,7 +54,7 @@ DENIED = AdapterError("scontrol: Access/permission denied for job 9", kind="refu
     ],
 )
 def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterError], levels: list[Level]) -> None:
-    run = Queue(answers)  # type: ignore[arg-type]
+    run = Queue(answers)
     assert [each.level for each in trial.findings(run, ["--partition=x"])] == levels
     assert any(f"StartTime=uts{NOW + 31 * 86400:.0f}" in line for line in run.asked) is ("sinfo" not in answers)
     assert run.asked[-1] == "scancel 9" and " --partition=x " in run.asked[0] and "--begin=now+30days" in run.asked[0]

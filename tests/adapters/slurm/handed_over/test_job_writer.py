@@ -229,7 +229,7 @@ def test_what_takes_long_before_a_job_is_bound_leaves_it_to_slurm(begin: float) 
         add(job, pin)
         slurm.pass_time(12.0 if pin.nodes else 0.0)
 
-    writer.changes.record.add = slowly  # type: ignore[method-assign]
+    writer.changes.record.add = slowly
     with pytest.raises(AdapterError, match="bound too late"):
         writer.place(slurm.job, ("n1",))
     slurm.pass_time(60.0)

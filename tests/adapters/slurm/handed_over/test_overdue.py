@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 
 def record(folder: Path, job: int = 7, age: int = 60, **changed: object) -> None:
     fields = {"uid": 5, "nodes": ("n1",), "time": NOW - age} | changed
-    PinRecord(folder).add(job, Pin(**fields))  # type: ignore[arg-type]
+    PinRecord(folder).add(job, Pin(**fields))
 
 
 def marked(age: int = 60, job: int = 7, text: str = "pilotfish ") -> str:
@@ -106,7 +106,7 @@ def test_an_overdue_pin_on_record_is_taken_back_whatever_the_comment_says(commen
     ],
 )  # fmt: skip
 def test_a_young_pin_and_a_users_own_list_stay(row: dict[str, str], changed: dict[str, int], folder: Path) -> None:
-    record(folder, **changed)  # type: ignore[arg-type]
+    record(folder, **changed)
     slurm = Slurm(row)
     assert reaped(slurm, folder) == (0, []) and slurm.updates == []
 

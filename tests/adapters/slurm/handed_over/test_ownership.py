@@ -61,7 +61,7 @@ BY_COMMENT = SlurmSelection()
     ],
 )
 def test_ownership(changed: dict[str, object], expected: Ownership) -> None:
-    what, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)  # type: ignore[arg-type]
+    what, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)
     assert what is expected
     assert bool(why) is (expected is Ownership.WAITING or "part" in changed or "reservation" in changed)
 
@@ -132,7 +132,7 @@ NODES = [
     ],
 )
 def test_allowed_nodes(changed: dict[str, object], unwanted: tuple[str, ...], expected: set[str]) -> None:
-    assert allowed(replace(OURS, **changed), NODES, unwanted) == expected  # type: ignore[arg-type]
+    assert allowed(replace(OURS, **changed), NODES, unwanted) == expected
 
 
 @given(st.text())

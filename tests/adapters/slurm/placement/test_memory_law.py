@@ -134,7 +134,7 @@ class Slurm:
         names = fields.get("ReqNodeList")
         changed = {} if names is None else {"wanted": tuple(filter(None, names.split(",")))}
         begin = {"begin": self.time()} if "StartTime" in fields else {}
-        self.queue[number] = replace(self.queue[number], **changed, **begin)  # type: ignore[arg-type]
+        self.queue[number] = replace(self.queue[number], **changed, **begin)
 
     def submit(self, argv: Sequence[str]) -> int:
         self.number += 1
@@ -156,7 +156,7 @@ class Pair:
 
     def _adapter(self, slurm: object) -> SlurmAdapter:
         selection = SlurmSelection(qos=frozenset({"handed"}))
-        return SlurmAdapter(CLUSTER, slurm, selection, clock=lambda: self.slurm.seconds)  # type: ignore[arg-type]
+        return SlurmAdapter(CLUSTER, slurm, selection, clock=lambda: self.slurm.seconds)
 
     def fresh(self) -> tuple[SlurmAdapter, Snapshot]:
         """Return an adapter that reads only the last answers, with the state of the old one: its clock, the site, since
@@ -170,7 +170,7 @@ class Pair:
         fresh = self._adapter(told)
         fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
         fresh.changes._begins._first = dict(old.changes._begins._first)
-        fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)  # type: ignore[assignment]
+        fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)
         fresh._cache.since = dict(old._cache.since)
         found = fresh.snapshot()
         fresh._cache.since = dict(old._cache.since)
@@ -227,7 +227,7 @@ class Pair:
             job = pick(list(slurm.queue.values()))
             name = pick([*POOLS, "begin"])
             value = self._begin() if name == "begin" else self._said(name)
-            slurm.queue[job.id] = replace(job, **{name: value})  # type: ignore[arg-type]
+            slurm.queue[job.id] = replace(job, **{name: value})
         elif what == "begin" and waiting:
             job, now = pick(waiting), slurm.time()
             where = job.wanted if len(job.wanted) == job.nodes else tuple(self.random.sample(NAMES, job.nodes))
@@ -320,7 +320,7 @@ class Pair:
     def _job(self, number: int) -> SlurmJob:
         given = {name: self._said(name) for name in POOLS}
         submit = self.slurm.time() - 10.0
-        return SlurmJob(id=number, state=JobState.PENDING, submit=submit, begin=self._begin(), **given)  # type: ignore[arg-type]
+        return SlurmJob(id=number, state=JobState.PENDING, submit=submit, begin=self._begin(), **given)
 
     def _said(self, name: str) -> object:
         value = self.random.choice(POOLS[name])
@@ -425,7 +425,7 @@ def test_unchanged_node_lists_stay_the_same_objects() -> None:
     pair.slurm.parts = {"main": Partition("main", nodes=frozenset(NAMES))}
     now = pair.slurm.time()
     times = {"submit": now, "begin": now + 600.0, "comment": "pilotfish:hold=600"}
-    pair.slurm.queue[1] = SlurmJob(1, JobState.PENDING, partition="main", **times)  # type: ignore[arg-type]
+    pair.slurm.queue[1] = SlurmJob(1, JobState.PENDING, partition="main", **times)
     (before,) = pair.old.snapshot().jobs
     pair.slurm.machines["n19"] = replace(pair.slurm.machines["n19"], features=frozenset({"new"}))
     pair.slurm.queue[2] = replace(pair.slurm.queue[1], id=2)

@@ -422,7 +422,7 @@ def looked(way: Callable[[], RestTransport], ids: Sequence[int]) -> list[tuple[s
         def jobs(self) -> list[SlurmJob]:
             return [SlurmJob(id, JobState.PENDING) for id in ids]
 
-    return [(str(found.level), found.says) for found in check_rest.request_findings(way, Told())]  # type: ignore[arg-type]
+    return [(str(found.level), found.says) for found in check_rest.request_findings(way, Told())]
 
 
 def test_the_doctor_reports_what_rest_shows_hides_and_cannot_write(fake: FakeRest) -> None:

@@ -22,7 +22,7 @@ def test_a_token_has_an_end_and_is_never_shown() -> None:
     assert (read.text, read.exp, read.iat, read.life_s) == (text, 2000, 1000, 1000)
     assert text not in repr(read) and "secret" not in f"{read!r} {read}"
     assert parse(token()).exp is None
-    for bad in ("", "a.b", "a.b.c", "x y z", f"{text} {text}", "a.é.c", token(exp="soon"), ".W10.", "a.ew.c"):  # type: ignore[arg-type]
+    for bad in ("", "a.b", "a.b.c", "x y z", f"{text} {text}", "a.é.c", token(exp="soon"), ".W10.", "a.ew.c"):
         with pytest.raises(ValueError, match="it holds") as caught:
             parse(bad)
         assert not bad or bad not in str(caught.value)

@@ -196,7 +196,7 @@ def test_the_time_limit_covers_a_controller_that_is_down() -> None:
 @pytest.mark.parametrize("state", ["POWER_DOWN", "POWER_UP"])
 def test_nodes_are_switched_by_name(state: str) -> None:
     ran: list[Sequence[str]] = []
-    CommandTransport(lambda argv: ran.append(argv) or "").switch(["n3", "n4", "n7"], state)  # type: ignore[func-returns-value]
+    CommandTransport(lambda argv: ran.append(argv) or "").switch(["n3", "n4", "n7"], state)
     assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", f"State={state}"]]
 
 
@@ -205,7 +205,7 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     job succeeds silently, `squeue --json` with the controller away is an empty queue and exits with 0, and `scontrol
     --json` does not exist."""
     ran: list[Sequence[str]] = []
-    slurm = CommandTransport(lambda argv: ran.append(argv) or "")  # type: ignore[func-returns-value]
+    slurm = CommandTransport(lambda argv: ran.append(argv) or "")
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
              lambda slurm: slurm.usage(["--jobs=1"]),

@@ -31,10 +31,10 @@ class Way:
     """A transport of one job that can be made to fail; `calls` are the requests."""
 
     def __init__(self, id: int) -> None:
-        self.id, self.calls, self.fails = id, list[str](), None
+        self.id, self.calls = id, list[str]()
+        self.fails: AdapterError | None = None
         self.notes: Sequence[str] = (f"way {id}",)
         self.shows_all, self.queue = True, [SlurmJob(id, JobState.PENDING)]
-        self.fails: AdapterError | None
 
     def _called(self, name: str) -> None:
         self.calls.append(name)

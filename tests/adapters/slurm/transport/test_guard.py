@@ -48,7 +48,7 @@ class Slurm(CommandTransport):
 
     def ill(self, takes: float = 10.0, **what: object) -> None:
         self.well, self.takes = False, takes
-        self.problem = AdapterError("squeue: Unable to contact", **({"transient": True, "kind": "unreachable"} | what))  # type: ignore[arg-type]
+        self.problem = AdapterError("squeue: Unable to contact", **({"transient": True, "kind": "unreachable"} | what))
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         self.answer()
@@ -244,7 +244,7 @@ def test_request_counts() -> None:
 @pytest.mark.parametrize("number", [0, 59, 1.5, "many", True, None])
 def test_an_invalid_budget_is_one_line(number: object) -> None:
     with pytest.raises(ConfigError, match=r"requests_per_minute.*a whole number from 60"):
-        create(Cluster("c", ()), requests_per_minute=number)  # type: ignore[arg-type]
+        create(Cluster("c", ()), requests_per_minute=number)
 
 
 def test_the_adapter_returns_its_request_counts() -> None:

@@ -72,8 +72,8 @@ def with_row(name: str, count: int = 1, text: str = RECORDED) -> str:
 def test_clock_and_counts_are_read(text: str) -> None:
     assert time_of(text) == 1795424174.0
     found = activity(text)
-    assert ("submitted", "4") in found.arrivals and ("started", "3") in found.others  # type: ignore[operator]
-    assert ("MESSAGE_NODE_REGISTRATION_STATUS", "4") in found.nodes  # type: ignore[operator]
+    assert ("submitted", "4") in found.arrivals and ("started", "3") in found.others
+    assert ("MESSAGE_NODE_REGISTRATION_STATUS", "4") in found.nodes
     assert found == activity(RECORDED)
 
 

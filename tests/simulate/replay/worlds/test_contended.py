@@ -312,7 +312,9 @@ def test_decisions_do_not_depend_on_run_times(rows: list[Any], rule: str, longer
 
 # --- under a power cap ---
 SPAN = st.tuples(st.sampled_from((-math.inf, 2.0, 6.5)), st.sampled_from((math.inf, 9.0, 20.0)))
-CAPS = st.builds(lambda percent, span: PowerCap(*span, Amount(percent / 100, share=True)), st.integers(55, 100), SPAN)
+CAPS = st.builds(
+    lambda percent, span: PowerCap(span[0], span[1], Amount(percent / 100, share=True)), st.integers(55, 100), SPAN
+)
 ALIKE = st.builds(
     lambda each, count: cluster(*[replace(each, power=Power(20.0, 6.14, 5.59))] * count), KINDS, st.integers(1, 3)
 )

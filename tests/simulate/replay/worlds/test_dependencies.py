@@ -16,6 +16,7 @@ from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, PowerCap
+from pilotfish.simulate.queue_policies.interface import Start
 from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS, SUBMITTED
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import (
@@ -220,7 +221,7 @@ def test_a_job_that_is_not_submitted_yet_cannot_be_started() -> None:
 
     def decide(now: Any) -> Any:
         kept.extend(now.submitted)
-        return [python_policies.Start(replace(kept[0], number=1))]
+        return [Start(replace(kept[0], number=1))]
 
     with pytest.raises(PolicyError, match="it is not submitted yet"):
         replay(jobs, 4, python_policies.Says(decide))

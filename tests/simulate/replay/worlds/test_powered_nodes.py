@@ -153,7 +153,7 @@ def test_a_part_that_does_nothing_changes_nothing(rows: list[Any], base: str) ->
     jobs, cluster = crowd(rows), cluster_of(3, POWER, cores=4)
     plain = parse(base)
     saving = parse(f"{base}+opportunistic:t_idle=inf+powercap:cap=100%")
-    done, other = (replay_queue_on_nodes(jobs, cluster, each) for each in (saving, plain))  # type: ignore[arg-type]
+    done, other = (replay_queue_on_nodes(jobs, cluster, each) for each in (saving, plain))
     for name in ("start_time", "finish_time", "pieces"):
         assert np.array_equal(getattr(done, name), getattr(other, name)), name
     assert not len(done.changes) and not done.booted.any()
@@ -235,7 +235,7 @@ def test_nodes_that_the_first_waiting_job_needs_stay_on(part: str, when: float) 
     """n2 and n3 are idle, and the second job needs one of them at 10 s: only n3 is switched off before."""
     rows = [(0.0, 10.0, 10.0, 8, 0, 0), (0.0, 5.0, 5.0, 12, 0, 0)]
     cluster = cluster_of(4, replace(POWER, off_s=20.0), cores=4)
-    done = replay_queue_on_nodes(with_memory(rows), cluster, parse(f"easy+{part}"))  # type: ignore[arg-type]
+    done = replay_queue_on_nodes(with_memory(rows), cluster, parse(f"easy+{part}"))
     assert done.start_time.tolist() == [0.0, 10.0] and not done.booted.any()
     assert nodes_of(done, [4] * 4) == {0: (0, 1), 1: (0, 1, 2)}
     assert done.changes[:1].tolist() == [(TO_OFF, when, when + 20.0, 4)]
@@ -258,4 +258,4 @@ def test_cores_are_not_switched_one_by_one() -> None:
         replay_under(Decides(lambda now: [Switch([(0, 3)], on=False)]), jobs, machine)
     with pytest.raises(ConfigError, match="the power of this machine is not known"):
         kind = replace(cluster.nodes[0].type, power=None)
-        replay_queue_on_nodes(jobs, Cluster("c", (Node("n", kind),)), parse("easy+opportunistic"))  # type: ignore[arg-type]
+        replay_queue_on_nodes(jobs, Cluster("c", (Node("n", kind),)), parse("easy+opportunistic"))

@@ -478,7 +478,8 @@ class Asks:
     """Starts jobs on the lowest nodes that fit; asks for a forecast before the last one starts."""
 
     def __init__(self, last: int) -> None:
-        self.last, self.found = last, None
+        self.last = last
+        self.found: Any = None
 
     def decide(self, now: Any) -> Any:
         free = now.free_nodes()
@@ -546,7 +547,9 @@ def test_a_policy_of_ones_own_can_avoid_what_hurts() -> None:
 
 # --- mapping policies under a power cap ---
 SPANS = st.tuples(st.sampled_from((-math.inf, 1.0, 3.5)), st.sampled_from((math.inf, 5.0, 12.0)))
-CAPS = st.builds(lambda percent, span: PowerCap(*span, Amount(percent / 100, share=True)), st.integers(55, 100), SPANS)
+CAPS = st.builds(
+    lambda percent, span: PowerCap(span[0], span[1], Amount(percent / 100, share=True)), st.integers(55, 100), SPANS
+)
 ALIKE = st.builds(
     lambda each, count: Cluster("c", tuple(Node(f"n{i}", replace(each, power=Power(8.0, 4.0))) for i in range(count))),
     KINDS, st.integers(1, 4),
@@ -560,7 +563,7 @@ def test_a_mapping_policy_under_a_power_cap_is_the_reference(
 ) -> None:
     jobs, machine, shapes = workload(rows), machine_of(cluster), shapes_of(workload(rows), cluster)
     told, plainly = (Recent(jobs), Recent(jobs)) if predicted else ("walltime", None)
-    capped = Saving(parse(policy), limit=cap)  # type: ignore[arg-type]
+    capped = Saving(parse(policy), limit=cap)
     done = replay_under(capped, jobs, machine, cluster, decision_time=takes, run_times=told)
     assert isinstance(machine.powers, Powers)
     window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(machine.powers, machine.processors)
