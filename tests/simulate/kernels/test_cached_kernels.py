@@ -58,7 +58,7 @@ import sys
 import numpy as np
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.model.network import Link, Network, Place, NetworkRoute
+from pilotfish.simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from pilotfish.simulate.model.programs import Even, ProgramBuilder
 from pilotfish.simulate.model.workload import Workload
 
@@ -66,7 +66,7 @@ laying, size = ProgramBuilder(), np.arange(40) % 9 + 1
 more = {"program": np.array([laying.add(Even(i, i), q) for i, q in enumerate(size.tolist())])}
 times = np.arange(40.0)
 jobs = Workload("w", np.arange(40), times // 3, times * np.nan, times + 1, size, more, programs=laying.programs())
-network = Network(np.ones(9), np.zeros(9, np.int64), [Place("all", 5.0)], [Link("l", 9.0)], [NetworkRoute((0,), 0.1)])
+network = Network(np.ones(9), np.zeros(9, np.int64), [NetworkPlace("all", 5.0)], [Link("l", 9.0)], [NetworkRoute((0,), 0.1)])
 done = replay(jobs, 9, parse(sys.argv[1]), network=lambda: network)
 assert "numba" not in sys.modules
 print(int(np.isfinite(done.start_time).sum()))
