@@ -50,19 +50,25 @@ class Candidate:
 
 
 class Moves:
-    """Changes of solutions of one simulation, drawn from `random`."""
+    """Changes of solutions of one simulation, drawn from `random`. O(classes * nodes + jobs) to set up.
+
+    A change costs one copy of a solution and O(jobs), or O(nodes of two jobs) for a swap.
+    """
 
     def __init__(self, simulation: Simulation, random: random.Random) -> None:
         self.simulation, self.random = simulation, random
         world = simulation.world
         self.movable = np.flatnonzero(world.jobs["state"] == layout.WAITING)
-        per_class, movable = (
-            [np.flatnonzero(fitting(world, shape)) for shape in world.classes],
-            {*self.movable.tolist()},
-        )
+        #: Whether each class of jobs may ever run on each node, and the class of each job.
+        self._fits, self._class = [fitting(world, shape) for shape in world.classes], world.jobs["cls"].tolist()
+        per_class, movable = [np.flatnonzero(fits) for fits in self._fits], {*self.movable.tolist()}
         #: The nodes on which each job may ever run; None for jobs that cannot be moved.
-        self.fitting = [per_class[c] if i in movable else None for i, c in enumerate(world.jobs["cls"].tolist())]
-        single = (world.classes["nodes"][world.jobs["cls"]] == 1).tolist()
+        self.fitting = [per_class[c] if i in movable else None for i, c in enumerate(self._class)]
+        first, sizes = world.jobs["place0"], world.classes["nodes"][world.jobs["cls"]]
+        #: Where a solution's `places` has the nodes of each job, and the first of these; no run changes that.
+        self._slots = [*map(slice, first.tolist(), (first + sizes).tolist())]
+        self._first = first.copy()
+        single = (sizes == 1).tolist()
         #: The one-node jobs that may run on several nodes, with these nodes.
         self.relocatable = {
             i: nodes for i, nodes in enumerate(self.fitting) if nodes is not None and single[i] and len(nodes) > 1
@@ -104,7 +110,7 @@ class Moves:
     def others(self, candidate: Candidate, job: int) -> list[int]:
         """Return the nodes among the next MOST_OTHERS on which a relocatable job may run."""
         fitting = self.relocatable[job]
-        here, count = int(candidate.places[self.simulation.slots(job).start]), len(self.simulation.world.nodes)
+        here, count = int(candidate.places[self._slots[job].start]), len(self.simulation.world.nodes)
         behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
         at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
@@ -112,14 +118,14 @@ class Moves:
     def moved(self, candidate: Candidate, job: int, node: int) -> Candidate:
         """Return a copy in which a relocatable job runs on `node`."""
         trial = candidate.copy()
-        trial.places[self.simulation.slots(job).start] = node
+        trial.places[self._slots[job].start] = node
         return trial
 
     def _any_of(self, items: Array) -> int:
         return int(items[self.random.randrange(len(items))])
 
     def _move_node(self, trial: Candidate, job: int) -> None:
-        slots, fitting = self.simulation.slots(job), self.fitting[job]
+        slots, fitting = self._slots[job], self.fitting[job]
         if fitting is None or len(fitting) <= slots.stop - slots.start:
             return
         slot = self.random.randrange(slots.start, slots.stop)
@@ -130,12 +136,14 @@ class Moves:
     def _swap(self, trial: Candidate, job: int) -> None:
         """Exchange the nodes of two jobs that may each take the other's, and half the time their order too."""
         other = self._any_of(self.movable)
-        a, b = self.simulation.slots(job), self.simulation.slots(other)
-        mine, theirs = self.fitting[job], self.fitting[other]
-        one, two = trial.places[a].copy(), trial.places[b].copy()
-        if mine is None or theirs is None or len(one) != len(two):
+        a, b = self._slots[job], self._slots[other]
+        if self.fitting[job] is None or self.fitting[other] is None:
             return
-        if np.isin(two, mine).all() and np.isin(one, theirs).all():
+        one, two = trial.places[a].copy(), trial.places[b].copy()
+        if len(one) != len(two):
+            return
+        mine, theirs = self._fits[self._class[job]], self._fits[self._class[other]]
+        if mine[two].all() and theirs[one].all():
             trial.places[a], trial.places[b] = two, one
             if self.random.random() < 0.5:
                 trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]
@@ -158,7 +166,7 @@ class Moves:
         start = jobs["start"]
         other = self._any_of(self.movable)
         if self.random.random() < 0.7:
-            here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
+            here = trial.places[self._first] == trial.places[self._slots[job].start]
             together = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
             other = self._any_of(together) if len(together) else other
         if other != job and start[other] <= start[job]:
@@ -167,7 +175,7 @@ class Moves:
     def _relieve(self, trial: Candidate, job: int) -> None:
         """Send away a job that runs together with a critical one: let it wait for that one's end, or move it."""
         jobs = self.simulation.world.jobs
-        here = trial.places[jobs["place0"]] == trial.places[self.simulation.slots(job).start]
+        here = trial.places[self._first] == trial.places[self._slots[job].start]
         together = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
         if len(together) == 0:
             return
@@ -180,7 +188,7 @@ class Moves:
             self._move_node(trial, other)
 
     def _throttle(self, trial: Candidate, job: int) -> None:
-        node = int(trial.places[self.simulation.slots(job).start])
+        node = int(trial.places[self._slots[job].start])
         cores = float(self.simulation.world.types["cores"][self.simulation.world.nodes["type"][node]])
         factor = self.random.choice((math.inf, *THROTTLES))
         trial.caps[node] = max(1.0, cores * factor)
