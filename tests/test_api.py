@@ -80,3 +80,14 @@ def test_the_import_alone_loads_nothing_heavy() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Snapshots'"):
         api.Snapshots  # noqa: B018
+
+
+def test_every_reader_takes_a_path_as_text(tmp_path: Path) -> None:
+    (tmp_path / "t.swf").write_text("1 0 0 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
+    (tmp_path / "f.yaml").write_text("schema: pilotfish/workflow/v1\nname: f\njobs: {a: {command: [/bin/true]}}\n")
+    (tmp_path / "c.yaml").write_text(
+        "schema: pilotfish/cluster/v1\nname: c\nnode_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
+        "nodes: [{names: n, type: t}]\n"
+    )
+    for read, name in (api.read_workload, "t.swf"), (api.read_workflow, "f.yaml"), (api.read_cluster, "c.yaml"):
+        assert str(read(str(tmp_path / name))) == str(read(tmp_path / name))

@@ -145,8 +145,8 @@ def _beginning(path: Path) -> bytes:
 
 
 def read_workload(
-    path: Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None, skip_invalid: bool = False,
-    profiles: Profiles | None = None,
+    path: str | Path, *, speeds: Collection[float] = (), storages: Collection[str] | None = None,
+    skip_invalid: bool = False, profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
     """Return the jobs of a file in the order of submission. O(bytes).
 
@@ -162,7 +162,8 @@ def read_workload(
         OSError: the file cannot be read.
     """
     how = {"speeds": speeds, "storages": storages, "skip_invalid": skip_invalid, "profiles": profiles}
-    return format_of(path).read(path, **how)
+    file = Path(path)
+    return format_of(file).read(file, **how)
 
 
 def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
