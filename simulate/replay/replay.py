@@ -22,6 +22,7 @@ from ..errors import ConfigError
 from ..kernels import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
+from ..kernels.queue.power.tables import Powered
 from ..model.cluster import Cluster
 from ..model.machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from ..model.network import Network
@@ -97,7 +98,8 @@ def replay(
     net = requirements.network_for(workload, machine, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     asked = is_asked(policy, decision_time, predicted=predictions is not None, networked=net is not None)
-    asked |= isinstance(policy, Saving) and requirements.has_endless_limit(policy, workload)
+    if isinstance(policy, Saving) and requirements.has_endless_limit(policy, workload):
+        asked |= not isinstance(policy.base, Conservative)  # its kernel alone knows such limits
     if asked and takes_time(policy, decision_time):
         requirements.check_walltimes(workload, policy)
         window = requirements.refuse_saving(policy, workload, powers) if isinstance(policy, Saving) else None
@@ -136,7 +138,7 @@ def replay(
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: count["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     switches = without_switches(start)
-    if isinstance(policy, Saving):
+    if isinstance(world, Powered | NetworkedPowered):
         owner, rows = pieces_by_job(*pieces)
         pieces = merge_pieces(owner, rows["first"], rows["last"], len(jobs))
         switches = switches_of(world, rejected)
@@ -163,8 +165,6 @@ def is_asked(policy: object, decision_time: float | None, *, predicted: bool, ne
         predicted: run times are predicted.
         networked: run times depend on where jobs run.
     """
-    if isinstance(policy, Saving) and isinstance(policy.base, Conservative):
-        return True
     if isinstance(policy, Conservative | Saving):
         return predicted or bool(decision_time)
     return isinstance(policy, Easy | Strict) and predicted and (networked or bool(decision_time))
@@ -193,9 +193,9 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
         if networked:
             return networked_jobs.KERNEL
         return stepwise_jobs.KERNEL if stepwise_jobs.is_stepwise(policy) else None
-    if isinstance(policy, Saving):
+    kind = "conservative" if isinstance(base_of(policy), Conservative) else "easy"
+    if isinstance(policy, Saving) and kind == "easy":
         return "queue.power_networked" if networked else "queue.power.easy_power"
-    kind = "conservative" if isinstance(policy, Conservative) else "easy"
     if networked:
         return f"queue.{kind}_networked"
     return "queue.easy_rich" if rich and kind == "easy" else f"queue.{kind}"

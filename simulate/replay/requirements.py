@@ -81,7 +81,7 @@ def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_no
 
 
 def has_endless_limit(policy: Saving, workload: Workload) -> bool:
-    """Return whether the limit of a policy has no end, which no kernel knows. Raises ConfigError if it needs one."""
+    """Return whether the limit of a policy has no end. Raises ConfigError if it needs one."""
     window = policy.limit.window(workload) if policy.limit else None
     return window is not None and math.isinf(window[1])
 
@@ -89,7 +89,7 @@ def has_endless_limit(policy: Saving, workload: Workload) -> bool:
 def refuse_saving(
     policy: Saving, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
 ) -> tuple[float, float] | None:
-    """Check a policy that decides in Python. Return begin and end of its limit, seconds; None if it has none.
+    """Check a policy with energy-saving parts. Return begin and end of its limit, seconds; None if it has none.
 
     Args:
         policy: the policy.

@@ -28,7 +28,7 @@ from ..model.programs import ProgramBuilder, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.energy import power_policies as parts
 from ..queue_policies.order_ranks import dynamic_order, ranks
-from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict
+from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict, base_of
 from .job_dependencies import dependency_tables
 from .power_log import log_rows
 from .requirements import check_decision_count, check_walltimes, require_powers
@@ -63,7 +63,7 @@ class Setting:
 def tables_for(setting: Setting, policy: Policy) -> Tables:
     """Return the initial tables of a policy's kernel. Raises ConfigError, see `requirements`."""
     check_walltimes(setting.workload, policy)
-    if isinstance(policy, Conservative):
+    if isinstance(base_of(policy), Conservative):
         return _conservative(setting, policy)
     if isinstance(policy, Saving):
         return _saving(setting, policy)
@@ -172,18 +172,21 @@ def _with_queue(
     return world
 
 
-def _conservative(setting: Setting, policy: Conservative) -> Tables:
+def _conservative(setting: Setting, whole: Policy) -> Tables:
     """Raises ConfigError, see `SplitGroups`."""
+    policy: Conservative = base_of(whole)
     workload, machine = setting.workload, setting.machine
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")
     within = list(setting.groups) if policy.local else []
+    profile = _first_slices(setting, whole)
+    rows = 4 * FEW + 2 * (len(profile) - 1)
     world = (NetworkedReserving if setting.network else Reserving)(
         {
             "pieces": np.zeros(2 * (size + machine), tables.PIECE),
-            "times": np.full(4 * FEW, -math.inf),
-            "spare": np.full(4 * FEW + tables.SPAN, machine, np.int32),
-            "users": np.ones(4 * FEW, np.int32),
+            "times": np.full(rows, -math.inf),
+            "spare": np.full(rows + tables.SPAN, machine, np.int32),
+            "users": np.ones(rows, np.int32),
             "sets": np.zeros((FEW, words), np.uint64),
             "free_sets": np.arange(FEW)[::-1].copy(),
             "crossing": np.zeros(FEW, tables.END),
@@ -200,10 +203,29 @@ def _conservative(setting: Setting, policy: Conservative) -> Tables:
     )
     _fill_jobs(world, setting, policy)
     count = world.count
-    count["slices"], count["free_sets"], count["allocation"] = 1, FEW, ALLOCATIONS[variant]
+    for i, (begin, spare) in enumerate(profile):
+        world.times[i], world.spare[i] = begin, spare
+    count["slices"], count["free_sets"], count["allocation"] = len(profile), FEW, ALLOCATIONS[variant]
     count["strict"] = int(variant == policy.allocation and variant != "basic")
     world.clock["due"], world.clock["freed"] = math.inf, -math.inf
     return world
+
+
+def _first_slices(setting: Setting, policy: Policy) -> list[tuple[float, int]]:
+    """Return begin and number of free resources of each slice of an empty profile. Raises ConfigError.
+
+    Rule: a power cap is a reservation that no job owns: its boundaries stay until they are past.
+    """
+    found = [(-math.inf, setting.machine)]
+    if not isinstance(policy, Saving):
+        return found
+    powers, limit = require_powers(policy, setting.powers), policy.limit
+    window = limit.window(setting.workload) if limit else None
+    if limit is None or window is None:
+        return found
+    assert isinstance(limit, parts.PowerCap), "a budget does not go with reservations for all jobs"
+    found.append((window[0], limit.allowed(powers, setting.machine)))
+    return found if math.isinf(window[1]) else [*found, (window[1], setting.machine)]
 
 
 def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:

@@ -38,6 +38,7 @@ print(int(np.isfinite(done.start_time).sum()))
         "easy+opportunistic+energybud:budget=70%+inertial",
         "easy+reducepc+proportional",
         "easy+powercap:cap=60%",
+        "conservative+powercap:cap=60%",
     ],
 )
 def test_queue_kernels_run_without_numba(text: str) -> None:

@@ -13,12 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.replays.swf import read_swf
-from pilotfish.simulate.model.workload import Dependencies
+from pilotfish.simulate.model.network import Network
+from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
-from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Policy, Strict
+from pilotfish.simulate.queue_policies.policy_options import Amount
+from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Policy, Saving, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select
+from tests.simulate.replay.test_networked import chained
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
 
 #: Jobs that fill a small machine closely, so that several compete for what a reservation leaves.
@@ -26,7 +30,24 @@ TIGHT = st.tuples(
     st.sampled_from([0.0, 0.0, 1.0]), st.integers(1, 12).map(float), st.integers(1, 40).map(float), st.integers(1, 8)
 )
 DRAWN = "random"  # the one order that is drawn in another way
+#: Caps of Taurus nodes: from below what idle nodes draw on; some begin or end in the middle.
+CAPS = st.builds(
+    lambda percent, begin, end: PowerCap(begin, end, Amount(percent / 100, share=True)),
+    st.integers(40, 100), st.sampled_from([-np.inf, 2.0, 9.0]), st.sampled_from([np.inf, 14.0, 40.0]),
+)  # fmt: skip
+RESERVING = st.builds(Conservative, st.sampled_from(("fcfs", "largest", "f1")), st.sampled_from(list(ALLOCATIONS)))
 TRACE = "curie_1w_50027000.swf.gz"
+
+
+def depending(jobs: Workload, pairs: list[tuple[int, int]]) -> Workload:
+    """Return the jobs with those pairs as dependencies that lead to later jobs."""
+    edges = sorted({(a, b) for a, b in pairs if a < b < len(jobs)})
+    before, after = np.array(edges, np.int64).reshape(-1, 2).T
+    return replace(jobs, dependencies=Dependencies(before, after) if edges else None)
+
+
+def groups_of(machine: int) -> list[tuple[int, int]]:
+    return [(first, min(last, machine - 1)) for first, last in ((0, 4), (5, 29), (30, 99)) if first < machine]
 
 
 def assert_same(own: Replayed, compiled: Replayed) -> None:
@@ -62,7 +83,7 @@ def test_conservative_is_that_of_the_kernel(rows: list[Any], machine: int, order
 @given(
     st.one_of(st.lists(TIGHT, min_size=8, max_size=25), st.lists(JOB, max_size=25)),
     st.one_of(st.integers(8, 12), st.integers(1, 90)),
-    st.builds(Conservative, st.sampled_from(("fcfs", "largest", "f1")), st.sampled_from(list(ALLOCATIONS))),
+    RESERVING,
     st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24)), max_size=6),
 )
 @settings(max_examples=300, deadline=None)
@@ -70,12 +91,41 @@ def test_conservative_allocates_as_the_kernel_does(
     rows: list[Any], machine: int, policy: Conservative, pairs: list[tuple[int, int]]
 ) -> None:
     """Also jobs that the allocation rejects, and jobs that wait for others."""
-    jobs = workload(rows)
-    edges = sorted({(a, b) for a, b in pairs if a < b < len(jobs)})
-    before, after = np.array(edges, np.int64).reshape(-1, 2).T
-    jobs = replace(jobs, dependencies=Dependencies(before, after) if edges else None)
-    groups = [(first, min(last, machine - 1)) for first, last in ((0, 4), (5, 29), (30, 99)) if first < machine]
+    jobs, groups = depending(workload(rows), pairs), groups_of(machine)
     own, compiled = (replay(jobs, machine, each, groups=groups) for each in (uncompiled(policy, 0), policy))
+    assert_same(own, compiled)
+    assert np.array_equal(own.stranded, compiled.stranded)
+
+
+@given(
+    st.one_of(st.lists(TIGHT, min_size=8, max_size=25), st.lists(JOB, max_size=25)),
+    st.one_of(st.integers(8, 12), st.integers(1, 90)),
+    st.builds(Saving, RESERVING, limit=CAPS),
+    st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24)), max_size=6),
+)
+@settings(max_examples=300, deadline=None)
+def test_conservative_under_a_cap_is_that_of_the_kernel(
+    rows: list[Any], machine: int, policy: Saving, pairs: list[tuple[int, int]]
+) -> None:
+    """Also jobs that are above the cap, and a cap that has no end because jobs wait for others."""
+    jobs, groups = depending(workload(rows), pairs), groups_of(machine)
+    assert policy.limit is not None
+    python = uncompiled(policy, 0, window=policy.limit.window(jobs))
+    own, compiled = (replay(jobs, machine, each, groups=groups) for each in (python, policy))
+    assert_same(own, compiled)
+    assert np.array_equal(own.stranded, compiled.stranded)
+
+
+@given(chained(), st.builds(Saving, RESERVING, limit=CAPS))
+@settings(max_examples=100, deadline=None)
+def test_conservative_under_a_cap_is_that_of_the_kernel_on_a_network(
+    scene: tuple[Workload, Network], policy: Saving
+) -> None:
+    jobs, network = scene
+    jobs = replace(jobs, walltime=np.minimum(jobs.walltime, 1e5))
+    assert policy.limit is not None
+    python = uncompiled(policy, 0, window=policy.limit.window(jobs))
+    own, compiled = (replay(jobs, len(network.speeds), each, network=lambda: network) for each in (python, policy))
     assert_same(own, compiled)
     assert np.array_equal(own.stranded, compiled.stranded)
 

@@ -109,6 +109,19 @@ def test_replay_under_a_power_cap_equals_the_reference(
             assert jobs.size[(done.start_time <= time) & (done.finish_time > time)].sum() <= limit[2]
 
 
+@pytest.mark.uncounted  # compiled, but for the reference
+@pytest.mark.parametrize(("end", "last"), [(2000.0, True), (90.0, False)])
+@pytest.mark.parametrize("allocation", ["basic", "contiguous"])
+def test_profile_grows_under_a_cap(allocation: str, end: float, last: bool) -> None:
+    rows = [(0.0 if i < FEW + 30 else 3.0, 3.0 + i % 5, 5.0 + i % 11, 1 + i % 4) for i in range(3 * FEW)]
+    jobs, cap = workload(rows), PowerCap(20.0, end, Amount(0.8, share=True))
+    done = replay(jobs, 9, Saving(Conservative(allocation=allocation), limit=cap), powers=POWERS)
+    limit = capped(jobs, 9, cap)
+    assert limit[1:] == (jobs.submit_time[-1] if last else 90.0, 5)
+    start, *_ = conservative(jobs, 9, allocation, cap=limit)
+    assert np.array_equal(done.start_time, start, equal_nan=True)
+
+
 @given(st.lists(SMALL_JOB, max_size=25), st.integers(1, 12), st.sampled_from(list(ALLOCATIONS)))
 @settings(max_examples=80, deadline=None)
 def test_a_cap_that_caps_nothing_changes_nothing(rows: list[Any], machine: int, allocation: str) -> None:
