@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.plan import RunningJob
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget
@@ -52,15 +50,6 @@ ROWS = st.lists(
 #: More than what idle nodes draw: they consume it whatever starts.
 SHARES = st.sampled_from([40, 50, 60, 80, 100])
 BUDGETS = st.sampled_from(["easy+energybud", "easy+reducepc", "strict+energybud", "easy:order=sjf+energybud"])
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 def jobs_of(rows: list[tuple[int, int, int, int]]) -> Workload:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +18,12 @@ from pilotfish.formats.entry_points import register_mapping_policy
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.machine import core_powers, equal_powers
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit, refuse_limit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget, Use
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.policy_specs import Saving, limit_of, parse
 
 NODES, CORES, END = 3, 4, 1e6
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 def cluster_of(power: Power | None) -> Cluster:
