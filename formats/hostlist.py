@@ -1,14 +1,16 @@
 """Node lists in hostlist syntax: n1,n[3-5,07-10],r[1-2]n[1-4]; and lists of CPU numbers.
 
-Rule: names are expanded in the order in which they are written (inside brackets in ascending order), and the size of a
-list is checked before it is expanded. Syntax: ClusterShell's NodeSet without groups (@) and set operators.
+Rule: this is Slurm's syntax, for what is read and for what is written. Names are expanded in the order in which they
+are written, and the digits of the first number of a range are the least width of all its numbers: n[08-100]. The size
+of a list is checked before it is expanded. Steps (n[1-9/4]) and text after a bracket (n[1-3]-ib) are read in addition.
+Source: `scontrol show hostnames` and `scontrol show hostlist` of Slurm 22.05.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import groupby, product
 from math import prod
@@ -19,6 +21,8 @@ from .documents.document_errors import bad, found
 MOST_NODES = 200_000
 ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_' and '-', at most 255 characters each"
 ALLOWED_CPUS = 'CPU numbers such as "0-3,6"'
+#: Most digits of a number that is folded, and most numbers of a range that Slurm reads.
+_MOST_DIGITS, _MOST_IN_RANGE = 12, 65_536
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,254})")
 _RANGE = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12})(?:/([1-9][0-9]{0,8}))?)?")
 _PATTERN = re.compile(r"(?:[A-Za-z0-9_.-]|\[[0-9,/-]+\])+")
@@ -98,20 +102,20 @@ def _expand_part(part: str) -> Iterable[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    """Return the numbers of a bracket in ascending order, each once; `08-10` keeps its width."""
-    numbers = set[str]()
+    """Return the numbers of a bracket in the order in which they are written."""
+    numbers = list[str]()
     for span, piece in zip(_spans(text, ALLOWED), text.split(","), strict=True):
-        low, _, high = piece.strip().partition("/")[0].partition("-")
-        ends = (low, high or low)
-        padded = any(end[0] == "0" and len(end) > 1 for end in ends)
-        if padded and len(ends[0]) != len(ends[1]):
-            raise bad(found(text), ALLOWED)
-        numbers.update(str(number).zfill(len(low) if padded else 0) for number in span)
-    return sorted(numbers, key=lambda number: (len(number), number))
+        width = len(piece.strip().partition("/")[0].partition("-")[0])
+        numbers += [f"{number:0{width}}" for number in span]
+    return numbers
 
 
 def fold(names: Iterable[str]) -> str:
-    """Return the shortest hostlist of `names` (n1,n2,n3 -> n[1-3]); their order may change."""
+    """Return a short hostlist of `names` that Slurm reads, each name once: n1,n2,n3 -> n[1-3].
+
+    Only the number at the end of a name is folded, because Slurm reads no text after a bracket. Names are sorted by
+    their beginning, then by their number.
+    """
     return _folded(tuple(names))
 
 
@@ -119,22 +123,37 @@ def fold(names: Iterable[str]) -> str:
 def _folded(names: tuple[str, ...]) -> str:
     if len(names) < 2 or not all(map(is_node_name, names)):
         return ",".join(names)
-    if numbers := _numbers_of(names):
-        return f"{names[0].rstrip(digits)}[{fold_cpus(numbers)}]"
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+    ends: dict[str, set[str]] = {}
+    for name in names:
+        stem = name.rstrip(digits)
+        stem = name[: max(len(stem), len(name) - _MOST_DIGITS)]
+        ends.setdefault(stem, set()).add(name[len(stem) :])
+    return ",".join(part for stem in sorted(ends) for part in _parts(stem, ends[stem]))
 
-    return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+
+def _parts(stem: str, numbers: Set[str]) -> Iterator[str]:
+    """Yield the parts of a hostlist: names that begin with `stem`, which alone is a name if "" is a number."""
+    if "" in numbers:
+        yield stem
+    runs = _runs(numbers - {""})
+    if len(runs) == 1 and len(runs[0]) == 1:
+        yield stem + runs[0][0]
+    elif runs:
+        yield f"{stem}[{','.join(run[0] if len(run) == 1 else f'{run[0]}-{run[-1]}' for run in runs)}]"
 
 
-def _numbers_of(names: tuple[str, ...]) -> set[int]:
-    """Return the numbers of two or more names that differ in a number at their end only, without leading zeros."""
-    stem = names[0].rstrip(digits)
-    ends = [name[len(stem) :] for name in names if name.startswith(stem)]
-    plain = stem and len(ends) == len(names) and not any(map(str.isdigit, stem))
-    if not plain or not all(end.isdigit() and end[0] != "0" and len(end) < 10 for end in ends):
-        return set()
-    numbers = set(map(int, ends))
-    return numbers if len(numbers) > 1 else set()
+def _runs(numbers: Iterable[str]) -> list[list[str]]:
+    """Return ascending numbers as ranges; those of a range are padded to the width of its first."""
+    runs: list[list[str]] = []
+    following: dict[str, list[str]] = {}  # number -> the range that it continues
+    for text in sorted(numbers, key=lambda text: (int(text), len(text))):
+        run = following.pop(text, None)
+        if run is None or len(run) == _MOST_IN_RANGE:
+            run = []
+            runs.append(run)
+        run.append(text)
+        following.setdefault(f"{int(text) + 1:0{len(run[0])}}", run)
+    return runs
 
 
 def parse_cpus(value: object) -> tuple[int, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
-import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,13 @@ from pilotfish.simulate.errors import ConfigError
         ("b,a", ("b", "a")),
         ("n[1-3]", ("n1", "n2", "n3")),
         ("n[08-10]", ("n08", "n09", "n10")),
+        ("n[098-101]", ("n098", "n099", "n100", "n101")),
+        ("n[98-101]", ("n98", "n99", "n100", "n101")),
+        ("n[08-9]", ("n08", "n09")),
+        ("n[8-010]", ("n8", "n9", "n10")),
+        ("n[0-00]", ("n0",)),
+        ("n[10,2]", ("n10", "n2")),
+        ("n[1-2]x[09-10],b", ("n1x09", "n1x10", "n2x09", "n2x10", "b")),
         ("n[1-4,7]", ("n1", "n2", "n3", "n4", "n7")),
         ("n[1-9/4]", ("n1", "n5", "n9")),
         ("z,n[1-2]-ib", ("z", "n1-ib", "n2-ib")),
@@ -71,63 +80,89 @@ def test_an_invalid_hostlist_is_refused(text):
         expand(text)
 
 
-def test_plain_names_do_not_import_clustershell():
-    code = (
-        "import sys; from pilotfish.formats.hostlist import expand, fold;"
-        "assert expand('a,b,n1') == ('a', 'b', 'n1') and fold(['a']) == 'a';"
-        "sys.exit('ClusterShell' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sets(st.integers(0, 300), min_size=1))
-def test_folding_and_expanding_keep_the_nodes(numbers):
-    names = [f"n{number}" for number in numbers]
-    assert set(expand(fold(names))) == set(names)
-
-
-_NAMED = st.builds("{}{}".format, st.sampled_from(["n", "n", "r1n", "a-", "x0"]), st.sampled_from(["", "0", "7", "12"]))
-_NAMES = st.lists(_NAMED | st.integers(1, 12).map("n{}".format) | st.integers(8, 11).map("n{:02}".format), min_size=2)
+_NUMBERS = st.integers(0, 120).flatmap(lambda number: st.integers(1, 4).map(lambda width: f"{number:0{width}}"))
+_NAMES = st.lists(
+    st.tuples(st.sampled_from(["n", "n", "r1n", "a-", "x", "0"]), _NUMBERS, st.sampled_from(["", "", "", "-ib"]))
+    .map("".join),
+    min_size=1, unique=True,
+)  # fmt: skip
 
 
 @settings(max_examples=200, deadline=None)
 @given(_NAMES)
-def test_names_are_folded_as_clustershell_folds_them(names):
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-
-    assert fold(names) == str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sets(st.integers(0, 200), min_size=1))
-def test_cpu_lists_are_read_back(cpus):
-    assert parse_cpus(fold_cpus(cpus)) == tuple(sorted(cpus))
+def test_folding_and_expanding_keep_the_nodes(names):
+    assert sorted(expand(fold(names))) == sorted(names)
+    assert fold(names) == fold(reversed(names))
 
 
-_NUMBER = st.from_regex(r"[0-9]{1,2}", fullmatch=True)
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("n3,n1,n2,n2", "n[1-3]"),
+        ("n08,n09,n10,n100", "n[08-10,100]"),
+        ("n98,n99,n100,n101", "n[98-101]"),
+        ("n01,n99,n100", "n[01,99-100]"),
+        ("n9,n10,n010", "n[9-10,010]"),
+        ("n1,n01,n2,n02", "n[1-2,01-02]"),
+        ("a1b2,a1b1,a2b1", "a1b[1-2],a2b1"),
+        ("a1-ib,a2-ib", "a1-ib,a2-ib"),
+        ("n1,n,n2", "n,n[1-2]"),
+    ],
+)
+def test_names_are_folded_as_slurm_folds_them(names, text):
+    assert fold(names.split(",")) == text
+
+
+def test_no_range_is_longer_than_slurm_reads():
+    text = fold(f"n{number}" for number in range(70_000))
+    assert text == "n[0-65535,65536-69999]"
+
+
+_NUMBER = st.from_regex(r"[0-9]{1,3}", fullmatch=True)
 _PIECE = st.one_of(_NUMBER, st.tuples(_NUMBER, _NUMBER).map("-".join))
 _BRACKET = st.lists(_PIECE, min_size=1, max_size=3).map(lambda pieces: f"[{','.join(pieces)}]")
+_PART = st.tuples(st.sampled_from(["n", "n1x"]), _BRACKET, st.just("") | _BRACKET.map("m".__add__)).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.tuples(st.just("n"), _BRACKET, st.sampled_from(["-ib", "m"]), st.just("") | _BRACKET).map("".join))
-def test_brackets_mean_what_they_mean_to_clustershell(text):
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+def _scontrol(folder, what: str, text: str) -> list[str] | None:
+    """Return the lines that Slurm prints; None if it refuses the text."""
+    (folder / "slurm.conf").write_text(
+        "ClusterName=c\nSlurmctldHost=localhost\nNodeName=n1\nPartitionName=p Nodes=n1\n"
+    )
+    environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
+    command = ["scontrol", "show", what, text]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
+    return answer.stdout.split() if not answer.returncode else None
 
-    try:
-        expected = tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
-    except NodeSetException:
-        expected = None
-    try:
-        names = expand(text)
-    except ConfigError:
-        names = None
-    assert (names is None) == (expected is None) or "-0" in text  # ClusterShell takes 0-00 for 0
-    if names is not None:
-        assert set(names) == set(expected)
-        if text.count("[") == 1:
-            assert names == expected
+
+needs_slurm = pytest.mark.skipif(not shutil.which("scontrol"), reason="no scontrol: Slurm's own reading was NOT tried")
+
+
+@needs_slurm
+@settings(max_examples=8, deadline=None)
+@given(texts=st.lists(st.lists(_PART, min_size=1, max_size=2).map(",".join), min_size=20, max_size=20))
+def test_a_hostlist_means_what_it_means_to_slurm(tmp_path_factory, texts):
+    lists, names = list[str](), list[str]()
+    for text in texts:
+        with suppress(ConfigError):  # a number range that descends, or a name twice
+            names += expand(text)
+            lists.append(text)
+    assert _scontrol(tmp_path_factory.mktemp("conf"), "hostnames", ",".join(lists)) == names
+
+
+@needs_slurm
+@settings(max_examples=8, deadline=None)
+@given(names=_NAMES)
+def test_slurm_reads_what_is_folded(tmp_path_factory, names):
+    assert sorted(_scontrol(tmp_path_factory.mktemp("conf"), "hostnames", fold(names))) == sorted(names)
+
+
+@needs_slurm
+@settings(max_examples=8, deadline=None)
+@given(names=_NAMES)
+def test_what_slurm_folds_is_read(tmp_path_factory, names):
+    (text,) = _scontrol(tmp_path_factory.mktemp("conf"), "hostlist", ",".join(names))
+    assert expand(text) == tuple(names)
 
 
 def test_the_size_of_a_list_is_checked_first():
