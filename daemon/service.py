@@ -336,10 +336,13 @@ class Service:
             log.error("a cycle failed, please report this fault of pilotfish: %s: %r", what, str(error)[:200])
 
     def _pause(self) -> None:
-        """Answer clients until the next cycle is due, something happened, or a signal came."""
+        """Answer clients until the next cycle is due, a question needs one, something happened, or a signal came."""
         news = False
+        self._server.answer()  # what has waited for the cycle that has just ended
         while not (self._stop or self._reload_wanted):
-            self._server.serve()
+            if self._server.receive() and self._next_look.outdated():
+                return
+            self._server.answer()
             changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
             if (left := self._next_look.left_s(changed=changed)) <= 0:
                 return

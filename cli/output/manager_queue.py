@@ -21,8 +21,20 @@ _COLUMNS = (*numbers("JOB"), TextColumn("NAME"), TextColumn("USER"),
 #: Jobs that are named with the reason why their start is not known.
 _NAMED = 5
 _BY = {"pilotfish": "pilotfish", "manager": "resource manager"}
-#: A queue that was last seen so long ago is shown with its age, seconds.
-_STALE_S = 10.0
+#: What is so old is shown with its age, seconds.
+_OLD_S = 1.0
+
+
+def age_of(reply: dict[str, Any], name: str = "seen", verb: str = "seen") -> str:
+    """Return how old what a reply shows is, after a comma; "" if it is of now.
+
+    Args:
+        reply: of the daemon, or of a client, which asks the resource manager itself.
+        name: of the time in the reply.
+        verb: says what happened then.
+    """
+    age_s = reply["time"] - reply[name] if reply.get(name) else 0.0
+    return f", {verb} {short_time(age_s) if age_s >= 3600 else f'{age_s:.0f} s'} ago" if age_s >= _OLD_S else ""
 
 
 def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> None:
@@ -37,9 +49,8 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     if not jobs:
         return
     shown, total = jobs if everything else jobs[:_MOST_JOBS], len(jobs) + reply["queue_left_out"]
-    age_s = reply["time"] - reply.get("seen", reply["time"])
-    seen = f", seen {short_time(age_s)} ago" if age_s >= _STALE_S else ""
-    title = f"{count(total, 'job')} not handed over, in the order of the resource manager{seen}"
+    forecast = age_of(reply, "forecast_time", "forecast")
+    title = f"{count(total, 'job')} not handed over, in the resource manager's order{forecast}"
     screen.put("", Text(title, style="bold"))
     screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
     for reason, ids in _reasons(shown).items():

@@ -37,7 +37,7 @@ from ...formats.hostlist import fold
 from ...formats.text import count, joules, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
-from .manager_queue import put_queue, put_starts
+from .manager_queue import age_of, put_queue, put_starts
 from .tables import failure, guess_mark, known_to, off
 from .text import Screen, TextColumn, class_lines, hanging, narrowest, numbers
 
@@ -62,7 +62,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen, workflows = Screen(), reply["workflows"]
     total = count(sum(not flow.get("handed_over") for flow in workflows), "workflow")
     how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
-    screen.put(Text(f"{reply['cluster']}: {how}{total}"))
+    screen.put(Text(f"{reply['cluster']}: {how}{total}{age_of(reply)}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
     if limit := reply.get("limit"):
@@ -103,7 +103,7 @@ _NODE_COLUMNS = (TextColumn("NODE"), TextColumn("STATE", most=10),
 def show_nodes(reply: dict[str, Any]) -> None:
     """Print the reply to `nodes`: a line on each node; `-` is unknown."""
     screen, found = Screen(), reply["nodes"]
-    screen.put(Text(f"{reply['cluster']}: {count(len(found), 'node')}"))
+    screen.put(Text(f"{reply['cluster']}: {count(len(found), 'node')}{age_of(reply)}"))
     if found:
         screen.table(_NODE_COLUMNS, [_node_row(node) for node in found])
         for node in found:
@@ -241,7 +241,7 @@ def show_job_log(reply: dict[str, Any]) -> None:
     """Print the reply to `explain`: the job, and its log with the seconds since its submission."""
     screen, job, begin = Screen(), reply["job"], reply["submit_time"]
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
-    screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}", style="bold"))
+    screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}{age_of(reply)}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if (said := job.get("manager_start_time")) is not None:
         lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))

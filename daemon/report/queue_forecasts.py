@@ -1,7 +1,8 @@
 """Forecasts of the starts that the resource manager itself decides, for all jobs in its queue, and their errors.
 
 Rule: the forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue,
-the less often. A job that is handed over takes part with its planned start. Once enough jobs have started, the interval
+the less often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A
+job that is handed over takes part with its planned start. Once enough jobs have started, the interval
 of a start comes from their errors: those of the same user if there are enough, else of all. An error is the logarithm
 of actual over forecast wait, counted from the forecast, with SPARE_S more. Until then the interval reaches at least
 SPARE_S later than the forecast, because a resource manager starts jobs in passes, some time after they could start.
@@ -13,10 +14,11 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ...adapters.base import Adapter
+from ...adapters.base import Adapter, AdapterError
 from ...profiles.prediction.conformal import AdaptiveBounds
 from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import LEVEL
@@ -62,11 +64,13 @@ class QueueForecasts(Observer):
         self._runs, self._bounds = QueueRunTimes(), AdaptiveBounds(LEVEL)
         self._records = dict[str, QueueRecord]()
         self._gaps = deque[float](maxlen=GAPS)
-        self._due, self._made_at, self._made_of = -math.inf, -math.inf, JobViews()
-        #: The queue as it was forecast last; None before, and where it is not known.
+        self._due, self._made_at, self._made_of, self._observed_of = -math.inf, -math.inf, JobViews(), JobViews()
+        #: The queue as it was seen last; None before, and where it is not known.
         self.observed: ObservedQueue | None = None
+        #: When the forecasts were made, epoch seconds; 0: never.
+        self.time = 0.0
         self.forecasts: dict[str, QueueForecast] = {}
-        self._waiting: dict[str, ObservedJob] = {}
+        self._present: dict[str, ObservedJob] = {}
         for record in past:
             self._runs.learn(record)
             self._learn_start(record)
@@ -79,29 +83,44 @@ class QueueForecasts(Observer):
         if now < self._due or (self._made_of is snapshot.jobs and now - self._made_at < LONGEST_S):
             return
         self._made_at, self._made_of, began = now, snapshot.jobs, time.thread_time()
-        observed = self._adapter.queue()
+        first = self.observed is None  # it also loads the replay
+        self._observed_of, observed = snapshot.jobs, self._adapter.queue()
         if observed is None:
             self._due = math.inf
             return
-        first = self.observed is None  # it also loads the replay
         self.update(observed)
         self._due = now + (0.0 if first else (time.thread_time() - began) / SHARE)
 
-    def update(self, observed: ObservedQueue) -> None:
-        """Learn from a queue, and forecast it. O(jobs log jobs)."""
+    def observe(self, snapshot: Snapshot) -> None:
+        """Find out which jobs are in the queue of a snapshot; their forecasts stay. O(jobs) for a new snapshot."""
+        if self.observed is not None and self._observed_of is not snapshot.jobs:
+            with suppress(AdapterError):  # the answer says how old the forecasts are
+                self._observed_of, observed = snapshot.jobs, self._adapter.queue()
+                if observed is not None:
+                    self._take_in(observed)
+
+    def _take_in(self, observed: ObservedQueue) -> ObservedQueue:
+        """Learn from a queue; return it without the jobs that have ended, and as planned."""
         self._follow(observed)
         jobs = [self._as_planned(job) for job in observed.jobs if not job.state.ended]
         self.observed = replace(observed, jobs=jobs)
-        self._waiting = {job.key: job for job in jobs if job.waiting}
-        found = forecast_queue(self.observed, self._expected, tuple(self._gaps))
+        self._present = {job.key: job for job in jobs}
+        return self.observed
+
+    def update(self, observed: ObservedQueue) -> None:
+        """Learn from a queue, and forecast it. O(jobs log jobs)."""
+        present, self.time = self._take_in(observed), observed.time
+        found = forecast_queue(present, self._expected, tuple(self._gaps))
         self.forecasts = {key: self._corrected(forecast, self._records[key]) for key, forecast in found.items()}
-        for job in self._waiting.values():
-            self._note_forecast(job, self.forecasts[job.key], observed.time)
+        for job in present.jobs:
+            if job.waiting:
+                self._note_forecast(job, self.forecasts[job.key], observed.time)
 
     def document(self, job: ObservedJob) -> dict[str, Any]:
-        """Return the document of a waiting job, as `status` shows it."""
-        forecast = self.forecasts.get(job.key) or QueueForecast(unknown="it was submitted a moment ago")
-        plan = None
+        """Return the document of a job that is not handed over, as `status` shows it."""
+        forecast, plan = self.forecasts.get(job.key) or QueueForecast(unknown="it was submitted a moment ago"), None
+        if not job.waiting:
+            forecast = QueueForecast()
         if forecast.start_time is not None and forecast.finish_time is not None:
             plan = {
                 "nodes": [],
@@ -120,7 +139,8 @@ class QueueForecasts(Observer):
             "name": job.name,
             "owner": None if job.owner is None else user_name(job.owner),
             "state": str(job.state),
-            "nodes": [],
+            "nodes": [] if job.waiting else sorted(job.where),
+            "start_time": job.start_time,
             "submit_time": job.submit_time,
             "walltime": job.walltime,
             "tasks": job.tasks,
@@ -129,9 +149,14 @@ class QueueForecasts(Observer):
             "unknown": forecast.unknown,
         }
 
+    def find(self, key: str) -> ObservedJob | None:
+        """Return the job of a key that waits or runs; None if there is no such job."""
+        return self._present.get(key)
+
     def waiting(self, key: str) -> ObservedJob | None:
         """Return the waiting job of a key; None if no such job waits."""
-        return self._waiting.get(key)
+        job = self.find(key)
+        return job if job is not None and job.waiting else None
 
     def _learn_start(self, record: QueueRecord) -> None:
         """Note how far off the first forecast of a start was."""
@@ -144,12 +169,12 @@ class QueueForecasts(Observer):
     def _corrected(self, forecast: QueueForecast, record: QueueRecord) -> QueueForecast:
         """Return the forecast with the interval that held for starts like it; the end moves with the start."""
         start, within, ends = forecast.start_time, forecast.start_within, forecast.finish_within
-        if start is None or within is None or ends is None or self.observed is None:
+        if start is None or within is None or ends is None or not self.time:
             return forecast
         if (bounds := self._bounds.of(_groups(record))) is None:
             early, late = within[0], max(within[1], start + SPARE_S)
         else:
-            now, below, above = self.observed.time, *bounds
+            now, below, above = self.time, *bounds
             wait = start - now + SPARE_S
             early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
             late = max(start, now + wait * math.exp(above) - SPARE_S)

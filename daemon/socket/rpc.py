@@ -71,7 +71,10 @@ class Requests:
         log.debug("%s asks for %s", peer, do)
         try:
             with without_collections():
-                return {"ok": True, **call(request, peer)}
+                if self._tracker.snapshot is not None:
+                    self._tracker.queue_forecasts.observe(self._tracker.snapshot)
+                reply = call(request, peer)
+                return {"ok": True, "time": self._tracker.present, "seen": self._tracker.now, **reply}
         except ForbiddenError as error:
             log.info("%s was refused: %s: %s", peer, do, clean(str(error)))
             return refusal(str(error), 403)
@@ -134,6 +137,7 @@ class Requests:
             present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
             shown = self._documents.overview(present, ended, chosen.state)
             shown["queue"], shown["queue_left_out"] = self._waiting_elsewhere(chosen, peer)
+            shown["forecast_time"] = self._tracker.queue_forecasts.time
         for workflow in shown["workflows"]:
             for job in workflow["jobs"]:
                 self._documents.add_queue_forecast(job, self._tracker.queue_forecasts)
@@ -144,8 +148,6 @@ class Requests:
             "mode": self._cycle.mode,
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
-            "time": self._tracker.present,
-            "seen": self._tracker.now,
             "blocked": self._tracker.blocked,
             "limit": limit_document(self._cycle.planner.kept.limit),
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
@@ -176,7 +178,7 @@ class Requests:
         if snapshot is None:
             raise PilotfishError("the daemon has not read the nodes yet; try again in a few seconds")
         shown = nodes(snapshot, self._tracker.queue, chosen, partial(self._access.sees, peer))
-        return {"cluster": snapshot.cluster.name, "time": snapshot.time, "nodes": shown}
+        return {"cluster": snapshot.cluster.name, "nodes": shown}
 
     def _cancel(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         target = _text(request, "target")
@@ -229,26 +231,25 @@ class Requests:
             "owner": None if submission.owner is None else user_name(submission.owner),
             "submit_time": submission.submit_time if entry.since is None else entry.since,
             "after": list(entry.job.after),
-            "time": self._tracker.present,
             "waits": self._tracker.stuck.get(entry.key) or waits,
             "story": self._journal.records(entry.key),
         }
 
     def _explain_elsewhere(self, target: str, peer: Peer) -> dict[str, Any] | None:
-        """Return what is known of a job that waits and is not handed over; None: it is no such job."""
+        """Return what is known of a job that is not handed over; None: no such job waits or runs."""
         forecasts = self._tracker.queue_forecasts
         key = target if "/" in target else f"{self._adapter.name}/{target}"
-        job = forecasts.waiting(key)
+        job = forecasts.find(key)
         if job is None or self._tracker.queue.find(key) is not None or not self._access.sees(peer, job.owner):
             return None
         document = forecasts.document(job)
         return {
             "job": {**dict.fromkeys(_OF_RUNS), "reason": "", **document},
+            "forecast_time": forecasts.time,
             "owner": document["owner"],
             "submit_time": job.submit_time or self._tracker.now,
             "after": list(job.after),
-            "time": self._tracker.present,
-            "waits": "it is not handed over: the resource manager decides when it starts",
+            "waits": "it is not handed over: the resource manager decides when it starts" if job.waiting else "",
             "story": [],
         }
 

@@ -46,6 +46,8 @@ _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 4
             408: "Request Timeout", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
             500: "Internal Server Error", 503: "Service Unavailable"}  # fmt: skip
 _CHANGING = frozenset({SUBMIT, "cancel"})
+#: Requests whose answers show the cluster as it is.
+_QUESTIONS = frozenset({"status", "nodes", "explain"})
 Handler = Callable[[dict[str, Any], Peer], dict[str, Any]]
 
 
@@ -215,10 +217,12 @@ class Server:
                 self._selector.unregister(descriptor)
 
     def serve(self) -> int:
-        """Go on with all connections without blocking; return how many requests were answered.
+        """Go on with all connections, and answer requests, without blocking; return how many were answered."""
+        self.receive()
+        return self.answer()
 
-        At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
-        """
+    def receive(self) -> bool:
+        """Go on with all connections without blocking; return whether a question about the cluster waits."""
         end = time.monotonic() + LONGEST_S
         for key, _ in self._selector.select(0.0):
             if key.data is None:
@@ -226,7 +230,14 @@ class Server:
             else:
                 self._go_on(key.data)
         self._expire()
-        answered = 0
+        return any(each.request is not None and each.request["do"] in _QUESTIONS for each in self._complete)
+
+    def answer(self) -> int:
+        """Answer requests that have arrived; return how many.
+
+        At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
+        """
+        end, answered = time.monotonic() + LONGEST_S, 0
         while self._complete and answered < MOST_AT_ONCE and time.monotonic() < end:
             least = min(self._complete, key=lambda each: self._spent.get(each.peer.uid, 0.0))
             self._complete.remove(least)

@@ -11,7 +11,8 @@ while nothing is handed over. A cycle follows as soon as
 
 Looking takes at most a share of the time: LARGEST_SHARE after events (but the first look after a while is at once),
 POLL_SHARE at the cadence, unless LONGEST_REST_S have passed. While nothing is handed over it is IDLE_SHARE, unless
-`longest_s` have passed.
+`longest_s` have passed; the share is kept over `longest_s`, so that the first look after a quiet time is at once.
+A user who asks a question is answered after a look wherever the daemon would look if jobs were handed over.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Cadence:
     def __init__(self, every_s: float, longest_s: float = 30.0) -> None:
         self.every_s, self.longest_s = every_s, longest_s
         self._began, self._gap_s, self._look_s = -math.inf, LEAST_GAP_S, 0.0
+        self._rested_at = -math.inf  # when all looks so far have taken IDLE_SHARE of the time
         self._prompt_at = -math.inf
         self._looks: list[float] = []
         self._follow: list[float] = []
@@ -95,6 +97,7 @@ class Cadence:
         """
         self._gap_s, self._look_s = max(LEAST_GAP_S, (now - self._began) / LARGEST_SHARE), look_s
         self._need, self._change_at, self._end_at = need, now + need.change_s, now + need.end_s
+        self._rested_at = max(self._rested_at, self._began) + min(look_s / IDLE_SHARE, self.longest_s)
 
     def hear(self, now: float) -> None:
         """Note that something has happened in the resource manager."""
@@ -115,6 +118,14 @@ class Cadence:
     def counts_serve(self, now: float) -> bool:
         """Return whether the counts are of just now, so that a cycle can begin without new ones."""
         return self._counts is not None and now - self._counted_at < self.every_s / 2
+
+    def question_counts_due(self) -> float:
+        """Return when the counts are too old for the answer to a question; inf while they are not known."""
+        return math.inf if self._counts is None else self._counted_at + self.every_s
+
+    def question_due(self) -> float:
+        """Return from when on a question is answered only after another look."""
+        return self._busy()
 
     def count_due(self) -> float:
         """Return when to read the counts again; inf while they are not known."""
@@ -147,7 +158,7 @@ class Cadence:
         return max(soonest, wanted)
 
     def _idle(self) -> float:
-        soonest = self._began + max(self.every_s, min(self._look_s / IDLE_SHARE, self.longest_s))
+        soonest = max(self._began + self.every_s, self._rested_at - self.longest_s)
         if self._counts is None or self._looked_at is None:
             return max(soonest, self._began + IDLE_COUNT_S)
         if self._counts.arrivals != self._looked_at.arrivals:

@@ -54,6 +54,7 @@ class NextLook(Observer):
         self._adapter, self._tracker, self._cadence, self._clock = adapter, tracker, cadence, clock
         self._confirm, self._idle_nodes = confirm, idle_nodes
         self._began = self._looked_at = self._needed_at = self._count_again_at = -math.inf
+        self._completed = False
         self.need, self.look_s = Need(), 0.0
 
     def begin(self) -> float:
@@ -67,6 +68,7 @@ class NextLook(Observer):
     def end(self, trigger: Trigger, *, completed: bool) -> None:
         """Note the end of the cycle; `trigger` says when to plan again."""
         now, need, look_s = self._clock(), Need(unsettled=True), self._clock() - self._began
+        self._completed = completed
         if completed:
             need, look_s = self.need, self.look_s
             plan_s = trigger.recheck_at - self._tracker.now - (now - self._began)
@@ -87,6 +89,18 @@ class NextLook(Observer):
                 self._confirm()
                 notify("WATCHDOG=1")
         return min(self._cadence.due(changed=changed), self._cadence.count_due()) - self._clock()
+
+    def outdated(self) -> bool:
+        """Return whether a question is to be answered after another cycle only; read the counts if they are old.
+
+        Questions cause no more readings than jobs that are handed over do, however many users ask. Where the last cycle
+        failed, another one would let users wait.
+        """
+        if not self._completed or self._adapter.capabilities.events:
+            return False
+        if self._cadence.question_counts_due() <= self._clock():
+            self._count()
+        return self._cadence.question_due() <= self._clock()
 
     def _count(self) -> None:
         now, found = self._clock(), None

@@ -27,7 +27,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
     put_queue(Screen(), {"queue": [JOB, HELD], "queue_left_out": 2, "time": 100.0}, everything=False)
     _, head, columns, first, second, why = capsys.readouterr().out.splitlines()
-    assert head == "4 jobs not handed over, in the order of the resource manager"
+    assert head == "4 jobs not handed over, in the resource manager's order"
     assert all(name in columns for name in ("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))
     assert first.split() == [
         "7",
@@ -39,10 +39,13 @@ def test_each_job_shows_when_it_starts_or_why_that_is_not_known(capsys: pytest.C
     assert max(map(width, (head, columns, first, second, why))) <= 80
 
 
-def test_a_queue_seen_long_ago_shows_its_age_and_starts_that_count_from_now(capsys: pytest.CaptureFixture[str]) -> None:
-    put_queue(Screen(), {"queue": [JOB], "queue_left_out": 0, "time": 125.0, "seen": 100.0}, everything=False)
+def test_a_queue_forecast_long_ago_shows_its_age_and_starts_that_count_from_now(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reply = {"queue": [JOB], "queue_left_out": 1_233, "time": 125.0, "forecast_time": 100.0}
+    put_queue(Screen(), reply, everything=False)
     _, head, _, row = capsys.readouterr().out.splitlines()
-    assert head.endswith("resource manager, seen 25.00 s ago") and width(head) <= 80
+    assert head.endswith("resource manager's order, forecast 25 s ago") and width(head) <= 80
     assert row.split()[3:5] == ["5.000", "s"]
 
 

@@ -20,7 +20,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.plan import PlannedJob
-from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from pilotfish.simulate.model.snapshot import JobState, JobView, JobViews, NodeState, Snapshot
 from tests.support.clock import Clock
 
 CLUSTER = Cluster("c", (Node("n1", NodeType("t", 1, 2.0**30, 1e10)),))
@@ -88,6 +88,33 @@ def test_runs_that_ended_bring_later_starts_forward() -> None:
     again.manager.put("f")
     again.look()
     assert again.start_of("f") == NOW + 10.0, "a restart does not forget"
+
+
+def test_which_jobs_wait_is_of_the_last_look_even_if_the_forecasts_are_older() -> None:
+    played = Played()
+    played.manager.run("a")
+    for name in "bc":
+        played.manager.put(name)
+    played.look()
+    played.manager.now += 30.0
+    played.manager.end("a")
+    played.manager.run("b")
+    played.manager.put("d")
+    snapshot = Snapshot(played.manager.now, 2, CLUSTER, (NodeState.UP,), JobViews())
+    asked = played.manager.asked
+    played.made.observe(snapshot)
+    played.made.observe(snapshot)
+    assert played.manager.asked == asked + 1, "once for each snapshot"
+    assert played.made.find("rm/a") is None and played.made.waiting("rm/b") is None
+    running, waiting, new = (played.made.document(played.made.find(f"rm/{name}")) for name in "bcd")
+    assert (running["state"], running["start_time"], running["nodes"], running["plan"]) == (
+        "running",
+        NOW + 30.0,
+        ["n1"],
+        None,
+    )
+    assert waiting["plan"]["start_time"] == NOW + 2 * 3600.0 and played.made.time == NOW
+    assert new["unknown"] == "it was submitted a moment ago"
 
 
 def test_a_job_that_was_cancelled_teaches_nothing() -> None:

@@ -367,6 +367,22 @@ def test_a_flood_is_answered_in_portions(tmp_path):
     server.close()
 
 
+def test_a_question_about_the_cluster_can_wait_for_a_cycle_and_no_other_request_asks_for_one(tmp_path):
+    server = Server(f"{tmp_path}/s", lambda *_: {"ok": True})
+    with ExitStack() as clients:
+
+        def send(request: bytes) -> bool:
+            clients.enter_context(connected(tmp_path / "s")).sendall(request)
+            server.receive()  # accepts
+            return server.receive()
+
+        assert not server.receive()
+        assert not send(STATUS.replace(b"status", b"accuracy")) and not send(STATUS.replace(b"status", b"x"))
+        assert send(STATUS) and server.receive()
+        assert server.answer() == 3 and not server.receive()
+    server.close()
+
+
 AS_ANOTHER = (
     "import os, socket, sys; os.setgid(54321); os.setuid(54321)\n"
     "channel = socket.socket(socket.AF_UNIX); channel.connect(sys.argv[1])\n"

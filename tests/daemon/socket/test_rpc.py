@@ -232,6 +232,18 @@ def test_status_shows_what_is_chosen(asked, kit):
     assert shown(of_state="completed", of_workflow=mine) == {mine: ["a", "b"]} and shown(of_state="pending") == {}
 
 
+def test_every_answer_says_how_old_it_is(asked, kit):
+    bench, ask = asked
+    submit(ask, kit.job("a"))
+    bench.run(2)
+    seen = bench.cycle.tracker.now
+    for _ in range(7000):  # milliseconds
+        bench.clock()
+    for do, arguments in (("status", {}), ("explain", {"job": "a"}), ("nodes", {}), ("accuracy", {})):
+        reply = ask(do, **arguments)
+        assert (reply["seen"], reply["time"] - reply["seen"]) == (seen, pytest.approx(7.0, abs=0.2)), do
+
+
 def test_nodes_have_their_state_load_and_jobs(asked, kit):
     bench, ask = asked
     assert "not read the nodes yet" in ask("nodes")["error"]
@@ -289,6 +301,9 @@ def test_jobs_that_are_not_handed_over_show_when_they_start_to_those_who_may_see
     told = kit.requests(bench)("explain", job="2")
     assert told["job"]["plan"] == first["plan"] and told["story"] == [] and "not handed over" in told["waits"]
     assert not own("explain", job="3", uid=OTHER)["ok"]
+    runs_there = kit.requests(bench)("explain", job="1")
+    assert (runs_there["job"]["state"], runs_there["job"]["start_time"]) == ("running", 990.0)
+    assert (runs_there["job"]["nodes"], runs_there["job"]["plan"], runs_there["waits"]) == (["n1"], None, "")
     bench.run(1)
     reply = kit.requests(bench)("accuracy")
     assert [row[0] for row in reply["starts"]] == ["memory/1"]

@@ -189,16 +189,42 @@ def test_idle_it_sees_arrivals_and_only_these_before_the_bound(
         assert world.seen_after(move) <= IDLE_COUNT_S + pause + look_s + EPS
     looks = len(world.looks)
     assert looks <= 1 + len(arrivals) + 1000.0 / (IDLE_FACTOR * 30.0)
-    assert looks <= 2 + 1000.0 / pause
+    assert looks <= 2 + (1000.0 + 30.0) / pause
+
+
+@given(first=st.floats(0.5, 250.0), quiet_s=st.floats(60.0, 300.0), look_s=st.floats(0.01, 3.0))
+def test_idle_it_sees_the_first_arrivals_after_a_start_and_after_a_quiet_time_however_long_a_look_takes(
+    first: float, quiet_s: float, look_s: float
+) -> None:
+    later = first + quiet_s
+    world = World(Cadence(1.0, 30.0), [first, later])
+    world.run(1000.0, Need(idle=True), look_s)
+    for move in (first, later):
+        assert world.seen_after(move) <= IDLE_COUNT_S + max(1.0, look_s) + EPS
+
+
+def test_idle_a_question_has_an_answer_as_new_as_that_while_jobs_are_handed_over() -> None:
+    """Starts and ends that move counters are seen by who asks, and only then."""
+    cadence = Cadence(1.0, 30.0)
+    cadence.count(0.0, Activity(0))
+    cadence.begin(0.0)
+    cadence.end(0.1, Need(idle=True), 0.1)
+    assert cadence.question_counts_due() == 1.0 and cadence.question_due() == 30.0
+    cadence.count(5.0, Activity(0, others=3))
+    assert cadence.question_due() == 1.0 and cadence.due(changed=False) == IDLE_FACTOR * 30.0
+    cadence.begin(5.0)
+    cadence.end(6.0, Need(idle=True), 1.0)
+    cadence.count(6.5, Activity(0, others=4))
+    assert cadence.question_due() == 5.0 + 1.0 / POLL_SHARE, "users who ask do not make it read all the time"
 
 
 def test_idle_on_a_busy_site_it_is_bound_by_its_share() -> None:
     world = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
     world.run(1000.0, Need(idle=True), 0.2)
-    assert 30 <= len(world.looks) <= 1 + 1000.0 / 20.0
+    assert 30 <= len(world.looks) <= 1 + (1000.0 + 30.0) / 20.0
     costly = World(Cadence(1.0, 30.0), arrivals=[float(second) for second in range(1000)])
     costly.run(1000.0, Need(idle=True), 0.5)
-    assert 1000.0 / 42.0 - 1 <= len(costly.looks) <= 1 + 1000.0 / 30.0
+    assert 1000.0 / 42.0 - 1 <= len(costly.looks) <= 1 + (1000.0 + 30.0) / 30.0
 
 
 def test_after_counts_moved_they_are_read_at_the_cadence_for_a_while() -> None:

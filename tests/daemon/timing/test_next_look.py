@@ -154,6 +154,38 @@ def test_counts_are_read_when_they_are_due_and_confirm_that_nothing_has_happened
     assert polled.look.left_s(changed=False) <= 0 and len(confirmed) == 3
 
 
+def test_a_question_needs_a_look_if_the_counts_have_moved_since_the_last(polled: Polled) -> None:
+    counts, asked = [Activity(0)], list[float]()
+
+    def count() -> Activity:
+        asked.append(polled.clock)
+        return counts[0]
+
+    def cycle(*, completed: bool = True) -> None:
+        polled.look.begin()
+        polled.bench.run(1, step_s=0.0)
+        polled.look.end(polled.bench.cycle.trigger, completed=completed)
+
+    polled.manager.activity = count
+    cycle()
+    polled.clock = 5.0
+    assert not polled.look.outdated() and not polled.look.outdated() and asked == [0.0, 5.0]
+    counts[0] = Activity(0, others=1)
+    polled.clock = 6.0
+    assert polled.look.outdated() and polled.look.left_s(changed=False) > 0, "without a question it rests"
+    cycle()
+    counts[0] = Activity(0, others=2)
+    assert not polled.look.outdated(), "what was read just now is new enough"
+    polled.clock = 9.0
+    cycle(completed=False)
+    polled.clock = 20.0
+    assert not polled.look.outdated(), "another failure would let users wait"
+    polled.manager.capabilities = Capabilities(events=True)
+    cycle()
+    polled.clock = 40.0
+    assert not polled.look.outdated(), "it says itself when something happens"
+
+
 def test_counts_that_cannot_be_read_are_left_alone_and_the_cadence_holds(polled: Polled) -> None:
     asked = list[float]()
 

@@ -63,6 +63,21 @@ def test_it_asks_seldom_while_nothing_is_handed_over_and_comes_when_something_is
     eventually(lambda: daemon.ask("explain", job=f"slurm/{job}"), "the job to be seen")
 
 
+def test_while_nothing_is_handed_over_a_question_has_an_answer_of_now(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
+    running = [slurm.submit("sleep 600", *ALONE) for _ in range(slurm.nodes)]
+    waiting = slurm.submit("sleep 600", *ALONE)
+    daemon.start()
+    eventually(lambda: len(daemon.ask("status")["queue"]) == 1, "the queue")
+    time.sleep(2.0)
+    watched_s, found = asked(slurm)
+    assert set(found) == {"STATS_INFO"} and found["STATS_INFO"] <= 1 + watched_s / IDLE_COUNT_S
+    slurm.run("scancel", str(running[0]))
+    eventually(lambda: slurm.jobs()[waiting][0] == "RUNNING", "the start of the job that waited")
+    reply = daemon.ask("status")
+    assert reply["queue"] == [] and reply["time"] - reply["seen"] < 2.0
+    assert daemon.ask("explain", job=str(waiting))["job"]["state"] == "running"
+
+
 def test_it_asks_only_for_counts_while_nothing_can_start_and_sees_what_ends(
     slurm: SlurmCluster, daemon: SlurmDaemon, record_property: Callable[[str, object], None]
 ) -> None:
