@@ -17,7 +17,7 @@ from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, R
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
 from .learning.external_load import LoadOfOthers, taken_by_others
-from .learning.job_profiles import GivenProfiles
+from .learning.job_profiles import GivenProfiles, label_of
 from .planning.isolation import Isolation
 from .planning.problem import NOW_S, Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
@@ -120,6 +120,7 @@ class JobTracker:
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
         self.limited: Mapping[str, str] = {}  #: why a limit kept jobs from starting in the last plan, by key
+        self.left: Mapping[str, str] = {}  #: why the last plan leaves jobs to the resource manager, by key
         self.isolation = Isolation(self.queue)
         #: What the resource manager itself will do with its queue.
         self.queue_forecasts = QueueForecasts(
@@ -258,14 +259,16 @@ class JobTracker:
             snapshot: that the problem was made from.
             released: why jobs are not placed, by key: those held for us are released.
         """
-        self._rejected, self.limited = plan.rejected, plan.waits
+        self._rejected, self.limited, self.left = plan.rejected, plan.waits, released
         self._note_stuck(problem)
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)
             if entry and not entry.state.ended:
                 planned = self._corrected(planned, entry)
                 entry.expected = snapshot.time + planned.finish_time + planned.late_s
-                entry.outlook = Outlook(planned, snapshot.time, plan.forecast_by) if entry.waiting else None
+                ours = entry.waiting and planned.id not in released
+                entry.outlook = Outlook(planned, snapshot.time, plan.forecast_by) if ours else None
+                self._note_label(entry, planned, snapshot)
                 if entry.promised is None:
                     entry.promised = entry.expected
                     self.queue.dirty[entry.key] = entry
@@ -286,6 +289,16 @@ class JobTracker:
             self.log.add_choice(entry, forecast, planned, plan, snapshot, user)
             actions.append(start)
         return actions
+
+    def _note_label(self, entry: Entry, planned: PlannedJob, snapshot: Snapshot) -> None:
+        """Note the profile with which a waiting job was forecast; made again only for another profile or start."""
+        starts = planned.start_time <= NOW_S
+        if entry.waiting and (starts or entry.labelled is not entry.job.profile):
+            label = label_of(entry.job, snapshot.cluster, planned.nodes)
+            entry.labelled = entry.job.profile
+            if label != entry.label:
+                entry.label = label
+                self.queue.dirty[entry.key] = entry
 
     def _corrected(self, planned: PlannedJob, entry: Entry) -> PlannedJob:
         """Return a planned job with the prediction interval that held for jobs like it; a guess has none."""

@@ -241,7 +241,8 @@ def show_job_log(reply: dict[str, Any]) -> None:
     """Print the reply to `explain`: the job, and its log with the seconds since its submission."""
     screen, job, begin = Screen(), reply["job"], reply["submit_time"]
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
-    screen.put(Text(f"{job['key']}: {_state(job)}; submitted {at}{age_of(reply)}", style="bold"))
+    decides = f"{job['standing']}; " if job.get("standing") else ""
+    screen.put(Text(f"{job['key']}: {decides}{_state(job)}; submitted {at}{age_of(reply)}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
     if (said := job.get("manager_start_time")) is not None:
         lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))

@@ -23,6 +23,7 @@ from ...simulate.model.cluster import Cluster, NodeType
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import JobState, JobView
+from ..state.forecasts import ProfileLabel
 
 if TYPE_CHECKING:
     from ...profiles.measure.counters import HardwareCounts
@@ -71,6 +72,19 @@ def profile_of(job: Job) -> str:
     if has_default_profile(job):
         return DEFAULT_PROFILE.name
     return job.profile.name or f"{signature(job) or 'no command'} (given)"
+
+
+def label_of(job: Job, cluster: Cluster, nodes: Iterable[str] = ()) -> ProfileLabel:
+    """Return what users are shown of a job's profile.
+
+    Args:
+        job: the job.
+        cluster: on which it is classified.
+        nodes: where it is to run; (): not known.
+    """
+    classed = classify_on(job.profile, cluster, nodes)
+    source = job.profile.provenance.source
+    return ProfileLabel(profile_of(job), source, classed.kind and str(classed.kind), classed.why)
 
 
 def learnable(job: Job) -> bool:

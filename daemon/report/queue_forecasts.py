@@ -138,6 +138,7 @@ class QueueForecasts(Observer):
             "key": job.key,
             "name": job.name,
             "owner": None if job.owner is None else user_name(job.owner),
+            "partition": job.queue,
             "state": str(job.state),
             "nodes": [] if job.waiting else sorted(job.where),
             "start_time": job.start_time,

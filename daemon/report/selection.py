@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 
@@ -18,11 +19,15 @@ class Chosen:
         user: name of the owner of workflows and jobs.
         state: of jobs, or of nodes in `nodes`.
         workflow: id or name of workflows.
+        partition: of jobs in the resource manager's queue: Slurm's partition, OAR's queue.
+        name: of jobs, with the wildcards of a shell.
     """
 
     user: str | None = None
     state: str | None = None
     workflow: str | None = None
+    partition: str | None = None
+    name: str | None = None
 
     def owned(self, owner: str | None) -> bool:
         """Return whether an owner, `ada (uid 1000)`, is chosen, by name or as it is shown; None = not known."""
@@ -32,6 +37,20 @@ class Chosen:
         """Return whether the workflow of an id is chosen."""
         return self.workflow is None or self.workflow in (workflow, workflow.rpartition(".")[0])
 
+    def queued(self, owner: str | None, partition: str, name: str) -> bool:
+        """Return whether a job of the resource manager's queue is chosen, whatever its state.
+
+        Args:
+            owner: as in `owned`.
+            partition: where it was submitted; "": nowhere.
+            name: that its user gave it.
+        """
+        return self.owned(owner) and self.partition in (None, partition) and self.called(name)
+
+    def called(self, name: str) -> bool:
+        """Return whether a job of this name is chosen."""
+        return self.name is None or fnmatchcase(name, self.name)
+
     def documents(self, found: Iterable[dict[str, Any]], owner: str) -> list[dict[str, Any]]:
         """Return the chosen ones of documents of workflows, with the chosen jobs; a workflow without any is left out.
 
@@ -39,8 +58,19 @@ class Chosen:
             found: the documents.
             owner: of those that name none.
         """
-        kept = [each for each in found if self.named(each["id"]) and self.owned(each.get("owner") or owner)]
-        if self.state is None:
-            return kept
-        jobs = [[job for job in each["jobs"] if job["state"] == self.state] for each in kept]
-        return [each | {"jobs": mine} for each, mine in zip(kept, jobs, strict=True) if mine]
+        documents = []
+        for each in found:
+            if self.named(each["id"]) and self.owned(each.get("owner") or owner):
+                jobs = [job for job in each["jobs"] if self._shows(job)]
+                if jobs or not self.narrows:
+                    documents.append(each | {"jobs": jobs})
+        return documents
+
+    @property
+    def narrows(self) -> bool:
+        """True if jobs of a workflow may be left out."""
+        return (self.state, self.partition, self.name) != (None, None, None)
+
+    def _shows(self, job: dict[str, Any]) -> bool:
+        here = self.partition in (None, job.get("partition", "")) and self.called(job.get("name") or job["id"])
+        return here and self.state in (None, job["state"])

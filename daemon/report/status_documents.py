@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
 from ...adapters.base import Adapter
-from ...profiles.classes import class_fields, classify_on
+from ...formats.hostlist import fold
 from ...simulate.model.cluster import Cluster, Node
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
-from ..learning.job_profiles import has_default_profile, profile_of
+from ..learning.job_profiles import has_default_profile, label_of
 from ..socket.ipc import user_name
+from ..state.handed_over import TAKEN_BACK
 from ..state.journal import Journal
-from ..state.queue import Entry, Queue, Submission
+from ..state.queue import Entry, Queue, Submission, ending
 from .metrics import node_watts
 from .queue_forecasts import QueueForecasts
 from .selection import Chosen
@@ -33,6 +35,68 @@ _URGENCY = {state: 1 for state in JobState if state.takes_nodes} | {
     **dict.fromkeys((JobState.FAILED, JobState.TIMEOUT, JobState.UNKNOWN), 0),
     JobState.PENDING: 2,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleJobs:
+    """The jobs in a reply: those of the chosen ones that a user may see.
+
+    Args:
+        chosen: by the user.
+        sees: whether the user may see what belongs to a uid; None: of many users, or not known.
+    """
+
+    chosen: Chosen
+    sees: Callable[[int | None], bool]
+
+    def has(self, submission: Submission) -> bool:
+        """Return whether a workflow may be shown; each job that was handed over has an owner of its own."""
+        if not self.chosen.named(submission.id):
+            return False
+        return submission.offered or (self.sees(submission.owner) and self.chosen.owned(_name(submission.owner)))
+
+    def in_any_state(self, submission: Submission) -> list[Entry]:
+        """Return the jobs of a workflow that may be shown, whatever their state."""
+        entries, chosen = list(submission.entries.values()), self.chosen
+        if not submission.offered:
+            return [each for each in entries if chosen.partition is None and chosen.called(each.job.id)]
+        owners = {owner: _name(owner) for each in entries if self.sees(owner := each.job.owner)}
+        return [
+            each for each in entries
+            if each.job.owner in owners and chosen.queued(owners[each.job.owner], each.partition, each.name)
+        ]  # fmt: skip
+
+    def of(self, submission: Submission) -> list[Entry]:
+        """Return the jobs of a workflow that are shown."""
+        state = self.chosen.state
+        return [each for each in self.in_any_state(submission) if state in (None, str(each.state))]
+
+
+def queue_fields(job: Job, since: float | None, let_go: str = "", standing: str = "let go") -> dict[str, Any]:
+    """Return what users know a job of the resource manager's queue by.
+
+    Args:
+        job: as it was submitted.
+        since: when, epoch seconds; None: not known.
+        let_go: why the resource manager alone decides about it; "": it does not.
+        standing: what that is called.
+    """
+    if let_go == TAKEN_BACK:
+        standing = "taken back"
+    traits = dict(job.traits)
+    return {
+        "name": traits.get("executable", ""),
+        "owner": _name(job.owner),
+        "partition": traits.get("queue", ""),
+        "priority": None,
+        "submit_time": since,
+        "standing": standing if let_go else "",
+        "let_go": let_go,
+    }
+
+
+def _name(owner: int | None) -> str | None:
+    return None if owner is None else user_name(owner)
 
 
 class Documents:
@@ -57,43 +121,45 @@ class Documents:
                 self._kept.popitem(last=False)
         return found
 
-    def overview(self, present: Sequence[Submission], past: Iterable[str], state: str | None = None) -> dict[str, Any]:
-        """Return documents of many workflows.
+    def overview(self, present: Sequence[Submission], past: Iterable[str], shown: VisibleJobs) -> dict[str, Any]:
+        """Return documents of many workflows; without any job that is chosen, a workflow is left out.
 
         Args:
             present: workflows that have not ended.
             past: ids of ended workflows; those with more than MOST_JOBS jobs are only counted.
-            state: jobs in this state only, and the workflows that have one; None = all.
+            shown: the jobs in the documents.
         """
-        if state is not None:
-            present = [each for each in present if any(entry.state == state for entry in each.entries.values())]
         documents, left = [], MOST_JOBS
         for workflow in past:
             if self._journal.size(workflow) > MOST_JOBS:
                 documents.append(self._journal.summary(workflow) | {"jobs": []})
             elif found := self.ended(workflow):
-                documents.append(self.workflow(found, most=left, state=state))
+                documents.append(self.workflow(found, shown, most=left))
                 left -= len(documents[-1]["jobs"])
         left = max(left, MOST_JOBS // 2)
+        if shown.chosen.narrows:
+            present = [each for each in present if shown.of(each)]
         for submission in present[:MOST_WORKFLOWS]:
-            documents.append(self.workflow(submission, most=left, state=state))
+            documents.append(self.workflow(submission, shown, most=left))
             left -= len(documents[-1]["jobs"])
-        if state is not None:
+        if (state := shown.chosen.state) is not None:
             documents = [each for each in documents if each["job_counts"].get(state)]
+        elif shown.chosen.narrows or shown.chosen.user is not None:
+            documents = [each for each in documents if each["job_counts"]]
         return {"workflows": documents, "workflows_left_out": max(0, len(present) - MOST_WORKFLOWS)}
 
-    def workflow(self, submission: Submission, *, most: int = MOST_JOBS, state: str | None = None) -> dict[str, Any]:
+    def workflow(self, submission: Submission, shown: VisibleJobs, *, most: int = MOST_JOBS) -> dict[str, Any]:
         """Return the document of a workflow.
 
         Args:
             submission: of the workflow.
+            shown: the jobs in it; those in another state are counted.
             most: jobs in it, the most urgent ones.
-            state: of the jobs in it; None = all.
         """
-        entries = list(submission.entries.values())
+        entries, state = shown.in_any_state(submission), shown.chosen.state
         counts, whole, finish = Counter(entry.state for entry in entries), submission.state, None
         if whole.ended:
-            finish = max((entry.finish_time or 0.0) for entry in entries)
+            finish = max((entry.finish_time or 0.0) for entry in submission.entries.values())
         if state is not None:
             entries = [entry for entry in entries if entry.state == state]
         if len(entries) > most:
@@ -102,7 +168,7 @@ class Documents:
         return {
             "id": submission.id,
             "name": submission.workflow.name,
-            "owner": None if submission.owner is None else user_name(submission.owner),
+            "owner": _name(submission.owner),
             "state": str(whole),
             "handed_over": submission.offered,
             "submit_time": submission.submit_time,
@@ -112,8 +178,17 @@ class Documents:
             "jobs": [self.job(entry) for entry in entries],
         }
 
-    def add_queue_forecast(self, document: dict[str, Any], forecasts: QueueForecasts) -> None:
-        """Add to the document of a waiting job what is known of its start in the resource manager's queue."""
+    def add_queued(self, document: dict[str, Any], forecasts: QueueForecasts, snapshot: Snapshot | None) -> None:
+        """Add to the document of a waiting job what the resource manager's queue shows: its priority, and its start.
+
+        Args:
+            document: of the job.
+            forecasts: of the queue.
+            snapshot: the latest one; None before the first.
+        """
+        view = snapshot.jobs.by_key.get(document["key"]) if snapshot and "priority" in document else None
+        if view is not None:
+            document["priority"] = view.priority
         job = forecasts.waiting(document["key"]) if document["state"] == JobState.PENDING else None
         if job is not None:
             there = forecasts.document(job)
@@ -121,27 +196,47 @@ class Documents:
 
     def job(self, entry: Entry) -> dict[str, Any]:
         """Return the document of a job."""
-        forecast, job_class = entry.forecast, classify_on(entry.job.profile, self._cluster, entry.nodes)
+        forecast, label = entry.forecast, entry.label or label_of(entry.job, self._cluster, entry.nodes)
         within = forecast.run_within if forecast else None
         files = self._adapter.output(entry.key) if entry.start_time is not None else None
-        return {
+        here = queue_fields(entry.job, entry.since, entry.let_go) if entry.offered else {}
+        return here | {
             "id": entry.job.id,
             "key": entry.key,
             "state": str(entry.state),
             "nodes": list(entry.nodes),
-            **{name: getattr(entry, name) for name in ("start_time", "finish_time", "exit_code", "signal", "reason")},
+            # that of a waiting job is only expected: it was placed, or sent
+            "start_time": None if entry.state is JobState.PENDING else entry.start_time,
+            **{name: getattr(entry, name) for name in ("finish_time", "exit_code", "signal", "reason")},
             "walltime": entry.job.walltime,
             "forecast_run_time": forecast.run_time if forecast else None,
             "forecast_run_within": list(within) if within else None,
             "forecast_finish_time": entry.expected,
             "plan": entry.outlook.to_dict() if entry.outlook and entry.waiting else None,
             "contention_slowdown": forecast.contention_slowdown if forecast else None,
-            "profile": profile_of(entry.job),
-            "profile_source": entry.job.profile.provenance.source,
-            **class_fields(job_class),
+            "profile": label.profile,
+            "profile_source": label.source,
+            "class": label.kind,
+            "class_why": label.why,
             "stdout": str(files[0]) if files else None,
             "stderr": str(files[1]) if files else None,
         }
+
+
+def view_document(view: JobView) -> dict[str, Any]:
+    """Return the document of a job that is not ours, as far as the resource manager shows it."""
+    plain = {name: getattr(view, name) for name in ("start_time", "finish_time", "exit_code", "signal", "reason")}
+    about = {"id": view.job.id, "key": view.key, "state": str(view.state), "nodes": list(view.nodes)}
+    known = queue_fields(view.job, view.submit_time, view.due_why, "left alone") | {"walltime": view.job.walltime}
+    return known | about | plain
+
+
+def runs_without_us(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the start and the end of a job that the resource manager alone decides, as records of the job log."""
+    state, start, finish = document["state"], document["start_time"], document["finish_time"]
+    how = ending(state, document["exit_code"], document["signal"], document["reason"] or "")
+    log = [(start, "started", f"on {fold(document['nodes'])}, by the resource manager"), (finish, "ended", how)]
+    return [{"time": time, "cycle": None, "kind": kind, "text": text, "data": None} for time, kind, text in log if time]
 
 
 def limit_document(limit: LimitNow | None) -> dict[str, Any] | None:
@@ -200,7 +295,7 @@ def _owner(view: JobView, queue: Queue) -> int | None:
 
 
 def _wanted(key: str, owner: int | None, chosen: Chosen) -> bool:
-    return chosen.owned(None if owner is None else user_name(owner)) and chosen.named(key.partition("/")[0])
+    return chosen.owned(_name(owner)) and chosen.named(key.partition("/")[0])
 
 
 def _node(node: Node, threads: int, jobs: Sequence[Job]) -> dict[str, Any]:

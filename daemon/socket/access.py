@@ -9,7 +9,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...formats.text import count
@@ -50,6 +50,12 @@ class Access:
     def sees(self, peer: Peer, owner: int | None) -> bool:
         """Return whether a user may see a workflow of that owner; None = unknown, or many users."""
         return self._everybody_sees or peer.uid == owner or self.administers(peer)
+
+    def view_of(self, peer: Peer) -> Callable[[int | None], bool]:
+        """Return a function that is `sees` for this user; what decides about all jobs alike is looked up once."""
+        if self._everybody_sees or self.administers(peer):
+            return lambda owner: True
+        return lambda owner: owner == peer.uid
 
     def check_change(self, peer: Peer, submission: Submission) -> None:
         """Raise ForbiddenError unless a user may change a workflow."""

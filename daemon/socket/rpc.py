@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, replace
-from functools import partial
 from typing import Any
 
 from ...formats.documents.files import without_collections
@@ -19,12 +18,22 @@ from ...formats.text import clean, count
 from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
+from ...simulate.model.snapshot import JobState
 from ..codec import asked_for, decode, decode_stored, new_id
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
+from ..report.forecast_errors import owner_of
 from ..report.selection import Chosen
-from ..report.status_documents import MOST_JOBS, Documents, limit_document, nodes
+from ..report.status_documents import (
+    MOST_JOBS,
+    Documents,
+    VisibleJobs,
+    limit_document,
+    nodes,
+    runs_without_us,
+    view_document,
+)
 from ..state.journal import Journal, JournalError
 from ..state.queue import Entry, Submission, shape_of
 from .access import Access, ForbiddenError
@@ -32,6 +41,8 @@ from .ipc import Peer, refusal, user_name
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
+#: Characters of what a user chooses by.
+_LONGEST_NAME = 256
 #: What the document of a job says of its run.
 _OF_RUNS = ("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr")
 
@@ -121,26 +132,25 @@ class Requests:
         }  # fmt: skip
 
     def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        shown = VisibleJobs(_chosen(request), self._access.view_of(peer))
         if request.get("workflow") is not None:
-            asked = self._documents.workflow(self._find(_text(request, "workflow"), peer), state=_chosen(request).state)
-            shown: dict[str, Any] = {"workflows": [asked], "workflows_left_out": 0}
+            asked = self._documents.workflow(self._find(_text(request, "workflow"), peer), shown)
+            reply: dict[str, Any] = {"workflows": [asked], "workflows_left_out": 0}
         else:
-            active, chosen = self._tracker.queue.submissions, _chosen(request)
-
-            def shows(id: str, owner: int | None) -> bool:
-                name = None if owner is None else user_name(owner)
-                return self._access.sees(peer, owner) and chosen.named(id) and chosen.owned(name)
-
-            recent = self._journal.recent(RECENT).items()
-            ended = [id for id, owner in recent if id not in active and shows(id, owner)]
-            present = [each for each in active.values() if shows(each.id, each.owner)]
+            active, chosen = self._tracker.queue.submissions, shown.chosen
+            ended = [
+                id
+                for id, owner in self._journal.recent(RECENT).items()
+                if id not in active and shown.sees(owner) and chosen.named(id) and chosen.owned(_name(owner))
+            ]
+            present = [each for each in active.values() if shown.has(each)]
             present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
-            shown = self._documents.overview(present, ended, chosen.state)
-            shown["queue"], shown["queue_left_out"] = self._waiting_elsewhere(chosen, peer)
-            shown["forecast_time"] = self._tracker.queue_forecasts.time
-        for workflow in shown["workflows"]:
+            reply = self._documents.overview(present, ended, shown)
+            reply["queue"], reply["queue_left_out"] = self._waiting_elsewhere(shown)
+            reply["forecast_time"] = self._tracker.queue_forecasts.time
+        for workflow in reply["workflows"]:
             for job in workflow["jobs"]:
-                self._documents.add_queue_forecast(job, self._tracker.queue_forecasts)
+                self._documents.add_queued(job, self._tracker.queue_forecasts, self._tracker.snapshot)
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
         guard = self._tracker.forecasts.guard
         worst = guard.worst
@@ -156,28 +166,27 @@ class Requests:
                 "bound": 1.0 + guard.bound,
                 **worst._asdict(),
             },
-            **shown,
+            **reply,
         }
 
-    def _waiting_elsewhere(self, chosen: Chosen, peer: Peer) -> tuple[list[dict[str, Any]], int]:
+    def _waiting_elsewhere(self, shown: VisibleJobs) -> tuple[list[dict[str, Any]], int]:
         """Return documents of the jobs that wait and are not handed over, and the number of those left out."""
-        forecasts, queue = self._tracker.queue_forecasts, self._tracker.queue
+        forecasts, queue, chosen = self._tracker.queue_forecasts, self._tracker.queue, shown.chosen
         if forecasts.observed is None or chosen.workflow is not None or chosen.state not in (None, "pending"):
             return [], 0
         found = [
             job
             for job in forecasts.observed.jobs
-            if job.waiting and self._access.sees(peer, job.owner) and queue.find(job.key) is None
+            if job.waiting and shown.sees(job.owner) and queue.find(job.key) is None
         ]
-        if chosen.user is not None:
-            found = [job for job in found if job.owner is not None and chosen.owned(user_name(job.owner))]
+        found = [job for job in found if chosen.queued(_name(job.owner), job.queue, job.name)]
         return [forecasts.document(job) for job in found[:MOST_JOBS]], max(0, len(found) - MOST_JOBS)
 
     def _nodes(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         snapshot, chosen = self._tracker.snapshot, _chosen(request)
         if snapshot is None:
             raise PilotfishError("the daemon has not read the nodes yet; try again in a few seconds")
-        shown = nodes(snapshot, self._tracker.queue, chosen, partial(self._access.sees, peer))
+        shown = nodes(snapshot, self._tracker.queue, chosen, self._access.view_of(peer))
         return {"cluster": snapshot.cluster.name, "nodes": shown}
 
     def _cancel(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -209,48 +218,56 @@ class Requests:
 
     def _explain_own(self, target: str, peer: Peer) -> dict[str, Any]:
         """Return what is known of a job that was handed over or submitted here."""
+        sees = self._access.view_of(peer)
         if "/" not in target:
             found = self._journal.workflows_with(target).items()
-            workflows = [id for id, owner in found if self._access.sees(peer, owner)]
+            workflows = [id for id, owner in found if sees(owner)]
             if not workflows:
-                seen = [one for one in self._tracker.queue.submissions.values() if self._access.sees(peer, one.owner)]
+                present = self._tracker.queue.submissions.values()
+                seen = [one for one in present if sees(one.owner) and not one.offered]
                 hint = did_you_mean(target, {job: None for one in seen for job in one.entries})
                 raise InvalidJobError(f"no workflow has a job {target!r}{hint or ' (name it as WORKFLOW/JOB)'}")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
         document = self._documents.job(entry)
-        waits = entry.waits or self._tracker.limited.get(entry.key, "") if entry.waiting else ""
-        snapshot = self._tracker.snapshot
-        view = snapshot.jobs.by_key.get(entry.key) if snapshot and submission.offered and entry.state.ended else None
-        if view is not None and not view.state.ended:  # it was let go
-            document |= {"state": str(view.state), "start_time": view.start_time, "finish_time": None}
-            document["nodes"], waits = list(view.nodes), entry.reason if view.start_time is None else ""
-        self._documents.add_queue_forecast(document, self._tracker.queue_forecasts)
+        waits = entry.let_go if entry.state is JobState.PENDING else ""
+        if entry.waiting and not entry.let_go:
+            waits = entry.waits or self._tracker.limited.get(entry.key) or self._tracker.left.get(entry.key, "")
+        self._documents.add_queued(document, self._tracker.queue_forecasts, self._tracker.snapshot)
+        story, since = self._journal.records(entry.key), entry.since
+        if entry.let_go:
+            story += runs_without_us(document)
+        begin = submission.submit_time if since is None else since
         return {
             "job": document,
-            "owner": None if submission.owner is None else user_name(submission.owner),
-            "submit_time": submission.submit_time if entry.since is None else entry.since,
+            "owner": _name(owner_of(entry, submission)),
+            "submit_time": min([begin, *(record["time"] for record in story)]),
             "after": list(entry.job.after),
             "waits": self._tracker.stuck.get(entry.key) or waits,
-            "story": self._journal.records(entry.key),
+            "story": story,
         }
 
     def _explain_elsewhere(self, target: str, peer: Peer) -> dict[str, Any] | None:
-        """Return what is known of a job that is not handed over; None: no such job waits or runs."""
-        forecasts = self._tracker.queue_forecasts
+        """Return what is known of a job that is not handed over, or that is left alone; None: there is no such job."""
+        forecasts, snapshot = self._tracker.queue_forecasts, self._tracker.snapshot
         key = target if "/" in target else f"{self._adapter.name}/{target}"
-        job = forecasts.find(key)
-        if job is None or self._tracker.queue.find(key) is not None or not self._access.sees(peer, job.owner):
+        job, view = forecasts.find(key), snapshot.jobs.by_key.get(key) if snapshot else None
+        owner = job.owner if job else view.job.owner if view else None
+        if (job is None and view is None) or self._tracker.queue.find(key) or not self._access.sees(peer, owner):
             return None
-        document = forecasts.document(job)
+        document = {**dict.fromkeys(_OF_RUNS), "reason": "", **(view_document(view) if view else {})}
+        if job is not None:
+            document |= forecasts.document(job)
+        why = view.due_why if view else ""
+        waits = "it is not handed over: the resource manager decides when it starts"
         return {
-            "job": {**dict.fromkeys(_OF_RUNS), "reason": "", **document},
+            "job": document,
             "forecast_time": forecasts.time,
             "owner": document["owner"],
-            "submit_time": job.submit_time or self._tracker.now,
-            "after": list(job.after),
-            "waits": "it is not handed over: the resource manager decides when it starts" if job.waiting else "",
-            "story": [],
+            "submit_time": document["submit_time"] or self._tracker.now,
+            "after": list(job.after) if job else [],
+            "waits": (why or waits) if document["state"] == JobState.PENDING else "",
+            "story": runs_without_us(document),
         }
 
     def _accuracy(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -265,7 +282,7 @@ class Requests:
     def _find(self, workflow: str, peer: Peer) -> Submission:
         """Return a workflow; one that the user may not see is not there. Raises InvalidJobError."""
         found = self._tracker.queue.submissions.get(workflow) or self._documents.ended(workflow)
-        if found is None or not self._access.sees(peer, found.owner):
+        if found is None or not (found.offered or self._access.sees(peer, found.owner)):
             recent = self._journal.recent(RECENT).items()
             known = [id for id, owner in recent if self._access.sees(peer, owner)]
             named = [key for key in known if key.rpartition(".")[0] == workflow]
@@ -279,18 +296,26 @@ class Requests:
     def _entry(self, key: str, peer: Peer) -> Entry:
         workflow, _, job = key.partition("/")
         submission = self._find(workflow, peer)
-        entries = submission.entries
-        if submission.offered and job not in entries and (before := self._journal.find(workflow)):
-            entries = before.entries
-        if job not in entries:
-            raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{did_you_mean(job, entries)}")
-        return entries[job]
+        if not submission.offered:
+            if job not in submission.entries:
+                hint = did_you_mean(job, submission.entries)
+                raise InvalidJobError(f"workflow {workflow!r} has no job {job!r}{hint}")
+            return submission.entries[job]
+        entry = submission.entries.get(job) or submission.let_go.get(job)
+        entry = entry or self._journal.handed_over_entry(workflow, job)
+        if entry is None or not self._access.sees(peer, owner_of(entry, submission)):
+            raise InvalidJobError(f"no job {job!r} was handed over through {workflow}")
+        return entry
 
 
 def _chosen(request: dict[str, Any]) -> Chosen:
     """Return what a request asks to see."""
-    given = {name: _text(request, f"of_{name}") for name in ("user", "state", "workflow") if request.get(f"of_{name}")}
-    return Chosen(**given)
+    names = [name for name in Chosen.__slots__ if request.get(f"of_{name}")]
+    return Chosen(**{name: _text(request, f"of_{name}", longest=_LONGEST_NAME) for name in names})
+
+
+def _name(owner: int | None) -> str | None:
+    return None if owner is None else user_name(owner)
 
 
 def _text(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:

@@ -1,9 +1,9 @@
 """Jobs that the resource manager's users hand over to us: they stay in its queue, and are followed in ours.
 
-Rule: a job is followed as soon as it is handed over, in the resource manager's order. One that is taken back before it
-was placed is dropped, unless the records show that it ran. Dependencies, and what a failure means for other jobs, are
-the resource manager's: a job is planned after its predecessors if all of them are followed here, else once nothing
-keeps it.
+Rule: a job is followed as soon as it is handed over, in the resource manager's order. One that is let go, or taken back
+by its user before it was placed, is no longer ours: no plan has it, and until its end it is only noted how far it has
+come. Dependencies, and what a failure means for other jobs, are the resource manager's: a job is planned after its
+predecessors if all of them are followed here, else once nothing keeps it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
-from .queue import Entry, Queue, Records, Submission
+from .queue import MISSED_S, UNRECORDED_S, Entry, Queue, Records, Submission
 
+#: Why a job is no longer ours if its user decided that; how one ended that never began; an end without a record.
+TAKEN_BACK, NEVER_BEGAN = "its user took it back", "it was cancelled in the resource manager before it began"
+NOT_RECORDED = "it has left the queue, and no record says that it began"
+UNKNOWN_END = "it has left the queue, and how it ended is not known"
 Profiled = Callable[[Job], Job]
 
 
@@ -38,21 +42,26 @@ class HandedOver(Submission):
         return JobState.RUNNING
 
     def drop_ended(self) -> None:
-        """Drop the jobs that have ended."""
-        self.entries = {name: entry for name, entry in self.entries.items() if not entry.state.ended}
+        """Drop the jobs that have ended, and set those apart that are no longer ours."""
+        self.let_go |= {name: entry for name, entry in self.entries.items() if entry.let_go}
+        self.let_go = {name: entry for name, entry in self.let_go.items() if entry.finish_time is None}
+        ours = (item for item in self.entries.items() if not (item[1].state.ended or item[1].let_go))
+        self.entries = dict(ours)
         self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
 
     def follow(self, queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None) -> bool:
         """Follow its jobs; the arguments and the result are those of `take_in`."""
         views = snapshot.jobs.by_key
         news = False
+        for entry in self.let_go.values():
+            if _goes_on(entry, views.get(entry.key) or _ended(entry.key, records), records, snapshot.time):
+                queue.dirty[entry.key] = entry
         for entry in self.entries.values():
             view = views.get(entry.key) or _ended(entry.key, records)
             if view is None and records is not None and entry.key not in records:
                 entry.waits = "the resource manager does not show it any more"
             elif not _stays(entry, view):
-                entry.state, entry.finish_time = JobState.CANCELLED, snapshot.time
-                entry.reason = view.due_why if view is not None and view.due_why else "it was taken back"
+                _leave(entry, view, snapshot.time)
                 queue.dirty[entry.key] = entry
                 news = True
         self.drop_ended()
@@ -72,12 +81,15 @@ class HandedOver(Submission):
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
         if entry is None:
+            again = self.let_go.pop(name, None)
             entry = self.entries[name] = Entry(self.id, with_profile(job), len(self.entries), offered=True)
+            entry.since = again.since if again else None
             queue.dirty[entry.key] = entry
         elif before != job:
             entry.change(with_profile(job))
         changed = before != job or entry.waits != view.waits
-        entry.waits, entry.since, entry.held = view.waits, view.submit_time, view.due is not None
+        entry.waits, entry.held = view.waits, view.due is not None
+        entry.since = view.submit_time if entry.since is None else entry.since  # a requeue is no new submission
         return changed
 
     def _sort(self, views: JobViews) -> None:
@@ -117,6 +129,26 @@ def _ended(key: str, records: Records | None) -> JobView | None:
     """Return the record of the job's end, if there is one."""
     view = (records or {}).get(key)
     return view if view and view.state.ended else None
+
+
+def _leave(entry: Entry, view: JobView | None, now: float) -> None:
+    """Note that a job is no longer ours, or ended before it was placed and never began."""
+    if view is None or view.state.ended:
+        entry.state, entry.reason = JobState.CANCELLED, NOT_RECORDED if view is None else NEVER_BEGAN
+        entry.finish_time = now if view is None or view.finish_time is None else view.finish_time
+    else:
+        entry.let_go, entry.nodes = view.due_why or TAKEN_BACK, ()
+        entry.show(view)
+
+
+def _goes_on(entry: Entry, view: JobView | None, records: Records | None, now: float) -> bool:
+    """Note how far a job has come that is no longer ours; return whether that has changed."""
+    if view is not None:
+        return entry.show(view)
+    if entry.miss(now) < (MISSED_S if records is None else UNRECORDED_S):
+        return False
+    entry.state, entry.reason, entry.finish_time = JobState.UNKNOWN, UNKNOWN_END, now
+    return True
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:

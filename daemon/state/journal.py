@@ -12,12 +12,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from ...simulate.errors import InvalidJobError, PilotfishError
-from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
 from ..codec import decode_stored, encode
@@ -25,24 +23,13 @@ from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
 from ..socket.ipc import Peer, user_name
-from .forecasts import JobForecast
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
+from .journal_rows import JOB_COLUMNS, SAVE, handed_over_entry, restore, row_of
 from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
 from .recorded_outcome import recorded_outcome
 
-#: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
-_RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
-_PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since", "plain_end")
-_ran_of, _progress_of = attrgetter(*_RAN), attrgetter(*_PROGRESS)
-_forecast_of = attrgetter("start_time", "finish_time", "isolated_run_time", "contention_slowdown")
-_JOB_COLUMNS = (
-    f"workflow, job, position, state, nodes, {', '.join(_RAN)},"
-    f" forecast_start, forecast_finish, isolated_run_time, contention_slowdown, {', '.join(_PROGRESS)},"
-    " forecast_earliest, forecast_latest"
-)
-_SAVE = f"INSERT OR REPLACE INTO jobs ({_JOB_COLUMNS}) VALUES ({', '.join('?' * 24)})"
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 _LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
 #: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
@@ -139,7 +126,7 @@ class Journal:
         """
         with self._transaction() as run:
             _insert(run, submission, encode(submission.workflow), idempotency_key)
-            self._db.executemany(_SAVE, map(_row, submission.entries.values()))
+            self._db.executemany(SAVE, map(row_of, submission.entries.values()))
 
     def keep_handed_over(self, name: str, time: float) -> None:
         """Keep the jobs handed over through a resource manager from now on. Raises JournalError.
@@ -192,7 +179,7 @@ class Journal:
         unsaved = unsaved or Unsaved()
         with self._transaction() as run:
             for entry in entries:
-                run(_SAVE, _row(entry))
+                run(SAVE, row_of(entry))
             for submission in ended:
                 finish = max(e.finish_time or 0.0 for e in submission.entries.values())
                 ending = (str(submission.state), finish, submission.id)
@@ -227,7 +214,7 @@ class Journal:
         intents: dict[str, int] = {}
         with self._transaction() as run:
             for entry in entries:
-                run(_SAVE, _row(entry))
+                run(SAVE, row_of(entry))
             for action in actions:
                 kind = type(action).__name__.lower()
                 nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
@@ -248,6 +235,7 @@ class Journal:
         queue = Queue()
         try:
             for submission in self._submissions("WHERE finish_time IS NULL ORDER BY number"):
+                submission.drop_ended()
                 queue.add(submission)
         except (JournalError, InvalidJobError, ValueError, KeyError) as error:
             raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
@@ -264,14 +252,14 @@ class Journal:
             yield self._submission(*row)
 
     def _submission(self, workflow: str, definition: str, submit_time: float, owner: int | None) -> Submission:
-        rows = self._read(f"SELECT {_JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
+        rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
-            submission.entries = {row[1]: Entry(workflow, Job(row[1], DEFAULT_PROFILE), row[2], True) for row in rows}
+            submission.entries = {row[1]: handed_over_entry(row) for row in rows}
         else:
             submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
         for row in rows:
-            _restore(submission.entries[row[1]], row)
+            restore(submission.entries[row[1]], row)
         return submission
 
     def recent(self, limit: int) -> dict[str, int | None]:
@@ -307,10 +295,19 @@ class Journal:
         """Return the workflow of that id, ended or not."""
         return next(self._submissions("WHERE id = ?", workflow), None)
 
+    def handed_over_entry(self, workflow: str, job: str) -> Entry | None:
+        """Return a job that was handed over, ended or not, by the name of its resource manager and its id there."""
+        rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ? AND job = ?", (workflow, job))
+        if not rows:
+            return None
+        entry = handed_over_entry(rows[0])
+        restore(entry, rows[0])
+        return entry
+
     def workflows_with(self, job: str) -> dict[str, int | None]:
-        """Return the ids of the workflows that have a job of that id, the newest first, each with its owner."""
-        query = "SELECT id, owner FROM workflows JOIN jobs ON workflow = id WHERE job = ? ORDER BY number DESC"
-        return dict(self._read(query, (job,)))
+        """Return the ids of the workflows that have a job of that id, the newest first, each with the job's owner."""
+        query = "SELECT id, coalesce(jobs.owner, workflows.owner) FROM workflows JOIN jobs ON workflow = id"
+        return dict(self._read(f"{query} WHERE job = ? ORDER BY number DESC", (job,)))
 
     def records(self, key: str) -> list[dict[str, Any]]:
         """Return all records of a job, in order."""
@@ -425,20 +422,3 @@ def _put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | 
 
 def _owned(idempotency_key: str, owner: int) -> str:
     return f"{owner} {idempotency_key}"  # as it is stored, so that no user takes the keys of another
-
-
-def _row(entry: Entry) -> tuple[Any, ...]:
-    nodes = json.dumps(entry.nodes) if entry.nodes else "[]"
-    given = (entry.workflow, entry.job.id, entry.position, str(entry.state), nodes)
-    forecast = _forecast_of(entry.forecast) if entry.forecast else (None,) * 4
-    within = (entry.forecast and entry.forecast.within) or (None, None)
-    return *given, *_ran_of(entry), *forecast, *_progress_of(entry), *within
-
-
-def _restore(entry: Entry, row: tuple[Any, ...]) -> None:
-    entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
-    for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True):
-        setattr(entry, name, value)
-    entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
-    forecast = (*row[10:14], row[22:] if row[22] is not None else None)
-    entry.forecast = JobForecast(*forecast) if row[10] is not None else None

@@ -54,27 +54,8 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 8
-_ACCOUNTING = """CREATE TABLE IF NOT EXISTS accounting (
-    key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
-    tries INTEGER NOT NULL) WITHOUT ROWID"""
-_TRAITS = "ALTER TABLE accounting ADD COLUMN traits TEXT NOT NULL DEFAULT ''"
-#: Who changed something over the socket.
-_REQUESTS = """CREATE TABLE IF NOT EXISTS requests (
-    id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
-    target TEXT NOT NULL)"""
-#: Jobs of the resource manager's queue, handed over or not; see `report.start_accuracy.QueueRecord`.
-_QUEUED = """CREATE TABLE IF NOT EXISTS queued (
-    key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,
-    size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
-    said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
-    learned INTEGER NOT NULL) WITHOUT ROWID"""
-#: What the policy must know after a restart, see `planning.kept_policy`.
-_KEPT = "CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID"
-#: Read without the definitions, which can be large.
-_OWNED = "CREATE INDEX IF NOT EXISTS owned ON workflows (owner, size)"
-_NEWEST = "CREATE INDEX IF NOT EXISTS newest ON workflows (number, id, owner)"
-_SCHEMA = f"""
+VERSION = 9
+_SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
     NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL, owner INTEGER, size INTEGER);
@@ -83,7 +64,7 @@ CREATE TABLE jobs (
     state TEXT NOT NULL, nodes TEXT, start_time REAL, finish_time REAL, exit_code INTEGER, signal INTEGER,
     reason TEXT, forecast_start REAL, forecast_finish REAL, isolated_run_time REAL, contention_slowdown REAL,
     promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
-    since REAL, plain_end REAL, forecast_earliest REAL, forecast_latest REAL,
+    since REAL, plain_end REAL, forecast_earliest REAL, forecast_latest REAL, owner INTEGER, about TEXT,
     PRIMARY KEY (workflow, job)) WITHOUT ROWID;
 CREATE TABLE intents (
     id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
@@ -95,35 +76,25 @@ CREATE TABLE story (
 CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
     source TEXT NOT NULL DEFAULT '');
-{_ACCOUNTING};
-{_TRAITS};
-{_REQUESTS};
-{_QUEUED};
-{_KEPT};
-{_OWNED};
-{_NEWEST};
+CREATE TABLE accounting (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
+    tries INTEGER NOT NULL, traits TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+-- who changed something over the socket
+CREATE TABLE requests (
+    id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
+    target TEXT NOT NULL);
+-- jobs of the resource manager's queue, handed over or not; see `report.start_accuracy.QueueRecord`
+CREATE TABLE queued (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,
+    size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
+    said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
+    learned INTEGER NOT NULL) WITHOUT ROWID;
+-- what the policy must know after a restart, see `planning.kept_policy`
+CREATE TABLE kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+-- read without the definitions, which can be large
+CREATE INDEX owned ON workflows (owner, size);
+CREATE INDEX newest ON workflows (number, id, owner);
 """
-#: Statements that upgrade each earlier version to the next.
-_ADDED = {
-    1: ("ALTER TABLE jobs ADD COLUMN since REAL",),
-    2: ("ALTER TABLE errors ADD COLUMN model TEXT NOT NULL DEFAULT ''",),
-    3: (
-        "ALTER TABLE jobs ADD COLUMN forecast_earliest REAL",
-        "ALTER TABLE jobs ADD COLUMN forecast_latest REAL",
-        "ALTER TABLE errors ADD COLUMN source TEXT NOT NULL DEFAULT ''",
-        _ACCOUNTING,
-    ),
-    4: (
-        "ALTER TABLE workflows ADD COLUMN owner INTEGER",
-        "ALTER TABLE workflows ADD COLUMN size INTEGER",
-        _REQUESTS,
-        _OWNED,
-        _NEWEST,
-    ),
-    5: ("ALTER TABLE jobs ADD COLUMN plain_end REAL",),
-    6: (_TRAITS, _QUEUED),
-    7: (_KEPT,),
-}
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -205,20 +176,14 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     run("PRAGMA synchronous=FULL")
     run("PRAGMA foreign_keys=ON")
     run("BEGIN IMMEDIATE")
-    if run("SELECT 1 FROM sqlite_master WHERE name = 'books'").fetchone():  # its name in earlier versions
-        run("ALTER TABLE books RENAME TO accounting")
     version = run("PRAGMA user_version").fetchone()[0]
     if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        for statement in filter(str.strip, _SCHEMA.split(";")):
+        for statement in filter(str.strip, _SCHEMA.split(";\n")):
             run(statement)
         run(f"PRAGMA user_version={VERSION}")
-    elif version in _ADDED:
-        for number in range(version, VERSION):
-            for statement in _ADDED[number]:
-                run(statement)
-        run(f"PRAGMA user_version={VERSION}")
     elif version != VERSION:
-        raise ConfigError(str(path), "", f"it is a journal of version {version}", f"version {VERSION}")
+        allowed = f"version {VERSION}; or move the file away, to start with an empty journal"
+        raise ConfigError(str(path), "", f"it is a journal of version {version}", allowed)
     run("COMMIT")
     found = run("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":

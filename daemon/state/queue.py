@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from ...formats.hostlist import with_cores
 from ...simulate.model.capacity import memory_need
-from ...simulate.model.job import Job, Workflow
+from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from .forecasts import JobForecast, Outlook
+from .forecasts import JobForecast, Outlook, ProfileLabel
 
 #: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
 Records = Mapping[str, JobView | None]
@@ -40,7 +40,8 @@ class Entry:
     """A job in the queue.
 
     `key` is its name in the resource manager; `shape` decides where it fits; `planned` is the job for the planner, as
-    it was made last; `outlook` is what the latest plan says of it while it waits, not kept over a restart.
+    it was made last; `labelled` is the profile that `label` describes; `outlook` is what the latest plan says of the
+    job while it waits, not kept over a restart.
 
     Args:
         position: in its workflow, from 0.
@@ -52,8 +53,10 @@ class Entry:
         cancel_wanted: a user asked for its end.
         attempts: starts that failed; `not_before` is when the next may be tried, epoch seconds.
         intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
-        since: when it was submitted to the resource manager, if it was handed over; `held`: it waits for us alone;
-            `waits` is why it must not start.
+        since: when it was first submitted to the resource manager, if it was handed over; `held`: it waits for us
+            alone; `waits` is why it must not start.
+        let_go: why the resource manager alone decides about it again; "": it is ours (see `handed_over`).
+        label: the profile of its latest forecast; None: it has no forecast.
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
         followed: other jobs wait until it has completed.
         suspended: it was seen suspended, so that its times say nothing about its run time; not kept over a restart.
@@ -84,6 +87,8 @@ class Entry:
     plain_end: float | None = None
     held: bool = False
     waits: str = ""
+    let_go: str = ""
+    label: ProfileLabel | None = None
     missed: int = 0
     missed_since: float = 0.0
     followed: bool = False
@@ -91,6 +96,7 @@ class Entry:
     key: str = field(init=False)
     shape: Shape = field(init=False)
     planned: Job | None = field(init=False, default=None)
+    labelled: Profile | None = field(init=False, default=None)
     outlook: Outlook | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -107,6 +113,30 @@ class Entry:
         """True while it is still ours to start."""
         mine = self.state is JobState.PENDING and not self.handed and self.intent is None
         return mine and not self.cancel_wanted
+
+    @property
+    def name(self) -> str:
+        """The name that its user gave it; "" if that is not known."""
+        return dict(self.job.traits).get("executable", "")
+
+    @property
+    def partition(self) -> str:
+        """The partition of Slurm or queue of OAR in which it was submitted; "" if it was not."""
+        return dict(self.job.traits).get("queue", "")
+
+    def show(self, view: JobView) -> bool:
+        """Copy from a view how far the job has come; return whether that has changed. A waiting job has no start."""
+        before = (self.state, self.nodes, self.start_time, self.finish_time, self.reason)
+        begun = view.state is not JobState.PENDING
+        self.state, self.nodes = view.state, view.nodes or (self.nodes if begun else ())
+        if not begun:
+            self.start_time = None
+        elif view.start_time is not None:
+            self.start_time = view.start_time
+        if view.state.ended:
+            self.finish_time, self.exit_code, self.signal = view.finish_time, view.exit_code, view.signal
+        self.missed = 0
+        return before != (self.state, self.nodes, self.start_time, self.finish_time, self.reason)
 
     def miss(self, now: float) -> float:
         """Note that a snapshot at `now` (epoch seconds) does not show the job; return for how long none has."""
@@ -135,6 +165,7 @@ class Submission:
     entries: dict[str, Entry] = field(default_factory=dict)
     successors: dict[str, list[str]] = field(default_factory=dict)
     owner: int | None = None
+    let_go: dict[str, Entry] = field(default_factory=dict)  # jobs that were handed over and are no longer ours
 
     def __post_init__(self) -> None:
         base = self.workflow.base_environment
@@ -221,7 +252,7 @@ class Queue:
         return {
             entry.key: submission.submit_time
             for submission in self.submissions.values()
-            for entry in submission.entries.values()
+            for entry in (*submission.entries.values(), *submission.let_go.values())
             if (entry.handed or entry.ahead or submission.offered or (entry.intent is not None and not entry.refused))
             and not entry.state.ended
             and entry.key not in shown

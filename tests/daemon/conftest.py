@@ -29,7 +29,7 @@ from pilotfish.simulate.model.capacity import Occupancy
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.observed_queue import ObservedQueue
-from pilotfish.simulate.model.plan import Plan, PlannedJob, RunnerUp, Start
+from pilotfish.simulate.model.plan import Place, Plan, PlannedJob, Release, RunnerUp, Start
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
 
 
@@ -126,6 +126,41 @@ class Manager:
 
     def close(self) -> None:
         pass
+
+
+class Offering(Manager):
+    """A manager whose users hand jobs over; a start pins the job, which begins a second later."""
+
+    name = "rjms"
+    stuck, releases = False, 0
+
+    def offer(self, job, **changes) -> None:
+        view = JobView(f"rjms/{job.id}", job, JobState.PENDING, submit_time=self.time, restartable=True, offered=True)
+        self.views[view.key] = dataclasses.replace(view, **changes)
+
+    def apply(self, action) -> None:
+        if action.key in self.refuse:
+            raise self.refuse[action.key]
+        view = self.views[action.key]
+        if isinstance(action, Place):
+            self.runs[action.key] += 1
+            self.views[action.key] = dataclasses.replace(
+                view, nodes=action.nodes, restartable=False, pinned_since=self.time
+            )
+        elif isinstance(action, Release) and action.why:
+            self.views[action.key] = dataclasses.replace(view, offered=False, due_why="it was released", due=None)
+        elif isinstance(action, Release):
+            self.releases += 1
+            self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
+
+    def advance(self, seconds: float) -> None:
+        for key, view in self.views.items():
+            if view.pinned_since is not None and not self.stuck:
+                began = dataclasses.replace(
+                    view, state=JobState.RUNNING, offered=False, pinned_since=None, start_time=self.time
+                )
+                self.views[key] = began
+        super().advance(seconds)
 
 
 def first_fit(problem, cluster, options) -> Plan:
@@ -239,3 +274,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "journal.sqlite", Manager(make_cluster()))
     yield made
     made.kill()
+
+
+@pytest.fixture
+def offering(tmp_path: Path) -> Bench:
+    """Return a bench whose manager has a queue of its own."""
+    manager = Offering(make_cluster())
+    manager.capabilities = Capabilities(events=False, offers=True)
+    bench = Bench(tmp_path / "journal.sqlite", manager)
+    bench.kill()
+    bench.start()
+    bench.journal.keep_handed_over("rjms", manager.time)
+    bench.kill()
+    bench.start()
+    return bench

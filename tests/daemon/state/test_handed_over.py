@@ -6,61 +6,11 @@ import dataclasses
 
 import pytest
 
-from pilotfish.adapters.base import AdapterError, Capabilities
+from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
-from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState, JobView
-
-
-@pytest.fixture
-def offering(tmp_path, kit):
-    """Return a bench whose manager has a queue of its own; a start pins the job, which begins a second later."""
-
-    class Offering(kit.Manager):  # type: ignore[name-defined]  # a fixture has the class
-        name = "rjms"
-        stuck, releases = False, 0
-
-        def offer(self, job, **changes) -> None:
-            view = JobView(
-                f"rjms/{job.id}", job, JobState.PENDING, submit_time=self.time, restartable=True, offered=True
-            )
-            self.views[view.key] = dataclasses.replace(view, **changes)
-
-        def apply(self, action) -> None:
-            if action.key in self.refuse:
-                raise self.refuse[action.key]
-            view = self.views[action.key]
-            if isinstance(action, Place):
-                self.runs[action.key] += 1
-                self.views[action.key] = dataclasses.replace(
-                    view, nodes=action.nodes, restartable=False, pinned_since=self.time
-                )
-            elif isinstance(action, Release) and action.why:
-                self.views[action.key] = dataclasses.replace(view, offered=False, due_why="it was released", due=None)
-            elif isinstance(action, Release):
-                self.releases += 1
-                self.views[action.key] = dataclasses.replace(view, nodes=(), restartable=True, pinned_since=None)
-
-        def advance(self, seconds: float) -> None:
-            for key, view in self.views.items():
-                if view.pinned_since is not None and not self.stuck:
-                    began = dataclasses.replace(
-                        view, state=JobState.RUNNING, offered=False, pinned_since=None, start_time=self.time
-                    )
-                    self.views[key] = began
-            super().advance(seconds)
-
-    manager = Offering(kit.cluster())
-    manager.capabilities = Capabilities(events=False, offers=True)
-    bench = kit.Bench(tmp_path / "journal.sqlite", manager)
-    bench.kill()
-    bench.start()
-    bench.journal.keep_handed_over("rjms", manager.time)
-    bench.kill()
-    bench.start()
-    return bench
 
 
 def states(bench) -> dict[str, str]:
@@ -104,7 +54,9 @@ def test_jobs_taken_back_or_started_by_others_are_followed(offering, kit) -> Non
     )  # fmt: skip
     offering.run(2)
     assert states(offering) == {"3": "running"} and not offering.manager.runs
-    assert offering.journal.find("rjms").entries["1"].reason == "it was taken back"
+    ends = offering.journal.find("rjms").entries
+    assert ends["1"].reason == "it has left the queue, and no record says that it began"
+    assert (ends["2"].state, ends["2"].let_go) == (JobState.PENDING, "its user took it back")
 
 
 def test_a_pin_without_a_start_is_released_and_tried_again(offering, kit) -> None:
@@ -126,7 +78,7 @@ def test_a_job_held_until_its_deadline_is_released_for_good(offering, kit) -> No
     assert states(offering) == {"1": "running", "2": "running", "3": "pending"}
     offering.run(4)
     assert states(offering) == {"1": "running", "2": "running"} and offering.manager.runs["rjms/3"] == 0
-    assert offering.journal.find("rjms").entries["3"].reason == "it was released"
+    assert offering.journal.find("rjms").entries["3"].let_go == "it was released"
     records = [(record["kind"], record["text"]) for record in offering.journal.records("rjms/3")]
     assert ("applied", f"release rjms/3: {why}") in records
     ask = kit.requests(offering)
@@ -237,12 +189,13 @@ def test_a_job_that_ran_without_us_is_found_in_the_records(offering, kit) -> Non
 
 
 @pytest.mark.parametrize("found", [None, {"state": JobState.CANCELLED, "finish_time": 1002.0}])
-def test_a_job_that_ended_before_it_began_was_taken_back(offering, kit, found) -> None:
+def test_a_job_that_ended_before_it_began_is_cancelled(offering, kit, found) -> None:
     view = gone(offering, kit, **(found or {}))
     offering.manager.records = {"rjms/1": view} if found else {}
     entry = offering.cycle.tracker.queue.find("rjms/1")
     offering.run()
-    assert (entry.state, entry.reason) == (JobState.CANCELLED, "it was taken back")
+    reason = "it was cancelled in the resource manager before it began" if found else "no record says that it began"
+    assert entry.state is JobState.CANCELLED and reason in entry.reason
 
 
 def test_a_job_is_planned_after_its_running_predecessor(offering, kit) -> None:

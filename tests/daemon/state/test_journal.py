@@ -9,15 +9,11 @@ import pytest
 from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.state.forecasts import JobForecast
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
-from pilotfish.daemon.state.pending_usage import PendingUsage
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Cancel, Submit
 from pilotfish.simulate.model.snapshot import JobState
-
-#: Columns that the latest version added.
-INTERVAL = ("forecast_earliest", "forecast_latest")
 
 
 @pytest.fixture
@@ -127,81 +123,12 @@ def test_an_invalid_definition_is_damage(filled):
         Journal(path).load()
 
 
-def test_a_journal_of_the_first_version_is_upgraded(filled):
-    path, journal, _ = filled
-    journal.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("ALTER TABLE jobs DROP COLUMN since")
-        for table, column in (("errors", "model"), ("errors", "source"), *(("jobs", name) for name in INTERVAL)):
-            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        database.execute("DROP TABLE accounting")
-        database.execute("DROP TABLE requests")
-        for index in ("owned", "newest"):
-            database.execute(f"DROP INDEX {index}")
-        for column in ("owner", "size"):
-            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
-        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
-        database.execute("PRAGMA user_version=1")
-    for _ in range(2):
-        with closing(Journal(path)) as again:
-            entry = again.load().find("w.1/a")
-            assert entry is not None and entry.state is JobState.RUNNING and entry.since is None
-            assert entry.forecast == JobForecast(101.0, 111.0, 9.0, 1.25)
-            assert again.last_errors(9) == [(Forecaster(), 0.25), (Forecaster(), 0.5)]
-
-
-def test_a_journal_without_intervals_is_upgraded(filled):
-    path, journal, _ = filled
-    journal.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        for table, column in (("errors", "source"), *(("jobs", name) for name in INTERVAL)):
-            database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        database.execute("DROP TABLE accounting")
-        database.execute("DROP TABLE requests")
-        for index in ("owned", "newest"):
-            database.execute(f"DROP INDEX {index}")
-        for column in ("owner", "size"):
-            database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
-        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
-        database.execute("PRAGMA user_version=3")
-    with closing(Journal(path)) as again:
-        loaded = again.load().submissions["w.1"]
-        assert loaded.entries["a"].forecast == JobForecast(101.0, 111.0, 9.0, 1.25)
-        assert again.last_errors(9) == [(Forecaster("max-min"), 0.25), (Forecaster(), 0.5)]
-        entry = loaded.entries["a"]
-        entry.forecast = JobForecast(101.0, 111.0, 9.0, 1.25, (108.0, 115.0))
-        again.save([entry])
-        assert again.find("w.1").entries["a"].forecast.run_within == (7.0, 14.0)
-
-
-@pytest.mark.parametrize("version", [4, 5])
-def test_lookups_of_a_journal_that_calls_their_table_books_are_kept(filled, version):
-    path, journal, _ = filled
-    pending = PendingUsage("slurm/7", "align", 1.0, 2.0, 3.0, 1)
-    journal.save([], unsaved=Unsaved(pending=[pending]))
-    journal.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("ALTER TABLE accounting DROP COLUMN traits")
-        database.execute("ALTER TABLE accounting RENAME TO books")
-        if version == 4:
-            database.execute("DROP TABLE requests")
-            for index in ("owned", "newest"):
-                database.execute(f"DROP INDEX {index}")
-            for column in ("owner", "size"):
-                database.execute(f"ALTER TABLE workflows DROP COLUMN {column}")
-        database.execute("ALTER TABLE jobs DROP COLUMN plain_end")
-        database.execute(f"PRAGMA user_version={version}")
-    for _ in range(2):
-        with closing(Journal(path)) as again:
-            assert again.usage_due(4.0, 9) == [pending]
-
-
 def test_another_version_is_refused(filled):
     path, journal, _ = filled
     journal.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA user_version=99")
-    with pytest.raises(ConfigError, match="version 99"):
+    with pytest.raises(ConfigError, match=r"version 99 \(allowed: version \d+; or move the file away"):
         Journal(path)
 
 
