@@ -11,6 +11,7 @@ from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
 from .apply import Applier
 from .config import DaemonConfig, PowerConfig
+from .learning.external_load import LoadOfOthers
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
@@ -56,6 +57,7 @@ def assemble(
     observers: Callable[[JobTracker], Sequence[Observer]] = lambda tracker: (),
     delays_file: Path | None = None,
     power: PowerConfig = PowerConfig(),
+    others: LoadOfOthers | None = None,
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -75,6 +77,7 @@ def assemble(
         observers: made for the tracker; called before the one that logs and exports each cycle.
         delays_file: where measured delays are kept; None: nowhere.
         power: which idle nodes are powered down, whatever the policy.
+        others: knows what other programs leave of the nodes; None = nothing is known yet.
     """
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
@@ -84,7 +87,7 @@ def assemble(
     speeds = NodeSpeeds((one.node, one.forecast_s, one.actual_s, one.node_speed) for one in known(past))
     intervals = IntervalCorrection(errors)
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
-    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles)
+    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others or LoadOfOthers())
     latency = PlacementLatency(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,

@@ -1,7 +1,7 @@
 """The daemon's cycle without a service: run one workflow by its plan, or preview what the daemon would do with a queue.
 
-Rule: it is the same cycle, with a journal in memory and no guard; a preview is one dry cycle, and writes nothing. Under
-a policy with a limit of power or energy, a workflow is planned again as it runs.
+Rule: it is the same cycle with the same planner, with a journal in memory and no guard; a preview is one dry cycle, and
+writes nothing. A workflow begins by the plan that its user has seen, and is planned again whenever something happens.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from ..simulate.model.snapshot import JobState
 from ..simulate.queue_policies.policy_specs import limit_of
 from .apply import Live, Recording, describe
 from .assembly import assemble
+from .learning.external_load import LoadOfOthers
 from .planning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
 from .planning.plan_cache import FixedPlan
-from .planning.problem import Options
+from .planning.problem import Options, Planner
 from .report.cycle_report import CycleReport
 from .report.metrics import Metrics, metered
 from .state.journal import Journal
@@ -34,28 +35,54 @@ STEP_S = 0.25
 READ_EVERY_S = 1.0
 
 
+def beginning_with(plan: Plan, run: str, workflow: Workflow, clock: Callable[[], float]) -> Planner:
+    """Return a planner whose first plan was made before; it simulates every later one.
+
+    Args:
+        plan: of the whole workflow.
+        run: id of the run.
+        workflow: the planned workflow.
+        clock: seconds, monotonic.
+    """
+    if limit_of(plan.policy) is not None:  # the plan's times do not say what waits for power or energy
+        return simulate_plan
+    first = iter((FixedPlan(f"{run}/", plan, workflow, clock),))
+    return lambda problem, cluster, options: next(first, simulate_plan)(problem, cluster, options)
+
+
 class WorkflowRun:
-    """A workflow that runs by a plan.
+    """A workflow that runs from its submission to its end.
 
     Args:
         run: its id, unique in the adapter, without '/'.
-        plan: of the whole workflow.
+        workflow: its jobs.
         metrics: of the run.
         clock: seconds, monotonic, for durations; epoch times are the adapter's.
+        options: how to plan.
+        planner: makes each plan, see `beginning_with`.
+        others: knows what other programs leave of the nodes; None = nothing is known yet.
     """
 
     def __init__(
-        self, run: str, workflow: Workflow, plan: Plan, adapter: Adapter, metrics: Metrics, clock: Callable[[], float]
+        self,
+        run: str,
+        workflow: Workflow,
+        adapter: Adapter,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        options: Options,
+        *,
+        planner: Planner = simulate_plan,
+        others: LoadOfOthers | None = None,
     ) -> None:
         self._adapter = adapter = metered(adapter, metrics)
         self._clock = clock
         self._journal = journal = _in_memory()
-        limited = limit_of(plan.policy) is not None  # the plan's times do not say what waits for power or energy
-        planner = simulate_plan if limited else FixedPlan(f"{run}/", plan, workflow, clock)
-        options = Options(policy=plan.policy, seed=plan.seed)
+        self._cancelled: Callable[[], bool] = lambda: False
         self._cycle = assemble(
-            adapter, Live(adapter), journal, metrics, _no_guard(plan.policy), options, clock, planner=planner
-        )
+            adapter, Live(adapter), journal, metrics, _no_guard(options.policy), options, clock,
+            planner=planner, stopping=lambda: self._cancelled(), others=others,
+        )  # fmt: skip
         self.submission = Submission(run, workflow, adapter.snapshot().time)
         journal.submit(self.submission, None)
         self._cycle.tracker.add(self.submission)
@@ -65,31 +92,42 @@ class WorkflowRun:
 
         Args:
             show: called with the report of each cycle, and with None every STEP_S in between.
-            cancelled: called as often; once it returns True, waiting jobs are cancelled and running ones ended.
+            cancelled: called as often, and during a search for a plan; once it returns True, the search ends, waiting
+                jobs are cancelled and running ones ended.
 
         Raises:
             AdapterError: the resource manager cannot be reached, and trying again will not help; running jobs go on.
             InvalidJobError: planning fails with the workflow.
         """
-        asked = False
+        self._cancelled = cancelled
         while not self.submission.state.ended:
-            if not asked and cancelled():
-                asked = True
+            if self._cancelled():
+                self._cancelled = lambda: False  # the jobs that still run are waited for
                 self._cycle.tracker.cancel([e for e in self.submission.entries.values() if not e.state.ended])
             try:
                 show(self._cycle.run())
             except AdapterError as error:
                 if not error.transient:
                     raise
-            if reason := self._cycle.tracker.isolation.reasons.get(self.submission.id):
+            if reason := self._hopeless():
                 raise InvalidJobError(f"{self.submission.workflow.name}: {reason}; running jobs go on")
             if not self.submission.state.ended and not self._cycle.trigger.changed:
-                self._pause(show, (lambda: False) if asked else cancelled)
+                self._pause(show)
         return self.submission
 
-    def _pause(self, show: Callable[[CycleReport | None], None], cancelled: Callable[[], bool]) -> None:
+    def _hopeless(self) -> str:
+        """Return why the workflow cannot end, or ""; a job that no node or policy takes waits for the running ones."""
+        tracker = self._cycle.tracker
+        if reason := tracker.isolation.reasons.get(self.submission.id):
+            return reason
+        if tracker.stuck and not tracker.any_running:
+            key, reason = next(iter(tracker.stuck.items()))
+            return f"job {key.removeprefix(f'{self.submission.id}/')!r} cannot start: {reason}"
+        return ""
+
+    def _pause(self, show: Callable[[CycleReport | None], None]) -> None:
         due = self._clock() + READ_EVERY_S
-        while not self._adapter.wait(STEP_S) and not cancelled() and self._clock() < due:
+        while not self._adapter.wait(STEP_S) and not self._cancelled() and self._clock() < due:
             show(None)
 
     def close(self) -> None:

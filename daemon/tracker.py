@@ -96,6 +96,7 @@ class JobTracker:
         trigger: is renewed when something changes that the last plan does not know.
         clock: seconds, monotonic.
         profiles: replace the default profile of jobs that are handed over.
+        others: knows what other programs leave of the nodes.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class JobTracker:
         trigger: Trigger,
         clock: Callable[[], float],
         profiles: GivenProfiles,
+        others: LoadOfOthers,
     ) -> None:
         self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue: Queue = journal.load()
@@ -114,7 +116,7 @@ class JobTracker:
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
-        self._progress, self._others = Progress(), LoadOfOthers()
+        self._progress, self._others = Progress(), others
         self._followed: Snapshot | None = None  # the one to which `_progress` was advanced
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}

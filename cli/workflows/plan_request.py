@@ -18,6 +18,7 @@ from ..streams import print_policy_traceback
 from ..usage_errors import bad, check_positive, not_among, value_of
 
 if TYPE_CHECKING:
+    from ...daemon.planning.problem import Options
     from ...simulate.model.objective import Objective
     from ...simulate.planning.stochastic import Replicated
 
@@ -66,6 +67,13 @@ class PlanRequest:
         check_positive("--time-limit", self.time_limit)
         with value_of("--objective"):
             self.objective = Objective.parse(self.goal)
+
+    @property
+    def service_options(self) -> Options:
+        """The same options for the planner of the service."""
+        from ...daemon.planning.problem import WINDOW, Options
+
+        return Options(self.policy, self.goal, self.seed, self.budget, self.time_limit, window=WINDOW)
 
     def scores(self, plans: Sequence[Plan]) -> list[float]:
         """Return the objective's value of each plan, lower is better; a mix is relative to the best of each part."""

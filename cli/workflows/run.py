@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -33,6 +34,7 @@ from .plan_request import PlanRequest
 
 if TYPE_CHECKING:
     from ...adapters.base import Adapter
+    from ...daemon.planning.problem import Options
     from ...daemon.report.accuracy import RunOutcome
     from ...daemon.report.cycle_report import CycleReport
     from ...daemon.state.queue import Submission
@@ -67,7 +69,8 @@ def run(
     """Plan a workflow, run its commands on this machine, and compare the forecast with the outcome.
 
     The nodes are made of this machine's CPUs; without --cluster each CPU is a node (cpu0, cpu1, ...).
-    Jobs run pinned to the CPUs of their nodes, in the order of the plan. A job that fails cancels the jobs after it.
+    Jobs run pinned to the CPUs of their nodes. Whenever a job starts or ends, the rest is planned again, as the service
+    does it; the forecast is that of the first plan. A job that fails cancels the jobs after it.
     Ctrl-C ends the running jobs (TERM, then KILL); a second Ctrl-C leaves them running. The exit code is
     0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
     The output of the jobs is kept for the latest 20 runs, or in --state-dir. The picture has forecast and actual times.
@@ -80,6 +83,8 @@ def run(
       pilotfish run dag.yaml --plot run.html
       pilotfish run dag.yaml --metrics-port 9836
     """
+    from ...daemon.learning.node_speeds import at_speeds
+
     plot = plot or report
     picture_files.check(plot)
     request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
@@ -91,12 +96,13 @@ def run(
     working_directory()
     site = profiles.scored(given or this_machine(flow), flow)
     load_simulator()
-    left, remark = _left_by_others(site)
-    plan = request.plan(flow, left)
+    shares, remark = _left_by_others(site)
+    plan = request.plan(flow, at_speeds(site, shares))
     warn(*flow.warnings, *plan.warnings)
     name, runs = _run_id(flow.name), state_directory() / "runs"
     home = (state_dir or runs / name).absolute()
-    outcome, outputs, ended_by, others = _carry_out(name, flow, plan, site, home, profiles, live, metrics_port, remark)
+    work = _Work(name, flow, plan, request.service_options, shares)
+    outcome, outputs, ended_by, others = _carry_out(work, site, home, profiles, live, metrics_port, remark)
     with ignore_closed_stdout():
         if as_json:
             from ...daemon.learning.job_profiles import classes_of, with_classes
@@ -119,9 +125,27 @@ def run(
     return 128 + ended_by if ended_by else outcome.exit_code
 
 
-def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
-    """Return the nodes with the speed that other processes leave of them, and a sentence on it if that is less."""
-    from ...daemon.learning.node_speeds import at_speeds
+@dataclass(frozen=True)
+class _Work:
+    """A run that is about to begin.
+
+    Args:
+        name: id of the run.
+        flow: the workflow.
+        plan: by which it begins.
+        options: how to plan again.
+        shares: of the speed of each node, left by other processes.
+    """
+
+    name: str
+    flow: Workflow
+    plan: Plan
+    options: Options
+    shares: Sequence[float]
+
+
+def _left_by_others(site: Cluster) -> tuple[Sequence[float], Sequence[str]]:
+    """Return the share of each node's speed that other processes leave, and a sentence on it if that is less than 1."""
     from ...profiles.probes.obtainable_time import busy_shares, obtainable
 
     busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
@@ -129,9 +153,9 @@ def _left_by_others(site: Cluster) -> tuple[Cluster, Sequence[str]]:
     shares = [sum(left.get(cpu, 1.0) for cpu in node.cpus) / max(len(node.cpus), 1) for node in site.nodes]
     mean = sum(shares) / len(shares)
     if mean > LITTLE_LOAD or not busy:
-        return site, ()
+        return [1.0] * len(shares), ()
     taken = percent(sum(busy.values()) / len(busy))
-    return at_speeds(site, [round(share, 2) for share in shares]), (
+    return [round(share, 2) for share in shares], (
         f"these CPUs are {taken} busy with other processes: forecasts assume {percent(mean)} of their time, as now",
     )
 
@@ -152,9 +176,7 @@ def _run_id(name: str) -> str:
 
 
 def _carry_out(
-    name: str,
-    flow: Workflow,
-    plan: Plan,
+    work: _Work,
     site: Cluster,
     home: Path,
     profiles: Profiles,
@@ -162,13 +184,14 @@ def _carry_out(
     port: int | None,
     remarks: Sequence[str],
 ) -> tuple[RunOutcome, dict[str, tuple[str, str]], int, float]:
-    """Run the plan to its end; serve metrics at `port`, unless None. Print the remarks once the jobs can start.
+    """Run the workflow to its end; serve metrics at `port`, unless None. Print the remarks once the jobs can start.
 
     Return forecast and actual times; job -> files of its stdout and stderr; the signal that ended the run, or 0; the
     share of the CPUs' time that other processes used.
     """
     from ...adapters import registry
-    from ...daemon.one_off import WorkflowRun
+    from ...daemon.learning.external_load import LoadOfOthers
+    from ...daemon.one_off import WorkflowRun, beginning_with
     from ...daemon.report.accuracy import outcome_of
     from ...daemon.report.exporter import Exporter, Health
     from ...daemon.report.metrics import Metrics
@@ -182,10 +205,13 @@ def _carry_out(
         if port is not None:
             exporter = stack.enter_context(closing(Exporter(metrics, health, port=port)))
             note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
-        dispatch = stack.enter_context(closing(WorkflowRun(name, flow, plan, adapter, metrics, time.monotonic)))
+        name, flow, plan, clock = work.name, work.flow, work.plan, time.monotonic
+        planner, load = beginning_with(plan, name, flow, clock), LoadOfOthers(work.shares)
+        cycles = WorkflowRun(name, flow, adapter, metrics, clock, work.options, planner=planner, others=load)
+        dispatch = stack.enter_context(closing(cycles))
         caught = stack.enter_context(collected_signals())
         stack.enter_context(cycle_warnings())
-        watcher = stack.enter_context(closing(view(dispatch.submission, plan, site, time.monotonic, live=live)))
+        watcher = stack.enter_context(closing(view(dispatch.submission, plan, site, clock, live=live)))
 
         def show(report: CycleReport | None) -> None:
             if report is not None:

@@ -4,14 +4,15 @@ Rule: the estimate is rather too small than too large, because a run that others
 forecast. Others took at most the time that the job's threads waited for a core, and at most what its CPUs did beyond
 our own jobs. Our jobs that still run count with all that their threads could have used, as far as these are known. The
 share that others leave now is assumed to be the share that they left recently: of the jobs that ended in the last
-RECENT_S the latest LATEST count, by the time for which they wanted a core.
+RECENT_S the latest LATEST count, by the time for which they wanted a core. If that was measured when the
+work began, it counts until jobs have wanted a core for ENOUGH_S.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobView
@@ -22,6 +23,8 @@ from .node_speeds import at_speeds
 MUCH = 0.05
 #: For how long what a job saw says something about the next (s), how many jobs count, and the least that is left.
 RECENT_S, LATEST, LEAST = 300.0, 10, 0.1
+#: Seconds for which the jobs that ended must have wanted a core, to replace what was measured at the start.
+ENOUGH_S = 1.0
 #: Steps of what is left, as a logarithm, so that plans and their caches do not follow every small change.
 _STEP = 0.05
 
@@ -64,17 +67,26 @@ def _used(view: JobView, begin: float, end: float) -> float:
 
 
 class LoadOfOthers:
-    """The CPU share that others leave on one machine, measured on the jobs that ended lately."""
+    """The CPU share that others leave on one machine, measured on the jobs that ended lately.
 
-    def __init__(self) -> None:
+    Args:
+        at_start: share of each node that others left at the start, above 0, at most 1, in the order of the cluster;
+            empty = not known.
+    """
+
+    def __init__(self, at_start: Sequence[float] = ()) -> None:
+        self._at_start = tuple(at_start)
+        self._wanted_s = 0.0
         self._seen: deque[tuple[float, float, float]] = deque(maxlen=LATEST)
-        self._made: tuple[Cluster, float, Cluster] | None = None
+        self._made: tuple[Cluster, tuple[float, ...], Cluster] | None = None
 
     def learn(self, view: JobView, taken: float | None) -> None:
         """Note a job that has ended, and the share of its run time that others took; None = unknown."""
         run = measurement_of(view)
         if taken is not None and run is not None and view.finish_time is not None:
-            self._seen.append((view.finish_time, run.groups[0].demand, taken * run.wall_s))
+            had_s, lost_s = run.groups[0].demand, taken * run.wall_s
+            self._seen.append((view.finish_time, had_s, lost_s))
+            self._wanted_s += had_s + lost_s
 
     def left(self, now: float) -> float:
         """Return the share of CPU time that others leave, [LEAST, 1], to 5 % of itself; `now` in epoch seconds."""
@@ -92,7 +104,9 @@ class LoadOfOthers:
             cluster: the nodes.
             now: epoch seconds.
         """
-        left = self.left(now)
-        if self._made is None or self._made[0] is not cluster or self._made[1] != left:
-            self._made = cluster, left, at_speeds(cluster, [left] * len(cluster.nodes))
+        shares = self._at_start
+        if not shares or self._wanted_s >= ENOUGH_S:
+            shares = (self.left(now),) * len(cluster.nodes)
+        if self._made is None or self._made[0] is not cluster or self._made[1] != shares:
+            self._made = cluster, shares, at_speeds(cluster, shares)
         return self._made[2]

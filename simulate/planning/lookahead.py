@@ -11,6 +11,7 @@ node, a throttle per node and at most one extra wait per job, so a job can also 
    For a queue that goes on, also the shortest first, because then fewer wait for it.
 3. Polishing: each job in turn moves to its best other node if the whole plan gains, until a round over all jobs gains
   nothing. That round also finds each job's runner-up.
+4. Filling: a job with the default profile never waits deliberately, because a guess is no reason to leave a node idle.
 One evaluation is one run of the workflow. The budget counts evaluations, so a seed gives one plan on any machine.
 """
 
@@ -117,6 +118,12 @@ class Search:
                 break
             self._climb(start, share)
         self._polish()
+        self._show_best()
+        if not self.objective.needs_energy:
+            self._fill()
+
+    def _show_best(self) -> None:
+        """Leave the tables of the best run in the simulation."""
         if self.best_run is not None:
             policy, keys, caps = self.best_run
             self.simulation.run(policy, keys=keys, caps=caps)
@@ -218,6 +225,34 @@ class Search:
                 self.next_best[job] = found
                 quiet += 1
             at += 1
+
+    # --- filling ---
+    def _fill(self) -> None:
+        """Start jobs with the default profile on nodes that would be idle now; one evaluation for each job and node.
+
+        Beyond the budget, because it is not a matter of more or less.
+        """
+        workflow, jobs = self.simulation.workflow.jobs, self.simulation.world.jobs
+        ready = [
+            job
+            for job in self._order()
+            if jobs["start"][job] > 0.0
+            and not workflow[job].after
+            and workflow[job].profile.provenance.source == "default"
+        ]
+        idle = set(self.moves.idle_nodes().tolist()) if ready else set()
+        for job in ready:
+            for node in sorted(idle.intersection(self.moves.relocatable[job].tolist()))[:MOST_OTHERS]:
+                trial = self.moves.first_on(self.best, job, node)
+                end = trial.follow(self.simulation)
+                self.used += 1
+                if math.isfinite(end[0]) and jobs["start"][job] <= 0.0:
+                    self.best, self.best_end, self.best_run = trial, end, None
+                    self.best_value = self._judged(*end)
+                    self.next_best.clear()
+                    idle.discard(node)
+                    break
+                self._show_best()
 
     def _next_best(self, job: int, others: list[int]) -> NextBest | None:
         """Return the best evaluation with this job on one of the other nodes; None if it can run on none."""

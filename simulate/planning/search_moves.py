@@ -121,6 +121,19 @@ class Moves:
         trial.places[self._slots[job].start] = node
         return trial
 
+    def first_on(self, candidate: Candidate, job: int, node: int) -> Candidate:
+        """Return a copy in which a relocatable job is the first that starts on `node`, and waits for no other."""
+        trial = self.moved(candidate, job, node)
+        trial.keys[job], trial.wait_for[job] = float(np.nanmin(trial.keys)) - 1.0, -1
+        return trial
+
+    def idle_nodes(self) -> Array:
+        """Return the nodes on which no job runs or starts at time 0 in the last run."""
+        world = self.simulation.world
+        now = np.flatnonzero(world.jobs["start"] <= 0.0).tolist()
+        taken = [world.placed[self._slots[job]] for job in now]
+        return np.setdiff1d(np.arange(len(world.nodes)), np.concatenate(taken) if taken else [])
+
     def _any_of(self, items: Array) -> int:
         return int(items[self.random.randrange(len(items))])
 

@@ -16,7 +16,7 @@ from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.cli.output.status import limit_line
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.one_off import WorkflowRun
+from pilotfish.daemon.one_off import WorkflowRun, beginning_with
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW, Options
@@ -274,8 +274,8 @@ def test_a_workflow_that_runs_stays_below_the_limit(limit: str) -> None:
     profile, here = Profile((ThreadGroup(CORES, 9.0),)), [frozenset((node.name,)) for node in CLUSTER.nodes]
     jobs = tuple(Job(f"j{i}", profile, walltime=10.0, allowed=node) for i, node in enumerate(here))
     flow = Workflow("w", jobs)
-    planned = plan(flow, CLUSTER, policy=policy)
-    run = WorkflowRun("r.1", flow, planned, adapter, Metrics(), lambda: adapter.time)
+    planner = beginning_with(plan(flow, CLUSTER, policy=policy), "r.1", flow, lambda: adapter.time)
+    run = WorkflowRun("r.1", flow, adapter, Metrics(), lambda: adapter.time, Options(policy), planner=planner)
     done = run.until_ended(lambda report: None, lambda: False)
     run.close()
     assert done.state is JobState.COMPLETED

@@ -1,7 +1,8 @@
-"""Running one workflow by a plan: order and mapping stay, whatever the real times are."""
+"""Running one workflow: planned again as reality leaves the forecast; a fixed plan keeps its order and its mapping."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -9,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.daemon.one_off import WorkflowRun
-from pilotfish.daemon.planning.plan_cache import released_by
+from pilotfish.daemon.one_off import WorkflowRun, beginning_with
+from pilotfish.daemon.planning.plan_cache import FixedPlan, released_by
+from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.accuracy import outcome_of, outcome_to_dict
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.simulate.model.job import Workflow
+from pilotfish.simulate.errors import InvalidJobError
+from pilotfish.simulate.model.job import Workflow, default_profile
 from pilotfish.simulate.model.plan import Plan, PlannedJob
 from pilotfish.simulate.model.snapshot import JobState
+from pilotfish.simulate.planning.planner import plan as make_plan
 
 
 def plan_of(jobs, places: dict[str, tuple[tuple[str, ...], float, float]]) -> Plan:
@@ -26,9 +30,12 @@ def plan_of(jobs, places: dict[str, tuple[tuple[str, ...], float, float]]) -> Pl
 
 @pytest.fixture
 def follow(kit):
-    """Run jobs by a plan on a manager whose clock only `wait` moves; returns submission, plan, manager."""
+    """Run jobs on a manager whose clock only `wait` moves; returns submission, plan, manager.
 
-    def go(jobs, places, *, takes=(), exits=(), cores=2, cancel_at=None, watch=lambda report: None):
+    They follow a fixed plan, if `places` are given; otherwise they are planned as `pilotfish run` does.
+    """
+
+    def go(jobs, places=None, *, takes=(), exits=(), cores=2, cancel_at=None, watch=lambda report: None):
         class Virtual(kit.Manager):  # type: ignore[name-defined]  # a fixture has the class
             def wait(self, timeout_s: float) -> bool:
                 self.advance(0.25)
@@ -36,8 +43,10 @@ def follow(kit):
 
         manager = Virtual(kit.cluster(2, cores))
         manager.takes, manager.exits = dict(takes), dict(exits)
-        plan, workflow = plan_of(jobs, places), Workflow("w", tuple(jobs))
-        dispatch = WorkflowRun("r.1", workflow, plan, manager, Metrics(), lambda: manager.time)
+        workflow, clock = Workflow("w", tuple(jobs)), lambda: manager.time
+        plan = plan_of(jobs, places) if places else make_plan(workflow, manager.cluster)
+        planner = FixedPlan("r.1/", plan, workflow, clock) if places else beginning_with(plan, "r.1", workflow, clock)
+        dispatch = WorkflowRun("r.1", workflow, manager, Metrics(), clock, Options(plan.policy), planner=planner)
         cancelled = lambda: cancel_at is not None and manager.time >= 1000.0 + cancel_at  # noqa: E731
         submission = dispatch.until_ended(watch, cancelled)
         dispatch.close()
@@ -150,3 +159,52 @@ def test_any_drift_keeps_dependencies_mapping_and_capacity(follow, kit, seed):
             same = places[other.id][0] == places[job.id][0]
             if same and places[other.id][1] < places[job.id][1]:
                 assert views[other.id].start_time <= views[job.id].start_time
+
+
+def test_a_job_goes_to_the_node_that_is_free_earlier_than_forecast(kit, follow):
+    """The plan gives the long job a node of its own; it ends at once, and one of the others takes its node."""
+    jobs = [kit.job("long", seconds=30.0), kit.job("c1", seconds=15.0), kit.job("c2", seconds=15.0)]
+    takes = {"long": 0.25, "c1": 4.0, "c2": 4.0}
+    _, plan, manager = follow(jobs, takes=takes, cores=1)
+    planned = {job.id: job.nodes for job in plan.jobs}
+    assert planned["c1"] == planned["c2"] != planned["long"]
+    assert max(starts(manager).values()) <= 1.0
+    assert {view.nodes for view in manager.views.values()} == {("n1",), ("n2",)}
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_no_node_is_idle_while_a_job_is_ready(follow, kit, seed):
+    """Nothing is known of the jobs, so no forecast is a reason to let one wait."""
+    draw = random.Random(seed)
+    jobs = []
+    for i in range(9):
+        before = draw.sample([job.id for job in jobs], min(len(jobs), draw.choice((0, 0, 1, 2))))
+        assumed = default_profile(draw.choice((0.5, 5.0, 50.0)))
+        jobs.append(dataclasses.replace(kit.job(f"j{i}", *before), profile=assumed))
+    takes = {job.id: draw.choice((0.25, 2.0, 9.0)) for job in jobs}
+    submission, _, manager = follow(jobs, takes=takes, cores=1)
+    assert submission.state is JobState.COMPLETED and set(manager.runs.values()) == {1}
+    views = {key.partition("/")[2]: view for key, view in manager.views.items()}
+    for job in jobs:
+        ready = max([views[name].finish_time for name in job.after], default=1000.0)
+        begin = views[job.id].start_time
+        assert begin >= ready
+        for step in range(int((begin - ready) / 0.25) - 4):  # a cycle or two may pass until an end is seen
+            at = ready + 0.25 * (step + 2)
+            assert sum(view.start_time <= at <= view.finish_time for view in views.values()) >= 2, (job.id, at)
+
+
+def test_a_job_that_no_policy_takes_any_more_ends_the_run(kit, follow, monkeypatch):
+    """The plan of the whole workflow took it; the plan after the first end rejects it."""
+    from pilotfish.daemon import one_off
+
+    def rejecting(problem, cluster, options):
+        made = make_plan(problem.workflow, cluster, underway=problem.running)
+        waiting = {job.id for job in problem.workflow.jobs} - {job.id for job in problem.running}
+        kept = tuple(job for job in made.jobs if job.id not in waiting)
+        return dataclasses.replace(made, jobs=kept, rejected=dict.fromkeys(waiting, "the queue is closed"))
+
+    monkeypatch.setattr(one_off, "simulate_plan", rejecting)
+    with pytest.raises(InvalidJobError, match="w: job 'b' cannot start: the queue is closed; running jobs go on"):
+        follow([kit.job("a"), kit.job("b", "a")], takes={"a": 1.0})

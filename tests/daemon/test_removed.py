@@ -10,12 +10,12 @@ import pytest
 
 from pilotfish.adapters.registry import create
 from pilotfish.daemon.one_off import WorkflowRun
+from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state import queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState
-from pilotfish.simulate.planning.planner import plan
 
 SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
 KILLS_ALL_TRACES = (  # the keeper, which it finds in begin.json, and its own directory
@@ -35,7 +35,7 @@ def test_a_job_without_a_trace_fails_after_missing_for_long(tmp_path: Path, monk
     )
     workflow = Workflow("w", jobs)
     adapter = create("local", SITE, state_dir=str(tmp_path / "state"), cgroups=False)
-    dispatch = WorkflowRun("r", workflow, plan(workflow, SITE, policy="mom"), adapter, Metrics(), time.monotonic)
+    dispatch = WorkflowRun("r", workflow, adapter, Metrics(), time.monotonic, Options("mom"))
     try:
         submission = dispatch.until_ended(lambda report: None, lambda: False)
     finally:

@@ -14,6 +14,7 @@ from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.planning.plan_cache import FixedPlan
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.accuracy import error_ratio, factor
 from pilotfish.daemon.report.metrics import Metrics
@@ -104,7 +105,9 @@ def test_a_fixed_plan_comes_true_under_contention(tmp_path: Path) -> None:
     made = plan(flow, site, policy="mom")
     assert max(job.contention_slowdown for job in made.jobs) > 1.5
     adapter = SimulatedAdapter(site)
-    dispatch = WorkflowRun("w", flow, made, adapter, Metrics(), lambda: adapter.time)
+    clock = lambda: adapter.time  # noqa: E731
+    fixed = FixedPlan("w/", made, flow, clock)
+    dispatch = WorkflowRun("w", flow, adapter, Metrics(), clock, Options("mom"), planner=fixed)
     done = dispatch.until_ended(lambda report: None, lambda: False)
     dispatch.close()
     for job in made.jobs:

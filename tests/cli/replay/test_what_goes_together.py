@@ -20,7 +20,8 @@ from pilotfish.cli.replay.daemon_replay import read_daemon, replay_daemon, with_
 from pilotfish.cli.replay.replay_request import ReplayRequest
 from pilotfish.cli.workflows.plan_request import PlanRequest
 from pilotfish.daemon.config import load_config, load_policy_of
-from pilotfish.daemon.one_off import WorkflowRun
+from pilotfish.daemon.one_off import WorkflowRun, beginning_with
+from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
@@ -280,9 +281,9 @@ def planned(policy: str, folder: Path) -> None:
 def run(policy: str, folder: Path) -> None:
     """Run the workflow by its plan, as the command `run` does, on the simulated adapter."""
     adapter = SimulatedAdapter(CLUSTER)
-    took = WorkflowRun(
-        "r.1", Workflow("w", WORKFLOW), made_plan(policy, folder), adapter, Metrics(), lambda: adapter.time
-    )
+    made, flow, clock = made_plan(policy, folder), Workflow("w", WORKFLOW), lambda: adapter.time
+    planner = beginning_with(made, "r.1", flow, clock)
+    took = WorkflowRun("r.1", flow, adapter, Metrics(), clock, Options(made.policy), planner=planner)
     try:
         done = took.until_ended(lambda report: None, lambda: False)
     finally:
