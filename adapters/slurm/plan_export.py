@@ -1,19 +1,19 @@
 """A plan as a shell script of sbatch lines.
 
-Rule: nodes, cores and dependencies are the plan's; every word is quoted for the shell.
+Rule: nodes, cores and dependencies are the plan's; a limit is what the job requests, never what was measured or
+forecast; every word is quoted for the shell.
 Source: sbatch(1).
 """
 
 from __future__ import annotations
 
-import math
-
 from ...formats.documents.quantities import clock
 from ...formats.plan import cores_of, in_order, plan_script, shell_command
-from ...formats.text import shell_words
+from ...formats.text import count, shell_words
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import Plan, PlannedJob
+from .submission import memory_option
 
 
 def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> str:
@@ -32,8 +32,7 @@ def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> st
         words = ["sbatch", "--parsable", f"--job-name={job.id}", f"--comment=pilotfish:{workflow.name}/{job.id}"]
         words += [f"--nodes={len(planned.nodes)}", f"--nodelist={','.join(planned.nodes)}", "--ntasks-per-node=1"]
         words.append(f"--cpus-per-task={cores_of(planned, job, cluster)}")
-        if memory := max(job.memory, job.profile.memory):
-            words.append(f"--mem={math.ceil(memory / 2**20)}M")
+        words += memory_option(job)
         if job.walltime is not None:
             words.append(f"--time={clock(job.walltime)}")
         if job.directory is not None:
@@ -48,4 +47,9 @@ def export(plan: Plan, workflow: Workflow, cluster: Cluster | None = None) -> st
         for number, (planned, job, ids) in enumerate(in_order(plan, workflow))
         for line in (f"job_{number}={submit(planned, job, ids)}", f"job_{number}=${{job_{number}%%;*}}")
     ]
+    planned = (workflow.jobs[workflow.index[job.id]] for job in plan.jobs)
+    if measured := sum(job.profile.memory > 0 and not memory_option(job) for job in planned):
+        steps.insert(
+            0, f"# No --mem for {count(measured, 'job')} without the key memory: a measured peak is not a limit."
+        )
     return plan_script(plan, workflow, steps)

@@ -16,7 +16,6 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from ...formats.hostlist import fold
-from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job
 from ..keys import checksum, file_name, quoted, unquoted
 from ..start_claim import guard
@@ -139,12 +138,19 @@ def start_guard(file: Path) -> str:
 
 def _needs(job: Job, nodes: int) -> list[str]:
     limit = [f"--time={max(1, math.ceil(job.walltime / 60))}"] if job.walltime else []
-    memory = memory_need(job)
     return [
         *(f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", f"--cpus-per-task={job.profile.threads}"),
         *limit,
-        *([f"--mem={math.ceil(memory / 2**20)}M"] if memory else []),
+        *memory_option(job),
     ]
+
+
+def memory_option(job: Job) -> list[str]:
+    """Return the option with the memory that a job requests, in MiB; none for a job that requests none.
+
+    Slurm ends a job that takes more, so what was measured or predicted is not written: the site's default holds.
+    """
+    return [f"--mem={math.ceil(job.memory / 2**20)}M"] if job.memory else []
 
 
 def _work(job: Job, name: str, *first: str) -> list[str]:

@@ -89,14 +89,21 @@ def workflow_of(given: Tasks) -> Workflow:
     """Return tasks as jobs of one node each. O(tasks + dependencies).
 
     Threads are the task's cores, utilisation is its average CPU use over them, and service demand is that share of its
-    run time. No memory bandwidth is recorded; it is taken as 0.
+    run time. No memory bandwidth is recorded; it is taken as 0. Memory is what a task used, so it is the profile's and
+    becomes no limit; without a run time there is no profile, and it is the job's.
 
     Raises:
         InvalidJobError: a duplicate task, an unknown predecessor or a cycle.
     """
     pool = ProfilePool()
     jobs = (
-        Job(task.id, pool.one(_profile(task, given.origin)), task.after, memory=task.memory) for task in given.tasks
+        Job(
+            task.id,
+            pool.one(_profile(task, given.origin)),
+            task.after,
+            memory=task.memory if task.time is None else 0.0,
+        )
+        for task in given.tasks
     )
     return check_workflow(Workflow(given.name, tuple(jobs), given.source, given.warnings))
 
@@ -106,7 +113,7 @@ def _profile(task: Task, origin: Provenance) -> Profile:
         return DEFAULT_PROFILE
     utilisation = min(1.0, max(LEAST_UTILISATION, task.busy_cores / task.cores))
     group = ThreadGroup(task.cores, max(task.time, TINY_S) * utilisation, utilisation)
-    return Profile((group,), provenance=origin)
+    return Profile((group,), memory=task.memory, provenance=origin)
 
 
 def tasks_of(workflow: Workflow) -> Tasks:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.oar import export as export_oar
 from pilotfish.adapters.slurm.plan_export import export as export_slurm
+from pilotfish.adapters.slurm.submission import command
 from pilotfish.simulate.errors import InvalidJobError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
@@ -62,6 +65,28 @@ WORKFLOW = Workflow(
     ),
 )
 PLAN = plan_of(planned("late", 10.0), planned("early", 0.0, ("n1", "n2")), planned("idle", 5.0))
+
+
+def test_only_what_a_job_requests_becomes_a_limit():
+    """A measured or predicted peak is no request: Slurm would end a later run that takes a little more."""
+    measured = replace(PROFILE, memory=2100 * 2.0**20)
+    jobs = (
+        Job("asks", measured, memory=2.0**31, command=("true",)),
+        Job("odd", PROFILE, memory=2.0**20 + 1, command=("true",)),
+        Job("measured", measured, command=("true",)),
+        Job("unknown", PROFILE, command=("true",)),
+    )
+    script = export_slurm(plan_of(*(planned(job.id, 0.0) for job in jobs)), Workflow("w", jobs))
+    lines = {job.id: next(line for line in script.splitlines() if f"--job-name={job.id}" in line) for job in jobs}
+    assert {name: re.findall("--mem=[^ ]*", line) for name, line in lines.items()} == {
+        "asks": ["--mem=2048M"], "odd": ["--mem=2M"], "measured": [], "unknown": [],
+    }  # fmt: skip
+    assert "# No --mem for 1 job without the key memory: a measured peak is not a limit.\n" in script
+    assert "--time" not in script
+    for job in jobs:
+        argv = command("w/x", job, ("n1",), (), None)
+        assert [word for word in argv if word.startswith("--mem")] == re.findall("--mem=[^ ]*", lines[job.id])
+        assert not [word for word in argv if word.startswith("--time")]
 
 
 def test_the_arguments_of_sbatch(tmp_path):

@@ -61,7 +61,7 @@ def test_version_3_with_a_prefix():
     workflow = parse_dax(VERSION_3.strip().encode(), "f")
     a, b = workflow.jobs
     assert workflow.name == "a-b"
-    assert (a.id, a.memory, a.profile.groups[0].count, a.profile.groups[0].service_demand) == (
+    assert (a.id, a.profile.memory, a.profile.groups[0].count, a.profile.groups[0].service_demand) == (
         "a",
         1e8,
         4,

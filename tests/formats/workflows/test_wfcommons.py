@@ -91,7 +91,7 @@ def test_all_versions_give_the_same_workflow(data, tmp_path):
     group = split.profile.groups[0]
     assert (group.count, group.utilisation, group.service_demand) == (2, 0.5, 2.0)
     assert group.isolated_time == pytest.approx(4.0)
-    assert mapped.memory == 3e6
+    assert mapped.profile.memory == 3e6
     assert mapped.profile.groups[0].service_demand == 10.0
     assert join.profile.groups[0].service_demand == TINY_S
     assert split.command is None
