@@ -2,7 +2,8 @@
 
 Rule: pure; fields are found by name, so that answers of the daemon's requests and dumps of other sites parse alike.
 Memory is that of the largest task, or of all tasks of an average node if that is more. An energy that Slurm does not
-know and a CPU time of 0 (which jobacct_gather/none reports) become None.
+know and a CPU time of 0 (which jobacct_gather/none reports) become None. Slurm prints INVALID for a time that would be
+negative: such a time is unknown.
 Source: sacct(1), "Job Accounting Fields"; output of Slurm 22.05.
 """
 
@@ -17,6 +18,8 @@ from .documents.quantities import LARGEST
 from .hostlist import expand
 
 _CLOCK = re.compile(r"(?:(?:(\d{1,9})-)?(\d{1,9}):)?(\d{1,9}):(\d{1,9}(?:\.\d{1,9})?)", re.ASCII)
+#: What Slurm prints for a time that it does not know.
+_NO_TIME = ("", "INVALID", "Unknown", "UNLIMITED")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([KMGTP]?)", re.ASCII)
 _COUNT = re.compile(r"\d{1,20}", re.ASCII)
 #: From here on, energies are Slurm's codes for "unknown" (NO_VAL64, INFINITE64).
@@ -44,7 +47,7 @@ def accounting_record(rows: Sequence[Row]) -> AccountingRecord:
         name=" ".join(job.get("JobName", "").split()),
         completed=job["State"].strip() == "COMPLETED",
         began=start if start[:1].isdigit() else "",
-        run_s=float(_count(job["ElapsedRaw"])) if "ElapsedRaw" in job else _clock(job["Elapsed"]),
+        run_s=_seconds(job["ElapsedRaw"]) if "ElapsedRaw" in job else _clock(job["Elapsed"]),
         nodes=nodes,
         cores=-(-cpus // nodes),
         cpu_s=_clock(job["TotalCPU"]) or None,
@@ -60,8 +63,15 @@ def _memory(step: Row) -> float:
     return max(_size(step.get("MaxRSS", "")), _size(step.get("AveRSS", "")) * tasks / nodes)
 
 
+def _seconds(text: str) -> float:
+    """Return a whole number of seconds; 0 if Slurm does not know it."""
+    return 0.0 if text.strip() in _NO_TIME else float(_count(text))
+
+
 def _clock(text: str) -> float:
-    """Return the seconds of [DD-[HH:]]MM:SS[.mmm]."""
+    """Return the seconds of [DD-[HH:]]MM:SS[.mmm]; 0 if Slurm does not know them."""
+    if text.strip() in _NO_TIME:
+        return 0.0
     match = _CLOCK.fullmatch(text.strip())
     if not match:
         raise bad(found(text), "a time such as 1-02:03:04 or 03:04.567")

@@ -9,7 +9,7 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 # Control, format (bidirectional overrides), surrogate, private, and line or paragraph separators.
@@ -177,6 +177,20 @@ def percent(ratio: float) -> str:
 def times(ratio: float) -> str:
     """Format a ratio with two or three digits: `1.06x`, `3.1x`, `25x`."""
     return f"{ratio:,.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}x"
+
+
+def counted(reasons: Mapping[str, int]) -> str:
+    """Format what was left out: `2 jobs that did not complete, 1 dependency on jobs that are left out`.
+
+    Args:
+        reasons: what it was, beginning with its plural noun -> how many.
+    """
+    return ", ".join(f"{number:,} {_singular(words) if number == 1 else words}" for words, number in reasons.items())
+
+
+def _singular(words: str) -> str:
+    """Return a phrase with its first plural noun in the singular."""
+    return re.sub(r"\b(\w+?)(ies|s)\b", lambda noun: noun[1] + ("y" if noun[2] == "ies" else ""), words, count=1)
 
 
 def count(number: int, noun: str) -> str:

@@ -2,7 +2,8 @@
 
 Rule: runs refine a profile and one odd run does not spoil it: medians over the latest good runs on one type of node
 with the usual number of threads, without runs disturbed by others if there are undisturbed ones. Values that no run
-measured (bandwidth, counters) stay as they were.
+measured (bandwidth, counters) stay as they were. Threads that are derived from CPU time differ from run to run; such
+runs are alike if they had the same nodes and cores, and get one number of threads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import median, median_high
 from typing import Any
 
 from ..simulate.model.job import Phase, Profile, ThreadGroup
@@ -78,7 +79,7 @@ def usable(runs: Sequence[Measurement]) -> list[Measurement]:
     good = [run for run in good if run.command in ("", good[-1].command) or not good[-1].command]
     good = [run for run in good if have_same_inputs(run.inputs, good[-1].inputs)][-LATEST:]
     shapes = Counter(_shape(run) for run in reversed(good))
-    return undisturbed([run for run in good if _shape(run) == shapes.most_common(1)[0][0]])
+    return undisturbed(_of_equal_threads([run for run in good if _shape(run) == shapes.most_common(1)[0][0]]))
 
 
 def statistics(runs: Sequence[Measurement]) -> Statistics | None:
@@ -143,9 +144,31 @@ def _counted(used: Sequence[Measurement]) -> Measurement:
     return replace(used[-1], **found, sources=sources)
 
 
-def _shape(run: Measurement) -> tuple[int, ...]:
-    """Return the threads of each group: runs of one shape can be compared group by group."""
-    return tuple(group.count for group in run.groups)
+def _shape(run: Measurement) -> tuple[int, ...] | str:
+    """Return the threads of each group, or the request from which they are derived.
+
+    Runs of one shape can be compared group by group.
+    """
+    return run.request or tuple(group.count for group in run.groups)
+
+
+def _of_equal_threads(runs: list[Measurement]) -> list[Measurement]:
+    """Return runs of one shape, with the median of their threads if these are derived."""
+    if not runs or not runs[0].request:
+        return runs
+    threads = median_high(run.threads for run in runs)
+    return [replace(run, groups=(equal_threads(run.cpu_s, run.wall_s, threads),)) for run in runs]
+
+
+def equal_threads(cpu_s: float, wall_s: float, threads: int) -> ThreadGroup:
+    """Return a run's CPU time as that of equal threads.
+
+    Args:
+        cpu_s: CPU seconds of the run on a node.
+        wall_s: duration, seconds.
+        threads: number of threads, 1 or more.
+    """
+    return ThreadGroup(threads, cpu_s / threads, min(1.0, cpu_s / threads / wall_s))
 
 
 def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:

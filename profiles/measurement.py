@@ -92,6 +92,8 @@ class Measurement:
         words: which files these were, as `identity.words_checksum` has it; "" = unknown.
         command: name of the measured command, as `identity.signature` has it; "" = unknown.
         traits: of a job that was submitted to the resource manager, see `similar_jobs.traits_of`.
+        request: nodes x cores that it had, such as 2x16, if its threads were not counted but derived from its CPU time;
+            "" = they were counted.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -121,6 +123,7 @@ class Measurement:
     words: str = ""
     command: str = ""
     traits: dict[str, Any] = field(default_factory=dict)
+    request: str = ""
 
     @property
     def threads(self) -> int:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...formats.documents.quantities import format_size
-from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
+from ...formats.text import clean, count, counted, decimals, duration, fit, joules, percent, seconds, times
 from .text import Screen, TextColumn, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def show_replay(
         placed = int((jobs.more["program"] >= 0).sum())
         lines.append(("network", f"the run time of {count(placed, 'job')} depends on placement and on other traffic"))
     if jobs.left_out:
-        lines.append(("left out", ", ".join(f"{number:,} {why}" for why, number in jobs.left_out.items())))
+        lines.append(("left out", counted(jobs.left_out)))
     lines.append(("run times", runtimes))
     lines += zip(("daemon", *[""] * len(daemon)), daemon, strict=False)
     spent = summary.simulation_time

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...adapters.local.job_files import MTIME_S, inputs_of_run
 from ...formats.documents.atomic_write import write_whole
 from ...formats.documents.quantities import parse_rate
-from ...formats.text import count
+from ...formats.text import count, counted
 from ...profiles.identity import words_checksum
 from ...simulate.errors import ConfigError, did_you_mean
 from ...simulate.model.job import DEFAULT_PROFILE, Job
@@ -28,6 +28,8 @@ from ..usage_errors import bad, not_among, value_of
 from .corun import corun, pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...profiles.store import ProfileStore
     from ...simulate.model.job import Profile
 
@@ -223,13 +225,16 @@ def import_(
         for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
                 raise bad(other, "only with --source")
-        names = keep.import_file(file)
+        names, left_out = keep.import_file(file), dict[str, int]()
     else:
-        names = keep.put_all(_imported(source, file, name, node_type, date))
+        profiles, left_out = _imported(source, file, name, node_type, date)
+        names = keep.put_all(profiles)
     if as_json:
-        print_json("profile-import", {"profiles": list(names)})
+        print_json("profile-import", {"profiles": list(names), "left_out": dict(left_out)})
         return
     streams.show(f"{count(len(names), 'profile')}: {', '.join(names)}")
+    if left_out:
+        note(f"left out: {counted(left_out)}")
 
 
 @app.command()
@@ -277,8 +282,13 @@ def _numbers(keep: ProfileStore, kind: str) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _imported(origin: str, file: Path, name: str | None, node_type: str | None, date: str | None) -> dict[str, Profile]:
-    """Return the profiles of another program's file. Raises ConfigError and typer.BadParameter."""
+def _imported(
+    origin: str, file: Path, name: str | None, node_type: str | None, date: str | None
+) -> tuple[Mapping[str, Profile], Mapping[str, int]]:
+    """Return the profiles of another program's file, and what was left out; see `imports.read`.
+
+    Raises ConfigError and typer.BadParameter.
+    """
     from datetime import date as day
 
     from ...profiles import imports

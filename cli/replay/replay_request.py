@@ -15,6 +15,7 @@ from ...formats.batsim.runs import MappedLater
 from ...formats.batsim.workload import as_submitted
 from ...formats.entry_points import spelled_out
 from ...formats.replays.workloads import Format, format_of
+from ...formats.text import counted
 from ...formats.user_policy import NamedPolicy, load_policy
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
@@ -192,8 +193,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
         load_replay([compiled], networked=networked, rich=rich, contention=contention)
     machine, size_from = _machine(every, request, kinds, cluster)
     if not len(jobs):
-        left_out = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
-        why = f"; left out: {left_out}" if left_out else ""
+        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
         raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
     return ReplayInput(jobs, machine, cluster, size_from)
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 from ... import __version__
 from ...formats.batsim.workload import as_submitted
 from ...formats.replays.workloads import read_workload
+from ...formats.text import counted
 from ...formats.user_policy import load_policy
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError, PilotfishError
@@ -222,8 +223,8 @@ def kind_of(task: SweepTask, contents: Contents | None = None) -> Kind:
     """
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     if not len(jobs):
-        words = ", ".join(f"{count:,} {why}" for why, count in jobs.left_out.items())
-        raise ConfigError(task.trace.path, "", "no jobs to replay" + (f"; left out: {words}" if words else ""))
+        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
+        raise ConfigError(task.trace.path, "", f"no jobs to replay{why}")
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
     known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
     refuse_jobs(policy, known, _machine(task, jobs, policy), task.cluster)

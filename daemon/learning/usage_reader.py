@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...adapters.base import Adapter, AdapterError
 from ...formats.text import count
 from ...profiles.prediction.similar_jobs import traits_of
-from ...simulate.model.accounting_record import AccountingRecord
+from ...simulate.model.accounting_record import TOO_MUCH_CPU_TIME, AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..report.cycle_report import CycleReport, Observer, completed_views
@@ -128,18 +128,22 @@ class UsageReader(Observer):
         self._save(due, later)
 
     def _measurement(self, record: AccountingRecord, cluster: Cluster) -> Measurement | None:
-        """Return what a record shows; None without CPU time."""
+        """Return what a record shows; None if nothing can be learned from it."""
         from ...profiles.imports.imported import accounted_run
 
         kinds = {cluster.nodes[i].type for name in record.placed if (i := cluster.index.get(name)) is not None}
         kind = kinds.pop() if len(kinds) == 1 else None
         whole = kind is not None and record.cores >= kind.cores
-        run = accounted_run(record, f"{self._adapter.name} accounting", whole=whole)
-        if run is None:
+        if record.obstacle == TOO_MUCH_CPU_TIME:
+            self._count("impossible")
+            return None
+        if record.obstacle:
             self._count("not measured")
             self._warn_unmeasured(record)
             return None
-        return replace(run, node_type=kind.name if kind else None)
+        run = accounted_run(record, f"{self._adapter.name} accounting", whole=whole)
+        fits = kind is None or run.memory_bytes is None or run.memory_bytes <= kind.memory
+        return replace(run, node_type=kind.name if kind else None, memory_bytes=run.memory_bytes if fits else None)
 
     def _save(self, due: Sequence[PendingUsage], later: Sequence[PendingUsage]) -> None:
         """Note in the journal what is done; until that succeeds, no job is learned from twice."""

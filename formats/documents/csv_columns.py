@@ -63,7 +63,7 @@ def read_columns(path: Path, wanted: Mapping[str, CsvColumn]) -> dict[str, Array
     with _rows(path) as (header, rows, _):
         places = _positions(path, header, wanted)
         while block := list(islice(rows, BLOCK)):
-            if min(map(len, block)) < len(header):
+            if {*map(len, block)} != {len(header)}:
                 _explain(path, wanted)
             try:
                 for name, place in places.items():
@@ -78,7 +78,7 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]], Callable
     """Yield the header, an iterator over the non-empty rows, and what returns FILE:LINE of the last row."""
     before = csv.field_size_limit(MAX_FIELD)
     try:
-        with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             reader = csv.reader(file)
             try:
                 header = [name.strip() for name in next(reader, [])]
@@ -108,7 +108,7 @@ def _explain(path: Path, wanted: Mapping[str, CsvColumn]) -> NoReturn:
     with _rows(path) as (header, rows, here):
         places = _positions(path, header, wanted)
         for row in rows:
-            if len(row) < len(header):
+            if len(row) != len(header):
                 raise ConfigError(here(), "", f"found {len(row)} fields", f"{len(header)}, as in the first line")
             for name, place in places.items():
                 try:

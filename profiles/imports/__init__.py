@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -10,15 +10,15 @@ from ...formats.documents.document_errors import from_source
 from ...formats.documents.files import decode, read_bytes
 from ...formats.documents.unpack import unpacked
 from ...simulate.model.job import Profile
-from .imported import Imported, profiles_of
+from .imported import Imports, profiles_of
 
 SOURCES = ("sacct", "likwid", "perf", "jobstats")
 
 
 def read(
     source: str, path: str | Path, name: str, *, node_type: str | None = None, date: str = ""
-) -> dict[str, Profile]:
-    """Return name -> profile of a file that another program wrote.
+) -> tuple[Mapping[str, Profile], Mapping[str, int]]:
+    """Return name -> profile of a file that another program wrote, and why something was left out -> how many.
 
     Args:
         source: the program, one of SOURCES.
@@ -32,5 +32,5 @@ def read(
     """
     text = decode(unpacked(read_bytes(path), str(path)), str(path))
     parser = import_module(f".{source}_import", __name__)
-    found: Sequence[Imported] = from_source(str(path), parser.parse, text, name)
-    return dict(profiles_of(found, node_type, date))
+    imports: Imports = from_source(str(path), parser.parse, text, name)
+    return profiles_of(imports, node_type, date)

@@ -1,24 +1,29 @@
 """Runs that another program recorded, and the profile of several.
 
 Rule: medians over the runs of a name, as for our own measurements; values that the program did not record stay unknown.
+What is left out is counted by its reason, and one odd run never refuses the others.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...formats.documents.document_errors import bad
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.job import Profile, ThreadGroup
-from ..estimate import estimate, usable
+from ..estimate import LATEST, equal_threads, estimate, usable
 from ..measurement import Measurement
 
 #: Excess over a whole number of threads that is ignored.
 _SLACK = 0.15
 #: Most CPUs of a node.
 _MOST_THREADS = 2**16
+#: No node draws more power, watts; more is an overflow of a counter.
+_MOST_WATTS = 1e5
+_UNUSED = f"runs with other nodes or cores than most of their name, or before the latest {LATEST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +35,34 @@ class Imported:
     note: str
 
 
-def accounted_run(entry: AccountingRecord, method: str, *, whole: bool = True) -> Measurement | None:
-    """Return a job's accounting record as a run on each of its nodes; None if it failed or has no CPU time.
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """Runs and omissions of a file.
+
+    Args:
+        runs: the recorded runs.
+        left_out: why something was not read, in words for a count -> how many.
+    """
+
+    runs: Sequence[Imported]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def accounted_run(entry: AccountingRecord, method: str, *, whole: bool = True) -> Measurement:
+    """Return a job's accounting record as a run on each of its nodes.
 
     The number of threads is not recorded: it is as many as the CPU time filled, at most one per core.
 
     Args:
-        entry: the record; values that it lacks stay unknown.
+        entry: the record, which has no `obstacle`; values that it lacks stay unknown.
         method: source of the record, as the profile names it.
         whole: the job had its nodes to itself, so that their energy is its own.
     """
-    if not (entry.completed and entry.cpu_s and entry.run_s):
-        return None
-    cpu_s = entry.cpu_s / entry.nodes
+    assert entry.cpu_s, "a record with an obstacle"
+    cpu_s = min(entry.cpu_s / entry.nodes, entry.cores * max(1.0, entry.run_s))
     watts = entry.joules / entry.run_s / entry.nodes if entry.joules and whole else None
+    if watts is not None and watts > _MOST_WATTS:
+        watts = None
     return Measurement(
         (group_by_cpu_time(cpu_s, entry.run_s, entry.cores),),
         wall_s=entry.run_s,
@@ -54,6 +73,7 @@ def accounted_run(entry: AccountingRecord, method: str, *, whole: bool = True) -
         power_watts=watts,
         sources={} if watts is None else {"power_watts": method},
         method=method,
+        request=f"{entry.nodes}x{entry.cores}",
     )
 
 
@@ -71,28 +91,29 @@ def group_by_cpu_time(cpu_s: float, wall_s: float, most: int | None = None) -> T
     filled = cpu_s / wall_s - _SLACK
     if most is None and not filled <= _MOST_THREADS:
         raise bad(f"{cpu_s:g} CPU seconds in {wall_s:g} s", f"those of {_MOST_THREADS:,} CPUs at the most")
-    count = max(1, math.ceil(min(filled, most or _MOST_THREADS)))
-    return ThreadGroup(count, cpu_s / count, min(1.0, cpu_s / count / wall_s))
+    return equal_threads(cpu_s, wall_s, max(1, math.ceil(min(filled, most or _MOST_THREADS))))
 
 
-def profiles_of(runs: Sequence[Imported], node_type: str | None, date: str) -> Mapping[str, Profile]:
-    """Return one profile per name, in the order of first runs. O(runs).
+def profiles_of(imports: Imports, node_type: str | None, date: str) -> tuple[Mapping[str, Profile], Mapping[str, int]]:
+    """Return one profile per name, in the order of first runs, and what was left out. O(runs).
 
     Args:
-        runs: recorded runs.
+        imports: recorded runs, and what was left out so far.
         node_type: the cluster file's name for their node; None = unknown.
         date: for runs without one, ISO 8601.
     """
     named: dict[str, list[Imported]] = {}
-    for run in runs:
+    for run in imports.runs:
         named.setdefault(run.name, []).append(run)
-    return {name: _profile(name, of_name, node_type, date) for name, of_name in named.items()}
+    profiles = {name: _profile(name, of_name, node_type, date) for name, of_name in named.items()}
+    unused = len(imports.runs) - sum(profile.provenance.runs for profile in profiles.values())
+    return profiles, imports.left_out + Counter({_UNUSED: unused})
 
 
 def _profile(name: str, runs: Sequence[Imported], node_type: str | None, date: str) -> Profile:
     measured = [replace(one.run, node_type=node_type, date=one.run.date or date) for one in runs]
     profile = estimate(name, measured)
     assert profile is not None, "parsers return successful runs"
-    newest = usable(measured)[-1]
-    note = next(one.note for one, run in zip(runs, measured, strict=True) if run is newest)
+    newest = usable(measured)[-1].date
+    note = next(one.note for one, run in zip(runs, measured, strict=True) if run.date == newest)
     return replace(profile, provenance=replace(profile.provenance, note=note))

@@ -16,7 +16,7 @@ from ...formats.documents.quantities import LARGEST
 from ...simulate.model.job import ThreadGroup
 from ..measurement import Measurement
 from ..probes.likwid import CYCLES, INSTRUCTIONS
-from .imported import Imported
+from .imported import Imported, Imports
 
 NOTE = "from LIKWID: one thread for each busy hardware thread"
 _TRAFFIC = "; bandwidth is that of the memory controllers"
@@ -28,7 +28,7 @@ ALLOWED = "the CSV of likwid-perfctr -O, with a table of metrics that has Runtim
 Rows = dict[str, list[float]]
 
 
-def parse(text: str, name: str) -> Sequence[Imported]:
+def parse(text: str, name: str) -> Imports:
     """Return one run for each region, named `name region`, or the whole as `name`. Raises ConfigError."""
     regions: dict[str, Rows] = {}
     model = ""
@@ -41,7 +41,7 @@ def parse(text: str, name: str) -> Sequence[Imported]:
     timed = {region: rows for region, rows in regions.items() if _RUNTIME in rows}
     if not timed:
         raise bad("no table of metrics", ALLOWED)
-    return [inside(region, _run, rows, model, f"{name} {region}".strip()) for region, rows in timed.items()]
+    return Imports([inside(region, _run, rows, model, f"{name} {region}".strip()) for region, rows in timed.items()])
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]:
@@ -51,13 +51,20 @@ def _lines(text: str) -> Iterator[tuple[int, list[str], tuple[str, int] | None]]
     first.
     """
     table: tuple[str, int] | None = None
+    threads = 0
     for i, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.split(",")]
         if cells[0] in ("TABLE", "STRUCT"):
             titles = dict(title.partition(" ")[::2] for title in reversed(cells[1:4]))  # the first of a kind counts
             begin = {"Raw": 2, "Metric": 1}.get(titles.get("Group", "").rpartition(" ")[2])
             table = (titles.get("Region", ""), begin) if begin and cells[0] == "TABLE" else None
-        elif cells[0] not in ("", "Event", "Metric"):
+        elif cells[0] in ("Event", "Metric"):
+            threads = sum(map(bool, cells)) - (cells[0] == "Event") - 1
+        elif cells[0]:
+            if table is not None and sum(map(bool, cells[table[1] :])) > threads > 0:
+                raise bad(
+                    f"more values than the {threads} of its header", "decimal points, not commas", key=f"line {i}"
+                )
             yield i, cells, table
 
 

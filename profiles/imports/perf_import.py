@@ -1,8 +1,9 @@
 """A run from the output of `perf stat -x, -e task-clock,duration_time,instructions,cycles,... COMMAND`.
 
 Rule: fields are value, unit, event; later fields are ignored except the CPUs utilised. An event that was not counted is
-unknown. Memory traffic is that of the memory controllers, if they were counted: the whole machine's. Counts in
-intervals (-I) give phases where CPU time or traffic changes.
+unknown. perf writes numbers as the user's locale has them: a decimal comma between commas is an error. Memory traffic
+is that of the memory controllers, if they were counted: the whole machine's. Counts in intervals (-I) give phases where
+CPU time or traffic changes.
 Source: perf-stat(1), CSV FORMAT.
 """
 
@@ -19,8 +20,8 @@ from ...simulate.model.job import Phase, ThreadGroup
 from ..measure.phases import phases
 from ..measure.thread_history import ThreadHistory
 from ..measurement import Measurement
-from ..probes.perf import NOT_COUNTED, UNITS
-from .imported import Imported, group_by_cpu_time
+from ..probes.perf import FRONT, NOT_COUNTED, UNITS
+from .imported import Imported, Imports, group_by_cpu_time
 
 NOTE = "from perf stat: as many threads as its CPU time filled"
 _TRAFFIC = "; bandwidth is that of the whole machine's memory controllers"
@@ -37,7 +38,7 @@ _NO_VALUE = (*NOT_COUNTED, "")
 ALLOWED = "perf stat -x, with task-clock, and duration_time or its CPUs utilized"
 
 
-def parse(text: str, name: str) -> Sequence[Imported]:
+def parse(text: str, name: str) -> Imports:
     """Return the one run of a file; several lines of an event (-A, -I) are added up. Raises ConfigError."""
     values: dict[str, float] = {}
     sums: dict[float, list[float]] = {}
@@ -57,7 +58,7 @@ def parse(text: str, name: str) -> Sequence[Imported]:
                 sums.setdefault(at, [0.0, 0.0])[column] += value
         if event == "task-clock" and "CPUs utilized" in rest[1:]:
             utilised = inside(f"line {i}", _number, rest[rest.index("CPUs utilized") - 1])
-    return [_run(values, date, utilised, name, sums)]
+    return Imports([_run(values, date, utilised, name, sums)])
 
 
 def _phases(sums: Mapping[float, Sequence[float]], group: ThreadGroup) -> tuple[Phase, ...]:
@@ -86,12 +87,15 @@ def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
     if cells[0] == "summary":  # repeats the intervals (--summary)
         return None, "", None, []
     at = float(cells[0]) if _TIME.fullmatch(cells[0]) and len(cells) > 3 and not _is_count(cells, 0) else None
+    front = ""
     while len(cells) > 3 and not _is_count(cells, 0):  # the CPU or socket in front
-        cells.pop(0)
+        front += f"{cells.pop(0)},"
     if len(cells) < 3:
         raise bad(f"{len(cells)} fields", "value, unit, event, ...")
     if not _is_count(cells, 0):
         return None, "", None, []
+    if not FRONT.fullmatch(front):
+        raise bad("a decimal comma", "decimal points: run perf with LC_ALL=C, or with -x ';'")
     event = cells[2] if "/" in cells[2] else cells[2].partition(":")[0]
     unit = _UNITS[cells[1] or ("ns" if event == _DURATION else "")]
     value = None if cells[0] in _NO_VALUE else _number(cells[0]) * unit

@@ -35,7 +35,7 @@ _EVENT = re.compile(r"[A-Za-z_][\w.:=;@-]*(/[\w.:=;@-]*/\w*)?")
 #: A spelled-out event contains commas: cpu/event=0x3c,umask=0x1/.
 _SPELLED_OUT = re.compile(r"(?<=,)[A-Za-z_]\w*/[^/]*=[^/]*/")
 #: Optional front: a time (-I), then a socket, die, core, node, CPU or thread, and their number.
-_FRONT = re.compile(r"(\d+\.\d+,)?(([SDNC]\d[\w-]*|CPU\d+|[^,]+-\d+),(\d*,)?)?")
+FRONT = re.compile(r"(\d+\.\d+,)?([SDNC]\d[\w-]*,(\d*,)?|CPU\d+,|[^,]+-\d+,)?")
 UNITS = {"": 1.0, "msec": 1e-3, "ns": 1e-9, "MiB": 2.0**20, "Bytes": 1.0, "Joules": 1.0}
 NOT_COUNTED = {"<not counted>": "not counted", "<not supported>": "not supported"}
 
@@ -145,7 +145,7 @@ def _line(line: str) -> tuple[str, str, PerfCount] | None:
     fields = _SPELLED_OUT.sub(lambda match: match[0].replace(",", ";"), line.strip()).split(",")
     for i, field in reversed(list(enumerate(fields[:4]))):
         front = "".join(f"{part}," for part in fields[:i])
-        if not _FRONT.fullmatch(front) or len(fields) < i + 2:
+        if not FRONT.fullmatch(front) or len(fields) < i + 2:
             continue
         if field not in NOT_COUNTED and not _NUMBER.fullmatch(field):
             continue

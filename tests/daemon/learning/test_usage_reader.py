@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pilotfish.adapters.base import AdapterError
@@ -118,6 +120,27 @@ def test_failed_and_unmeasured_jobs_teach_nothing(accounting, caplog) -> None:
     assert not accounting.learned("a") and accounting.waiting() == 0
     assert caplog.text.count("has no CPU time of some jobs") == 1
     assert accounting.bench.value("accounting_jobs_total", outcome="not measured") == 2.0
+
+
+def test_impossible_numbers_teach_nothing(accounting, caplog) -> None:
+    accounting.end("a", cpu_s=500.0)
+    (other,) = accounting.end("b")
+    accounting.kept[other] = replace(accounting.kept[other], memory_bytes=1e12)
+    accounting.bench.run(300)
+    assert not accounting.learned("a") and accounting.bench.value("accounting_jobs_total", outcome="impossible") == 1.0
+    assert accounting.learned("b") == 1
+    assert accounting.store.get("cmd: b x").memory == 0.0, "more than the node has"
+    assert "has no CPU time" not in caplog.text and accounting.waiting() == 0
+
+
+def test_runs_whose_cpu_time_filled_another_number_of_threads_are_of_one_program(accounting) -> None:
+    for cpu_s in (30.0, 32.0):
+        (key,) = accounting.end("a", cpu_s=cpu_s)
+        accounting.kept[key] = replace(accounting.kept[key], cores=4)
+        accounting.bench.run(200)
+    profile = accounting.store.get("cmd: a x")
+    assert profile.provenance.runs == 2
+    assert (profile.groups[0].count, profile.groups[0].demand) == (4, 7.75)
 
 
 def test_an_outage_is_logged_once_and_no_job_is_forgotten(accounting, caplog) -> None:

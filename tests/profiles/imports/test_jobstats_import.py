@@ -16,7 +16,7 @@ DATA = {"nodes": {"a": NODE, "b": NODE | {"used_memory": 7e9, "total_time": 1700
 
 
 def one(data):
-    (found,) = jobstats_import.parse(data if isinstance(data, str) else json.dumps(data), "x")
+    (found,) = jobstats_import.parse(data if isinstance(data, str) else json.dumps(data), "x").runs
     return found.run
 
 
@@ -47,6 +47,11 @@ def test_packed_as_in_slurms_admin_comment():
         ({"nodes": {"a": NODE | {"total_time": -1}}, "total_time": 5}, "nodes.a.total_time: found -1"),
         ({"nodes": {"a": NODE | {"total_time": 0}}, "total_time": 5}, "no CPU time"),
         ({"nodes": {"a": NODE}, "total_time": 0}, "total_time"),
+        ({"nodes": {"a": NODE, "b": NODE | {"total_time": 1e6}}, "total_time": 100}, "more CPU time than cpus x"),
+        (
+            {"nodes": {"a": NODE | {"used_memory": 2e12}}, "total_time": 100},
+            "nodes.a.used_memory: found 2000000000000.0",
+        ),
         ({"nodes": {"a": NODE | {"used_memory": "much"}}, "total_time": 5}, "used_memory: found 'much'"),
     ],
 )

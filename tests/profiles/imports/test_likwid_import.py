@@ -37,7 +37,7 @@ WHOLE = HEAD + TABLES.format("")
 
 
 def test_a_whole_run():
-    (found,) = likwid_import.parse(WHOLE, "x")
+    (found,) = likwid_import.parse(WHOLE, "x").runs
     (group,) = found.run.groups
     assert (found.name, group.count, group.demand, group.utilisation) == ("x", 2, 1.5, 0.75), "an idle thread is none"
     assert found.run.bandwidth == pytest.approx(3000e6 * 2.0 / 3.0), "of a thread while it runs"
@@ -46,14 +46,14 @@ def test_a_whole_run():
 
 def test_each_marked_region_is_a_run():
     text = HEAD + TABLES.format("Region solve,") + TABLES.format("Region write,").replace("3000,", "30,")
-    solve, write = likwid_import.parse(text, "x")
+    solve, write = likwid_import.parse(text, "x").runs
     assert (solve.name, write.name) == ("x solve", "x write")
     assert solve.run.bandwidth == pytest.approx(100 * write.run.bandwidth)
 
 
 def test_without_counts_the_threads_are_busy_and_the_traffic_unknown():
     text = "TABLE,Group 1 Metric,BRANCH,2,\nMetric,Core 0,Core 1\nRuntime (RDTSC) [s],4,4\nCPI,0.5,0.5\n"
-    (found,) = likwid_import.parse(text, "x")
+    (found,) = likwid_import.parse(text, "x").runs
     assert (found.run.threads, found.run.groups[0].demand, found.run.ipc) == (2, 4.0, 2.0)
     assert found.run.bandwidth is None and found.run.instructions is None and "bandwidth unknown" in found.note
 
@@ -67,6 +67,8 @@ def test_without_counts_the_threads_are_busy_and_the_traffic_unknown():
         (WHOLE.replace("CPI,1.0", "CPI,fast"), "line 18: found 'fast'"),
         (WHOLE.replace("CPI,1.0,1.0,2.0,", "CPI,"), "no values of 'CPI'"),
         (WHOLE.replace("6800000000", "6" * 400), "a number of 0 or more"),
+        (WHOLE.replace("2.0,2.0,2.0", "2,0,2,0,2,0"), "line 15: more values than the 3 of its header"),
+        (WHOLE.replace("FIXC0,6800000000", "FIXC0,6800000000,5"), "line 7: more values than the 3 of its header"),
     ],
 )
 def test_malformed_files_are_rejected(text, said):
@@ -78,6 +80,6 @@ def test_malformed_files_are_rejected(text, said):
 @given(st.integers(0, len(WHOLE)), st.text(max_size=20))
 def test_a_truncated_file_is_a_run_or_one_error(cut, more):
     try:
-        assert all(found.run.cpu_s > 0 for found in likwid_import.parse(WHOLE[:cut] + more, "x"))
+        assert all(found.run.cpu_s > 0 for found in likwid_import.parse(WHOLE[:cut] + more, "x").runs)
     except ConfigError as error:
         assert error.problem

@@ -27,7 +27,7 @@ CONTROLLERS = "".join(
 
 
 def one(text):
-    (found,) = perf_import.parse(text, "x")
+    (found,) = perf_import.parse(text, "x").runs
     return found
 
 
@@ -124,6 +124,22 @@ def test_numbers_of_another_locale():
     form = "{t:.9f};{value};{unit};{event};1;100,00;;\n"
     series = one(intervals(TWO, form).replace(".", ","))
     assert len(series.run.groups[0].phases) == 2 and series.run.cpu_s == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3801,50,msec,task-clock,3801500000,100,00,1,900,CPUs utilized\n",
+        "3801,50,msec,task-clock:u,3801500000,100,00,1,900,CPUs utilized\n2000000000,ns,duration_time,1,100,00,,\n",
+        "1,000123,3801,50,msec,task-clock,1,100,00,,\n",
+        "S0,4,3801,50,msec,task-clock,1,100,00,,\n",
+        "CPU0,3801,50,msec,task-clock,1,100,00,,\n",
+        "1,50,MiB,uncore_imc/data_reads/,1,100,00,,\n",
+    ],
+)
+def test_a_decimal_comma_between_commas_is_refused(text):
+    with pytest.raises(ConfigError, match=r"line 1: a decimal comma .*LC_ALL=C"):
+        one(text)
 
 
 def test_truncated_intervals_are_read_to_their_end():
