@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from heapq import nlargest
+from itertools import islice
+
+#: Names that a hint compares, letters of each that count, and the nearest by letters that are compared by their order.
+HINT_NAMES, HINT_LETTERS, HINT_NEAREST = 1000, 64, 16
 
 
 def did_you_mean(word: object, known: Iterable[str], shown: Callable[[str], str] = repr, cutoff: float = 0.6) -> str:
     """Return a question that ends a message: which known word was meant; "" if none is near.
+
+    The cost is bounded, whatever the words: users choose them, and the service makes hints between two cycles. Only the
+    first HINT_NAMES words are considered.
 
     Args:
         word: what was found; only text has near words.
@@ -14,10 +22,22 @@ def did_you_mean(word: object, known: Iterable[str], shown: Callable[[str], str]
         shown: how a word is written.
         cutoff: least similarity, 0 to 1.
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
-    near = get_close_matches(word[:100], list(known), n=1, cutoff=cutoff) if isinstance(word, str) else ()
-    return f"; did you mean {shown(near[0])}?" if near and near[0] != word else ""
+    if not isinstance(word, str):
+        return ""
+    matcher = SequenceMatcher(b=word[:HINT_LETTERS])
+    candidates = list[tuple[float, str]]()
+    for name in islice(known, HINT_NAMES):
+        matcher.set_seq1(name[:HINT_LETTERS])
+        if matcher.real_quick_ratio() >= cutoff and (likeness := matcher.quick_ratio()) >= cutoff:
+            candidates.append((likeness, name))
+    near = list[tuple[float, str]]()
+    for _, name in nlargest(HINT_NEAREST, candidates):
+        matcher.set_seq1(name[:HINT_LETTERS])
+        near.append((matcher.ratio(), name))
+    likeness, nearest = max(near, default=(0.0, word))
+    return f"; did you mean {shown(nearest)}?" if likeness >= cutoff and nearest != word else ""
 
 
 class PilotfishError(Exception):

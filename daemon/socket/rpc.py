@@ -224,8 +224,8 @@ class Requests:
             workflows = [id for id, owner in found if sees(owner)]
             if not workflows:
                 present = self._tracker.queue.submissions.values()
-                seen = [one for one in present if sees(one.owner) and not one.offered]
-                hint = did_you_mean(target, {job: None for one in seen for job in one.entries})
+                names = (job for one in present if sees(one.owner) and not one.offered for job in one.entries)
+                hint = did_you_mean(target, names)
                 raise InvalidJobError(f"no workflow has a job {target!r}{hint or ' (name it as WORKFLOW/JOB)'}")
             target = f"{workflows[0]}/{target}"
         entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from typing import Any
 
-from ...simulate.errors import ConfigError, InvariantError
-from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
+from ...simulate.errors import ConfigError
+from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow, check_graph
 from ..documents.document_errors import bad
 from ..documents.schema import name
 from ..profile import parse_profile
@@ -199,14 +199,8 @@ def check_workflow(workflow: Workflow) -> Workflow:
         InvalidJobError: a job that breaks a rule of `job_rules`, a duplicate job, an unknown dependency or a cycle.
     """
     check_jobs(workflow.jobs, workflow.source or workflow.name)
-    after = {job.id: job.after for job in workflow.jobs}
-    try:
-        ordered = set(TopologicalSorter(after).static_order())
-    except CycleError:
-        ordered = set()
-    if ordered and ordered == after.keys() and len(after) == len(workflow.jobs):
-        return workflow
-    raise InvariantError(f"{workflow.source}: a graph with a fault passed: {workflow.dag}")
+    check_graph(workflow)
+    return workflow
 
 
 def checked_tasks(given: Tasks) -> Tasks:

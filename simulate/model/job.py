@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidJobError, did_you_mean
@@ -237,22 +238,37 @@ class Workflow:
         return _checked_graph(self)
 
 
-def _checked_graph(workflow: Workflow) -> networkx.DiGraph:
-    import networkx as nx
+#: Jobs that an error names of a cycle.
+_SHOWN_OF_CYCLE = 10
 
+
+def check_graph(workflow: Workflow) -> None:
+    """Raise InvalidJobError for a workflow without jobs, a duplicate job, an unknown dependency or a cycle.
+
+    O(jobs + dependencies), and a hint is made for one job only.
+    """
     where = workflow.source or workflow.name
     if not workflow.jobs:
         raise InvalidJobError(f"{where}: jobs: the workflow has no jobs (allowed: at least one)")
     index = workflow.index
-    graph = nx.DiGraph()
-    graph.add_nodes_from(index)
     for job in workflow.jobs:
         for before in job.after:
             if before not in index:
                 why = f"which is not a job of this workflow{did_you_mean(before, index)}"
                 raise InvalidJobError(f"{where}: job {job.id!r} waits for {before!r}, {why}")
-            graph.add_edge(before, job.id)
-    if not nx.is_directed_acyclic_graph(graph):
-        cycle = [edge[0] for edge in nx.find_cycle(graph)]
-        raise InvalidJobError(f"{where}: jobs wait for each other in a cycle: {' -> '.join([*cycle, cycle[0]])}")
+    try:
+        TopologicalSorter({job.id: job.after for job in workflow.jobs}).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        names = cycle if len(cycle) <= _SHOWN_OF_CYCLE else [*cycle[: _SHOWN_OF_CYCLE - 1], "...", cycle[0]]
+        raise InvalidJobError(f"{where}: jobs wait for each other in a cycle: {' -> '.join(names)}") from None
+
+
+def _checked_graph(workflow: Workflow) -> networkx.DiGraph:
+    import networkx as nx
+
+    check_graph(workflow)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(workflow.index)
+    graph.add_edges_from((before, job.id) for job in workflow.jobs for before in job.after)
     return graph
