@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..formats.workflows.job_rules import name_problem
+from ..formats.workflows.job_rules import LARGEST_WORD, name_problem
 from ..formats.workflows.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
@@ -106,8 +106,8 @@ def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     return check_workflow(workflow)
 
 
-#: Bytes of an environment that is submitted, and of one variable in it (MAX_ARG_STRLEN of Linux).
-LARGEST_ENVIRONMENT, LARGEST_VARIABLE = 2**18, 2**17 - 1
+#: Bytes of an environment that is submitted; more is more than any program needs.
+LARGEST_ENVIRONMENT = 2**18
 
 
 def _check_environment(variables: Iterable[tuple[str, str]]) -> None:
@@ -117,8 +117,8 @@ def _check_environment(variables: Iterable[tuple[str, str]]) -> None:
         if not name or "=" in name or "\0" in name + value:
             raise InvalidJobError(f"environment: {name[:60]!r} is not a variable (allowed: text without NUL)")
         size = len(f"{name}={value}".encode(errors="surrogatepass"))
-        if size > LARGEST_VARIABLE:
-            problem = f"environment: {name[:60]!r} has {size:,} bytes (allowed: {LARGEST_VARIABLE:,})"
+        if size > LARGEST_WORD:
+            problem = f"environment: {name[:60]!r} has {size:,} bytes (allowed: {LARGEST_WORD:,})"
             raise InvalidJobError(f"{problem}; --export NONE or a list of names leaves it out")
         total += size + 1
     if total > LARGEST_ENVIRONMENT:

@@ -6,7 +6,8 @@ Rule: words that define the amount of work stay (words, options, numbers, names 
 serial numbers are dropped (folders, names of data files, dates, long numbers within a word). If there are several
 dates, the number of days between the first and the last stays. The value of a variable is dropped if it is not a
 number, because it may be a secret. The same command on more nodes is another job. The sizes of input files are not in
-the name, but kept with each run.
+the name, but kept with each run. Of a long command only the beginning is read so; the rest counts by a checksum. The
+name of a command is made once and kept for as long as jobs have the command.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
+from itertools import islice
 from pathlib import PurePosixPath
 
-from ..formats.command_words import program_words
+from ..formats.command_words import beginning, program_words
 from ..simulate.model.job import Job
 
 LONGEST = 120
@@ -79,15 +81,48 @@ def signature(job: Job) -> str | None:
         what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
         known_as = f"{_without_numbers(what)}{of}{owner}" if of else _without_numbers(owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
+    place = id(job.command), id(job.environment), job.nodes
+    kept = _names.get(place)
+    if kept is None:
+        kept = _names[place] = job.command, job.environment, _command_name(job)
+        if len(_names) > MOST_KEPT:
+            for oldest in list(islice(_names, MOST_KEPT // 2)):
+                del _names[oldest]
+    return kept[2]
+
+
+#: Names of commands by the identity of what they are made from, which is kept with them; the most that are kept.
+_names: dict[tuple[int, int, int], tuple[object, object, str]] = {}
+MOST_KEPT = 100_000
+#: Variables of a command whose values are looked at, and letters of such a value.
+MOST_VARIABLES, LONGEST_AMOUNT = 100, 100
+
+
+def _command_name(job: Job) -> str:
+    """Return the name of a job's command. O(bytes), and slow only for the first of them."""
+    assert job.command
     program, variables = program_words(job.command)
     words = [_last_name(program[0]) or _shape(program[0]), *map(_shape, program[1:])]
     words += _days(program)
-    variables = [*job.environment, *variables]
+    variables = [*job.environment[:MOST_VARIABLES], *variables]
     words += [_setting(key, value) for key, value in variables if key not in _THREADS]
     words += [f"{key}={value}" for key, value in variables if key in _THREADS]
+    if rest := _rest(job):
+        words.append(f"#{_checksum(rest)}")
     if job.nodes > 1:
         words.append(f"on {job.nodes} nodes")
     return _valid_name(COMMAND + " ".join(words))
+
+
+def _rest(job: Job) -> list[str]:
+    """Return the words and variables of a job that are not looked at."""
+    command = job.command or ()
+    words = beginning(command)
+    return [*(() if words is command else command[len(words) - 1 :]), *map("=".join, job.environment[MOST_VARIABLES:])]
+
+
+def _checksum(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:16]
 
 
 def words_checksum(job: Job) -> str:
@@ -98,8 +133,8 @@ def words_checksum(job: Job) -> str:
     if not job.command:
         return ""
     program, variables = program_words(job.command)
-    words = [*map(_last_name, program), *map("=".join, (*job.environment, *variables))]
-    return hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:16]
+    words = [*map(_last_name, program), *map("=".join, (*job.environment[:MOST_VARIABLES], *variables))]
+    return _checksum([*words, *_rest(job)])
 
 
 def program(name: str) -> str | None:
@@ -162,7 +197,7 @@ def _is_text(word: str) -> bool:
 
 
 def _setting(key: str, value: str) -> str:
-    return f"{key}={value}" if _AMOUNTS.fullmatch(value) else f"{key}{UNTOLD}"
+    return f"{key}={value}" if len(value) <= LONGEST_AMOUNT and _AMOUNTS.fullmatch(value) else f"{key}{UNTOLD}"
 
 
 def _days(words: Sequence[str]) -> list[str]:

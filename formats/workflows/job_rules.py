@@ -28,6 +28,13 @@ _LEAST_DEMAND_S, _LEAST_UTILISATION, _LONGEST_S = 1e-9, 1e-9, 1e15
 _MOST_NODES, _MOST_THREADS, _MOST_CV = 1_000_000, 1_000_000, 100.0
 #: Longest name, and longest remark of a profile, characters.
 _LONGEST_NAME, _LONGEST_TEXT = 255, 4096
+#: Most groups and phases of a profile, because each is simulated; values of a distribution; and facts about a job or a
+#: profile of one kind, such as input files or warnings.
+MOST_PHASES, MOST_VALUES, MOST_FACTS = 1000, 10_000, 1000
+#: Bytes of one word of a command or one variable, and of all of them together, each with its NUL and a pointer: what
+#: execve(2) takes of Linux with the usual stack limit. A program with more never starts.
+LARGEST_WORD, LARGEST_COMMAND = 2**17 - 1, 2**21
+_POINTER = 9
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -65,17 +72,48 @@ def _job_problem(job: Job) -> str:
         return f"walltime is {job.walltime} (allowed: seconds over 0)"
     if job.command is not None and (not job.command or any("\0" in part for part in job.command)):
         return "the command must be a list of at least one word, without NUL bytes"
+    if problem := _size_problem(job):
+        return problem
     if any(not VARIABLE.fullmatch(name) or "\0" in value for name, value in job.environment):
         return "environment: a name is letters, digits and '_', not starting with a digit; no NUL bytes are allowed"
-    if job.directory is not None and (not job.directory or "\0" in job.directory):
-        return "directory must be a path, without NUL bytes"
+    if job.directory is not None and (not 0 < len(job.directory) <= _LONGEST_TEXT or "\0" in job.directory):
+        return f"directory must be a path of at most {_LONGEST_TEXT} characters, without NUL bytes"
+    if len(job.inputs) > MOST_FACTS or len(job.traits) > MOST_FACTS:
+        return f"more than {MOST_FACTS} inputs or traits"
     return ""
+
+
+def _size_problem(job: Job) -> str:
+    """Return why execve(2) would never start a job's command with its variables, or ""; it shows no value."""
+    total = 0
+    for word in job.command or ():
+        total += (size := _bytes(word)) + _POINTER
+        if size > LARGEST_WORD:
+            return f"the command has a word of {size:,} bytes, with which no program starts (allowed: {LARGEST_WORD:,})"
+    for name, value in job.environment:
+        total += (size := len(name) + 1 + _bytes(value)) + _POINTER
+        if size > LARGEST_WORD:
+            has = f"environment: {name[:60]!r} has {size:,} bytes"
+            return f"{has}, with which no program starts (allowed: {LARGEST_WORD:,})"
+    if total > LARGEST_COMMAND:
+        has = f"the command and its variables have {total:,} bytes"
+        return f"{has}, with which no program starts (allowed: {LARGEST_COMMAND:,})"
+    return ""
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _profile_problem(profile: Profile) -> str:
     """Return what is out of range in a profile, or ""."""
     if not profile.groups:
         return "profile: no threads"
+    if (parts := len(profile.groups) + sum(len(group.phases) for group in profile.groups)) > MOST_PHASES:
+        return f"profile: {parts:,} groups and phases (allowed: {MOST_PHASES:,})"
+    demands = (group.service_demand for group in profile.groups)
+    if (values := sum(len(each.values) for each in demands if isinstance(each, Distribution))) > MOST_VALUES:
+        return f"profile: service_demand: {values:,} values (allowed: {MOST_VALUES:,})"
     if sum(group.count for group in profile.groups) > _MOST_THREADS:
         return f"profile: more than {_MOST_THREADS} threads"
     if profile.name and (problem := name_problem(profile.name)):
@@ -94,6 +132,8 @@ def _origin_problem(about: Provenance) -> str:
         return "profile: interval must be from 0..1 to 1 or more, spread 0 or more"
     if not 0 <= about.runs <= LARGEST or not all(math.isfinite(value) for _, value in about.strain):
         return "profile: runs must be 0 or more, and what slowed them a number"
+    if len(about.strain) > MOST_FACTS or len(about.inputs) > MOST_FACTS:
+        return f"profile: more than {MOST_FACTS} inputs, or facts about what slowed its runs"
     texts = (about.date or "", about.node_type or "", about.note, *(fact for fact, _ in about.strain))
     if any(len(text) > _LONGEST_TEXT for text in texts):
         return f"profile: date, node_type and note have at most {_LONGEST_TEXT} characters"

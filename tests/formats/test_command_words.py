@@ -1,10 +1,12 @@
 """The words of a command that may name its input files."""
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.command_words import MOST_FILES, named_files, program_words
+from pilotfish.formats.command_words import MOST_FILES, MOST_LETTERS, named_files, program_words, split_line
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,31 @@ def test_any_command_has_few_named_files_after_its_program(command):
     found = named_files(command)
     assert len(found) < MOST_FILES and "0" not in found
     assert all(0 < int(place) < len(program_words(command)[0]) and name for place, name in found.items())
+
+
+@given(st.text("ab '\"\\\t\n$;=", max_size=20))
+def test_a_line_is_split_as_by_a_shell(text):
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = None
+    try:
+        assert split_line(text) == words
+    except ValueError:
+        assert words is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sh", "-c", "A=1 x; " * 100_000),
+        ("sh", "-c", "'\n" * 50_000),
+        ("nice",) * 200_000,
+        ("./x", *(f"a/{number}" for number in range(100_000))),
+    ],
+)
+def test_only_the_beginning_of_a_command_is_looked_at(command):
+    words, variables = program_words(command)
+    letters = sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables)
+    assert letters <= MOST_LETTERS and len(words) + len(variables) <= MOST_LETTERS
+    assert words == program_words([word[:MOST_LETTERS] for word in command[:MOST_LETTERS]])[0]

@@ -1,10 +1,13 @@
 """Names made from commands: the same work has the same name."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.identity import LONGEST, signature
+from pilotfish.profiles import identity
+from pilotfish.profiles.identity import LONGEST, signature, words_checksum
 from pilotfish.profiles.store import check_name
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 
@@ -155,3 +158,36 @@ def test_arguments_and_threads_count_as_before():
     assert name("A=b", "sim", "-n", "8") == "cmd: sim -n 8 A=?" == name("sim", "-n", "8", environment=(("A", "c"),))
     assert name("dd", "bs=1M", "count=8") == "cmd: dd bs=1M count=8"
     assert name("OMP_NUM_THREADS=4", "sim") == name("sim", environment=(("OMP_NUM_THREADS", "4"),)) != name("sim")
+
+
+def made(*command):
+    return Job("j", DEFAULT_PROFILE, command=command)
+
+
+LONG = ("./align", *(f"reads/{number}.fastq" for number in range(2000)))
+
+
+def test_the_end_of_a_long_command_counts_by_a_checksum():
+    other = (*LONG[:-1], "reads/x.fastq")
+    names = {signature(made(*command)) for command in (LONG, other, LONG)}
+    assert len(names) == 2 and all(len(name) <= LONGEST for name in names)
+    assert words_checksum(made(*LONG)) != words_checksum(made(*other))
+    many = tuple((f"A{number}", "1") for number in range(1000))
+    same, different = replace(made("x"), environment=many), replace(made("x"), environment=(*many[:-1], ("Z", "1")))
+    assert signature(same) != signature(different) and words_checksum(same) != words_checksum(different)
+
+
+def test_the_name_of_a_command_is_made_once_for_a_job(monkeypatch):
+    read = []
+    monkeypatch.setattr(identity, "program_words", lambda command: read.append(command) or (list(command), []))
+    job = made("./once", "1")
+    names = {signature(each) for each in (job, replace(job, id="b", owner=5, after=("x",)), job)}
+    assert len(names) == len(read) == 1
+    assert signature(replace(job, nodes=2)) not in names and signature(replace(job, command=("./twice",))) not in names
+
+
+def test_a_bounded_number_of_names_is_kept(monkeypatch):
+    monkeypatch.setattr(identity, "MOST_KEPT", 10)
+    jobs = [made("./x", f"{number}") for number in range(100)]
+    assert [signature(job) for job in jobs] == [f"cmd: x {number}" for number in range(100)]
+    assert len(identity._names) <= 10 + 1

@@ -97,7 +97,7 @@ def test_quotas_are_of_each_user_and_of_what_has_not_ended(bench, kit):
 
 def test_what_has_ended_still_fills_the_journal_of_its_owner(bench, kit):
     ask = kit.requests(bench, quotas=QuotaConfig(journal_mib=1))
-    long = kit.job("a", environment=(("X", "x" * 600_000),))
+    long = kit.job("a", environment=tuple((f"X{i}", "x" * 100_000) for i in range(6)))
     for _ in range(2):
         assert ask("cancel", ADA, target=submit(ask, ADA, long)["id"])["ok"]
         bench.run(1)
