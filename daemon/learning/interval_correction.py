@@ -17,6 +17,7 @@ from ...profiles.identity import program
 from ...profiles.prediction.conformal import AdaptiveBounds
 from ...simulate.model.job import DEFAULT_PROFILE
 from ...simulate.model.plan import LEVEL, PlannedJob, PredictionInterval
+from ..planning.problem import NOW_S
 
 #: No end is known more exactly than this, as a logarithm.
 _NARROWEST = math.log(1.01)
@@ -72,10 +73,10 @@ class IntervalCorrection:
             walltime: seconds after which it is ended, so that no interval reaches further; None = never.
         """
         own = self._bounds.of(groups[:1])
-        bounds = own or self._bounds.of(groups[1:])
-        if bounds is None:
-            return planned
-        took, within = planned.finish_time - planned.start_time, planned.within
+        bounds, within = own or self._bounds.of(groups[1:]), planned.within
+        if bounds is None or (within is None and planned.start_time > NOW_S):
+            return planned  # where the plan has no interval, it is not known when a job that waits begins
+        took = planned.finish_time - planned.start_time
         below, above = (max(_NARROWEST, bound) for bound in bounds)
         shortest, longest = took * math.exp(-below), took * math.exp(above)
         if own is None and within is not None:  # what is known of its needs may be less than of others

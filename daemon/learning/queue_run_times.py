@@ -1,17 +1,22 @@
 """Run times of the resource manager's jobs, predicted from its jobs that have ended.
 
 Rule: a prediction rests on jobs that are alike in user, name, size or walltime (`profiles.prediction.predictors`); if
-no job has ended, nothing is expected.
+no job has ended, nothing is expected. Until ENOUGH jobs of the user have ended it is a guess, because those that end
+first are the shortest.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 
 from ...profiles.prediction.evaluate import BATCH_GAP_S, LONGEST_BATCH_S
 from ...profiles.prediction.predictors import LIMIT, History, SubmittedJob
 from ...simulate.replay.queue_forecast import ExpectedRun
 from ..report.start_accuracy import QueueRecord
+
+#: Ended jobs of a user that say what the others take: as many as both bounds of an interval of probability LEVEL need.
+ENOUGH = 10
 
 
 class QueueRunTimes:
@@ -21,6 +26,7 @@ class QueueRunTimes:
         self._history = History(quantile=0.5)
         self._batches = dict[Hashable, tuple[float, float, int]]()
         self._number = 0
+        self._ended = Counter[int | None]()
         self._known = dict[Hashable, ExpectedRun | None]()
 
     def expected(self, record: QueueRecord) -> ExpectedRun | None:
@@ -35,11 +41,16 @@ class QueueRunTimes:
                 self._known[key] = ExpectedRun(found.value, found.low, found.high, key)
         return self._known[key]
 
+    def known(self, record: QueueRecord) -> bool:
+        """Return whether enough jobs of the user have ended to say what the job takes."""
+        return self._ended[record.owner] >= ENOUGH
+
     def learn(self, record: QueueRecord) -> None:
         """Learn from a job that has ended."""
         if record.learned and record.start_time is not None and record.finish_time is not None:
             took = max(0.0, record.finish_time - record.start_time)
             self._history.learn(_submitted(record, self._batch(record)), took)
+            self._ended[record.owner] += 1
             self._known.clear()
 
     def _batch(self, record: QueueRecord) -> int:

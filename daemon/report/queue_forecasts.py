@@ -2,10 +2,11 @@
 
 Rule: the forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue,
 the less often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A
-job that is handed over takes part with its planned start. Once enough jobs have started, the interval
-of a start comes from their errors: those of the same user if there are enough, else of all. An error is the logarithm
-of actual over forecast wait, counted from the forecast, with SPARE_S more. Until then the interval reaches at least
-SPARE_S later than the forecast, because a resource manager starts jobs in passes, some time after they could start.
+job that is handed over takes part with its planned start. Once enough jobs have started, the interval of a start comes
+from their errors: those of the same user if there are enough, else of all. An error is the logarithm of actual over
+forecast wait, counted from the first forecast, with SPARE_S more; a guess's counts in both directions. Until then,
+predicted run times are guesses, and the interval reaches at least SPARE_S later than the forecast, because a resource
+manager starts jobs in passes, some time after they could start.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ class QueueForecasts(Observer):
             return
         waited, said = (max(0.0, at - record.said_time) + SPARE_S for at in (record.start_time, record.said_start))
         error = math.log(waited / said)
-        self._bounds.learn(_groups(record), -error, error)
+        self._bounds.learn(_groups(record), -error, abs(error) if record.said_guessed else error)
 
     def _corrected(self, forecast: QueueForecast, record: QueueRecord) -> QueueForecast:
         """Return the forecast with the interval that held for starts like it; the end moves with the start."""
@@ -179,11 +180,15 @@ class QueueForecasts(Observer):
             wait = start - now + SPARE_S
             early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
             late = max(start, now + wait * math.exp(above) - SPARE_S)
+            if forecast.guessed:  # what was off before says little of jobs of which nothing is known
+                early, late = min(early, within[0]), max(late, within[1])
         ended = early - within[0] + ends[0], late - within[1] + ends[1]
         return replace(forecast, start_within=(early, late), finish_within=ended)
 
     def _expected(self, job: ObservedJob) -> ExpectedRun | None:
-        return self._runs.expected(self._records[job.key])
+        record = self._records[job.key]
+        run = self._runs.expected(record)
+        return run and replace(run, guess=not self._runs.known(record) or self._bounds.of(_groups(record)) is None)
 
     def _as_planned(self, job: ObservedJob) -> ObservedJob:
         """Return the job; one that we start when we have planned to begins then."""
@@ -241,6 +246,7 @@ class QueueForecasts(Observer):
         if record.said_start is None:
             record.said_time, record.said_start = now, forecast.start_time
             record.said_early, record.said_late = forecast.start_within
+            record.said_guessed = forecast.guessed
             self._changed[job.key] = record
         if record.manager_start is None and job.manager_start is not None:
             record.compared_time, record.compared_start = now, forecast.start_time

@@ -32,6 +32,7 @@ class QueueRecord:
             manager_start: that of the resource manager.
         start_time: when it began; finish_time: when it ended.
         learned: its run time says something of other jobs: it was not cancelled.
+        said_guessed: the first forecast rested on jobs of which too little was known.
     """
 
     key: str
@@ -52,6 +53,7 @@ class QueueRecord:
     start_time: float | None = None
     finish_time: float | None = None
     learned: bool = False
+    said_guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 9
+VERSION = 10
 _SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
@@ -88,7 +88,7 @@ CREATE TABLE queued (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,
     size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
     said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
-    learned INTEGER NOT NULL) WITHOUT ROWID;
+    learned INTEGER NOT NULL, said_guessed INTEGER NOT NULL) WITHOUT ROWID;
 -- what the policy must know after a restart, see `planning.kept_policy`
 CREATE TABLE kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 -- read without the definitions, which can be large

@@ -4,8 +4,10 @@ Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and
 Nodes that jobs share are one pool of cores; where jobs may use some of its nodes only, it has classes of nodes, see
 `node_classes`. The tasks of an array are jobs; its start is that of the first that waits, its end that of the last.
 Times are the medians of several replays, whose run times are drawn from their predictions with a fixed seed; intervals
-are of probability LEVEL. Jobs of one group are drawn together, so that intervals are rather too wide. No start is
-before now, and no run is longer than its walltime.
+are of probability LEVEL. Jobs of one group are drawn together, so that intervals are rather too wide. A job of which
+nothing but its walltime is known ends at its walltime. An interval that rests on such a job, or on a guess, reaches
+from where they end at once to where they end at their walltimes. No start is before now, and no run is longer than its
+walltime.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ MOST_JOBS = 5000
 MOST_DEPENDENCIES = 100_000
 #: A job that outlasts what is expected of it is expected to take this many times as long as it has taken.
 LONGER = 1.5
+#: Starts that differ by less are the same, seconds.
+SAME_S = 1.0
 #: Most classes of nodes of a pool.
 MOST_CLASSES = 64
 #: Walltime of a job without one, seconds.
@@ -43,24 +47,31 @@ UNLIMITED_S = 365 * 86400.0
 class ExpectedRun:
     """The expected run time of a job, seconds; it is below `low` and above `high` with probability (1 - LEVEL) / 2.
 
-    Jobs of one `group` have the same error.
+    Jobs of one `group` have the same error. A `guess` rests on too few jobs for an interval: the job may as well end at
+    once or at its walltime.
     """
 
     median: float
     low: float
     high: float
     group: Hashable = None
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class QueueForecast:
-    """The forecast of a job that waits; times are epoch seconds, None: not known, because of `unknown`."""
+    """The forecast of a job that waits; times are epoch seconds, None: not known, because of `unknown`.
+
+    Args:
+        guessed: the start rests on jobs of which nothing but the walltime is known, or only a guess.
+    """
 
     start_time: float | None = None
     finish_time: float | None = None
     start_within: tuple[float, float] | None = None
     finish_within: tuple[float, float] | None = None
     unknown: str = ""
+    guessed: bool = False
 
 
 def forecast_queue(
@@ -171,6 +182,7 @@ class _Pool:
         self._elapsed = np.maximum(0.0, self._now - np.array(began))
         known = [(each.low, each.median, each.high) if each else (math.nan,) * 3 for each in self._runs]
         self._low, self._median, self._high = np.array(known).reshape(-1, 3).T
+        self._guessed = np.array([each is None or each.guess for each in self._runs], np.bool_)
         groups = dict[Hashable, int]()
         self._group = [groups.setdefault(each.group if each else None, len(groups)) for each in self._runs]
 
@@ -188,7 +200,11 @@ class _Pool:
             starts.append(start)
             finishes.append(start + run)
         shares = 0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0
-        start, finish = (np.quantile(np.array(each), shares, axis=0) + self._now for each in (starts, finishes))
+        start, finish = (np.quantile(np.array(each), shares, axis=0) for each in (starts, finishes))
+        guessed = self._widen_by_walltimes(
+            sizes, machine, float(np.median(gaps_s)) if len(gaps_s) else 0.0, start, finish
+        )
+        start, finish = start + self._now, finish + self._now
         found = dict[str, QueueForecast]()
         beyond = {job.key for job in self._waiting if self._rows[job.key][1] >= len(self._jobs)}
         for job in self._waiting:
@@ -205,8 +221,31 @@ class _Pool:
             else:
                 begin, *begins = start[:, i].tolist()
                 end, *ends = finish[:, j].tolist()
-                found[job.key] = QueueForecast(begin, end, (begins[0], begins[1]), (ends[0], ends[1]))
+                found[job.key] = QueueForecast(
+                    begin, end, (begins[0], begins[1]), (ends[0], ends[1]), "", bool(guessed[i])
+                )
         return found
+
+    def _widen_by_walltimes(
+        self, sizes: Sequence[int], machine: int, gap_s: float, start: Array, finish: Array
+    ) -> Array:
+        """Let intervals reach to the times if guessed jobs end at once, and at their walltimes; return whose starts do.
+
+        Args:
+            sizes: cores of each job.
+            machine: cores of the pool.
+            gap_s: time from an end to the next start on the same cores, seconds.
+            start: median, low and high start of each job; changed.
+            finish: the same of its end; changed.
+        """
+        moved = np.zeros(len(self._jobs), np.bool_)
+        half, gap = np.full(len(self._jobs), 0.5), np.full(len(self._jobs), gap_s)
+        for walltimes in (0.0, 1.0) if self._guessed.any() else ():
+            begin, run = self._replay(sizes, machine, half, gap, walltimes)
+            moved |= np.abs(begin - start[0]) > SAME_S
+            for times, bound in ((start, begin), (finish, begin + run)):
+                times[1], times[2] = np.fmin(times[1], bound), np.fmax(times[2], bound)
+        return moved
 
     @property
     def _plain(self) -> bool:
@@ -237,20 +276,38 @@ class _Pool:
         by_memory = math.ceil(job.memory / self._core_memory * (1 - 1e-9)) if job.memory else 0
         return job.nodes * min(max(job.cores, by_memory), self._node)
 
-    def _drawn(self, share: Array) -> Array:
-        """Return a run time for each job, from the start of those that wait and from now of those that run."""
+    def _drawn(self, share: Array, walltimes: float | None) -> Array:
+        """Return a run time for each job, from the start of those that wait and from now of those that run.
+
+        Args:
+            share: quantile of the run time of each job.
+            walltimes: share of their walltimes that guessed jobs take from now on; None: as expected.
+        """
         left, right = np.clip((share - 0.1) / 0.4, 0.0, 1.0), np.clip((share - 0.5) / 0.4, 0.0, 1.0)
         run = self._low + left * (self._median - self._low) + right * (self._high - self._median)
         late = (run <= self._elapsed) & (self._elapsed > 0.0)
         run = np.where(late, np.where(self._high > self._elapsed, self._high, LONGER * self._elapsed), run)
         run = np.fmin(run, self._limit)  # also where nothing is known
-        return np.asarray(np.maximum(run - self._elapsed, 0.0))
+        left = np.maximum(run - self._elapsed, 0.0)
+        if walltimes is None:
+            return np.asarray(left)
+        return np.where(self._guessed, walltimes * np.maximum(self._limit - self._elapsed, 0.0), left)
 
-    def _replay(self, sizes: Sequence[int], machine: int, share: Array, gap: Array) -> tuple[Array, Array]:
-        """Return start and run time of each job; nan: it never starts."""
+    def _replay(
+        self, sizes: Sequence[int], machine: int, share: Array, gap: Array, walltimes: float | None = None
+    ) -> tuple[Array, Array]:
+        """Return start and run time of each job; nan: it never starts.
+
+        Args:
+            sizes: cores of each job.
+            machine: cores of the pool.
+            share: quantile of the run time of each job.
+            gap: time that each job leaves its cores idle after its end, seconds.
+            walltimes: see `_drawn`.
+        """
         from .replay import replay  # a daemon whose adapter has no such queue never needs it
 
-        run = self._drawn(share)
+        run = self._drawn(share, walltimes)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
         links, taken = Dependencies(self._before, self._after), np.minimum(run + gap, LONGEST)

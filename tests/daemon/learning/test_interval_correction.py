@@ -53,11 +53,16 @@ def test_too_few_jobs_of_a_profile_leave_it_to_others_of_its_program_user_and_so
     correction.learn(P, 10.0, 20.0)
     found = correction.corrected(job(), P).within
     assert found is not None and found.longest == pytest.approx(20.0) and found.shortest == pytest.approx(10.0 / 1.01)
-    unknown = correction.corrected(job(within=None), P).within
-    assert unknown is not None and unknown.latest == pytest.approx(30.0), "also where the needs have no interval"
+    unknown = correction.corrected(job(0.0, within=None), P).within
+    assert unknown is not None and unknown.latest == pytest.approx(20.0), "also where the needs have no interval"
     for other in (("cmd: p 2", 1001), ("cmd: q", 1000), ("q", 1001), ("q", None)):
-        assert correction.corrected(job(within=None), groups_of(other[0], "measured", other[1])).within == unknown
+        assert correction.corrected(job(0.0, within=None), groups_of(other[0], "measured", other[1])).within == unknown
     assert correction.corrected(job(), groups_of("q", "predicted", 1000)) == job()
+
+
+def test_where_it_is_not_known_when_a_job_begins_its_end_has_no_interval() -> None:
+    correction = IntervalCorrection((P, 10.0, 20.0) for _ in range(ENOUGH))
+    assert correction.corrected(job(within=None), P) == job(within=None)
 
 
 def test_an_interval_of_others_makes_none_narrower() -> None:
@@ -81,7 +86,7 @@ def test_users_with_few_runs_of_many_commands_have_intervals_that_hold() -> None
     for i in range(600):
         groups = groups_of(f"cmd: p {i // 4}", "predicted", i % 2)
         actual = 10.0 * math.exp(draw.gauss(0.2, 0.5))
-        within = correction.corrected(job(within=None), groups).within
+        within = correction.corrected(job(0.0, within=None), groups).within
         if within is not None:
             inside.append(within.shortest <= actual <= within.longest)
         correction.learn(groups, 10.0, actual)

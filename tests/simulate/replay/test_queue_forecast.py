@@ -14,7 +14,7 @@ from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay import queue_forecast
-from pilotfish.simulate.replay.queue_forecast import ExpectedRun, forecast_queue
+from pilotfish.simulate.replay.queue_forecast import SAME_S, ExpectedRun, forecast_queue
 from pilotfish.simulate.replay.replay import replay
 
 NOW = 1e9
@@ -64,6 +64,25 @@ def expectations(draw: st.DrawFn) -> dict[str, ExpectedRun | None]:
 
 
 @settings(deadline=None)
+@given(queues(), expectations())
+def test_an_interval_holds_if_jobs_of_which_nothing_is_known_end_at_once_and_if_they_end_at_their_walltimes(
+    seen: ObservedQueue, runs: dict[str, ExpectedRun | None]
+) -> None:
+    exact = {key: run and ExpectedRun(run.median, run.median, run.median) for key, run in runs.items()}
+
+    def at_once(job: ObservedJob) -> ExpectedRun | None:
+        run = 1e-6 if job.start_time is None else NOW - job.start_time + 1e-6
+        return exact[job.key] or ExpectedRun(run, run, run)
+
+    said = forecast_queue(seen, lambda job: exact[job.key], draws=3)
+    for key, soonest in forecast_queue(seen, at_once, draws=3).items():
+        early, late = said[key].start_within
+        assert early - 1e-3 <= soonest.start_time <= late + 1e-3 and early <= said[key].start_time <= late
+        assert said[key].guessed == (abs(soonest.start_time - said[key].start_time) > SAME_S)
+        assert said[key].finish_within[0] - 1e-3 <= soonest.finish_time <= said[key].finish_within[1] + 1e-3
+
+
+@settings(deadline=None)
 @given(queues(), expectations(), st.lists(st.floats(0.0, 5.0), max_size=3))
 def test_no_start_is_before_now_or_its_begin_time_and_no_run_exceeds_its_walltime(
     seen: ObservedQueue, runs: dict[str, ExpectedRun | None], gaps: list[float]
@@ -108,7 +127,8 @@ def test_without_predictions_it_is_a_replay_of_the_walltimes(seen: ObservedQueue
 def test_a_short_prediction_brings_the_next_start_forward() -> None:
     seen = queue(running("r", cores=4), running("s", "n2", cores=4), waiting("w", cores=4))
     assert forecast_queue(seen)["w"].start_time == NOW + 90.0
-    short = forecast_queue(seen, lambda job: ExpectedRun(20.0, 15.0, 30.0, job.key) if job.key == "r" else None, (2.0,))
+    runs = {"r": ExpectedRun(20.0, 15.0, 30.0, "r")}
+    short = forecast_queue(seen, lambda job: runs.get(job.key, ExpectedRun(100.0, 100.0, 100.0)), (2.0,))
     assert short["w"].start_within == pytest.approx((NOW + 7.0, NOW + 22.0), abs=5.0)
     late = forecast_queue(seen, lambda job: ExpectedRun(1.0, 1.0, 1.0, job.key))
     assert late["w"].start_time == NOW + 5.0, "what outlasts its prediction is expected to go on for half as long"
@@ -148,9 +168,8 @@ def test_a_job_that_may_use_some_nodes_of_a_pool_waits_for_these() -> None:
     jobs = long, short, waiting("a", cores=4, where=one), waiting("b", cores=4), waiting("c", cores=4, where=two)
     found = forecast_queue(queue(*jobs))
     assert [found[name].start_time for name in "abc"] == [NOW + 90.0, NOW + 30.0, NOW + 130.0]
-    uncertain = forecast_queue(
-        queue(*jobs), lambda job: ExpectedRun(20.0, 15.0, 35.0, job.key) if job.key == "s" else None
-    )
+    runs = {"s": ExpectedRun(20.0, 15.0, 35.0, "s")}
+    uncertain = forecast_queue(queue(*jobs), lambda job: runs.get(job.key, ExpectedRun(100.0, 100.0, 100.0)))
     (early, late), start = uncertain["b"].start_within or (0.0, 0.0), uncertain["b"].start_time
     assert NOW + 5.0 <= early < (start or 0.0) < late <= NOW + 25.0 and uncertain["a"].start_time == NOW + 90.0
 
