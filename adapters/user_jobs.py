@@ -34,6 +34,10 @@ class UserJob:
     hold_s: int | None = None  #: for how long it is held for pilotfish, seconds
     estimate: float | None = None  #: when the resource manager says that it starts, while it waits
     follows: bool = False  #: whether it shows that the jobs before it have completed
+    name: str = ""
+    partition: str = ""  #: of Slurm, or queue of OAR
+    priority: float | None = None  #: while it waits
+    handed_over: bool = False  #: whether its request hands it over to pilotfish; the site may take it by other rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,10 @@ class UserJobs(Protocol):
     def story(self, job: UserJob, now: float) -> Story:
         """Return what is known of a job that was read before."""
         ...
+
+    def cluster(self) -> str:
+        """Return the name of the cluster; that of the resource manager if it has none."""
+        return self.manager.lower()
 
     def time(self) -> float:
         """Return the clock of the resource manager, epoch seconds."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..adapters import registry
 from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
-from ..daemon.paths import default_config_path, runtime_socket, state_dir
+from ..daemon.paths import client_socket, default_config_path, state_dir
 from ..simulate.errors import ConfigError
 from ..trust import UntrustedError, as_account, check_file, check_folder, owner_of
 from . import options
@@ -133,7 +133,7 @@ def _service(config: DaemonConfig | None) -> tuple[ServiceState, list[Finding]]:
     from .service.daemon_client import expected_server
 
     dry, power = (config.dry_run, config.power.save) if config else (False, False)
-    endpoint = config.endpoint if config else runtime_socket()
+    endpoint = config.endpoint if config else client_socket()
     mode: str | None = ""
     try:
         mode = str(ask(endpoint, "status", timeout_s=5.0, trusted=expected_server).get("mode", "unknown"))

@@ -5,7 +5,9 @@ Rule: no other module knows these paths. Nothing is created here; the first writ
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 from pathlib import Path
 
 from ..simulate.errors import ConfigError
@@ -13,6 +15,8 @@ from ..simulate.errors import ConfigError
 SOCKET_NAME = "pilotfish.sock"
 SITE_CONFIG = Path("/etc/pilotfish/pilotfish.yaml")
 SITE_CLIENT = Path("/etc/pilotfish/client.yaml")
+#: The socket of the system's daemon, in the runtime directory of its unit.
+SYSTEM_SOCKET = Path("/run/pilotfish") / SOCKET_NAME
 LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 
 
@@ -81,3 +85,22 @@ def runtime_socket() -> str:
         problem = f"the socket's path has {length} bytes: {path}"
         raise ConfigError("PILOTFISH_SOCKET", "", problem, f"at most {LONGEST_SOCKET_PATH}")
     return str(path)
+
+
+def client_socket() -> str:
+    """Return the path of the socket that clients use.
+
+    It is PILOTFISH_SOCKET, else that of the user's own daemon, else that of the system's. If no daemon listens at
+    either, it is where the user's own would listen. Raises ConfigError as `runtime_socket`.
+    """
+    own = runtime_socket()
+    if os.environ.get("PILOTFISH_SOCKET") or _has_listener(own) or not os.path.exists(SYSTEM_SOCKET):
+        return own
+    return str(SYSTEM_SOCKET)
+
+
+def _has_listener(path: str) -> bool:
+    """Return whether a process listens at a socket, also if it is busy or refuses this user."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+        channel.setblocking(False)
+        return channel.connect_ex(path) not in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR)

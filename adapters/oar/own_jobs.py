@@ -27,6 +27,8 @@ from .submission import SKIPPED
 
 #: Seconds for which jobs that have ended are listed.
 SHOWN_S = 3600.0
+#: The queue in which users hand jobs over, as docs/guides/oar.md names it; only the service knows a site's others.
+QUEUE = "pilotfish"
 #: Options of oarsub that pilotfish sets: long ones, and the letters of short ones.
 _OURS = frozenset({
     "anterior", "array", "array-param-file", "connect", "directory", "help", "hold", "interactive", "name",
@@ -130,7 +132,8 @@ def user_job(job: OarJob, machine: OarResources, user: str) -> UserJob:
     shown = UserJob(
         id=job.first, state=seen.state, key="" if key.startswith(job_views.PREFIX) else key, submit=seen.submit_time,
         start=seen.start_time, end=seen.finish_time, nodes=seen.nodes, exit_code=seen.exit_code, signal=seen.signal,
-        reason=why, after=job.after, follows=seen.state is JobState.COMPLETED,
+        reason=why, after=job.after, follows=seen.state is JobState.COMPLETED, name=job.name, partition=job.queue,
+        handed_over=job.queue == QUEUE,
     )  # fmt: skip
     if shown.key and shown.exit_code == SKIPPED:
         why = "a predecessor did not complete, or it was cancelled before OAR had it"

@@ -213,14 +213,19 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     from .transport.command_transport import CommandTransport
     from .transport.runner import CommandRunner
 
-    return cluster_of(CommandTransport(CommandRunner()).nodes())
+    transport = CommandTransport(CommandRunner())
+    return cluster_of(transport.nodes(), transport.settings().cluster or "slurm")
 
 
-def cluster_of(nodes: Iterable[SlurmNode]) -> tuple[Cluster, tuple[str, ...]]:
+def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[str, ...]]:
     """Return a cluster of nodes in Slurm's order, and a sentence for each number that had to be assumed. O(nodes).
 
     Nodes of the same number of CPUs and the same memory share a type. A Slurm CPU counts as a core, because Slurm
     allocates CPUs. Nodes without CPUs or memory (state FUTURE) are left out.
+
+    Args:
+        nodes: As Slurm shows them.
+        name: Slurm's ClusterName.
     """
     types: dict[tuple[int, float], NodeType] = {}
     found = []
@@ -236,7 +241,7 @@ def cluster_of(nodes: Iterable[SlurmNode]) -> tuple[Cluster, tuple[str, ...]]:
         f"memory bandwidth of nodes like {kind.name} is unknown to Slurm: {kind.memory_bandwidth / 1e9:g} GB/s assumed"
         for kind in types.values()
     )
-    return Cluster("slurm", tuple(found), source="Slurm"), notes
+    return Cluster(name, tuple(found), source="Slurm"), notes
 
 
 #: With fewer requests a minute, reading the queue would take too long.

@@ -53,6 +53,13 @@ class OwnJobs(UserJobs):
         self.allocation = self._commands.allocation  #: returns the nodes and cores of a job that has begun
         self.uid = os.getuid() if uid is None else uid
         self._seen: dict[int, SlurmJob] = {}
+        self._cluster = ""
+
+    def cluster(self) -> str:
+        """Return Slurm's ClusterName; one `scontrol show config`, once."""
+        if not self._cluster:
+            self._cluster = self._commands.settings().cluster or super().cluster()
+        return self._cluster
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds; one `sdiag`."""
@@ -160,7 +167,9 @@ def user_job(job: SlurmJob) -> UserJob:
         exit_code=job.exit_code if ended and state is not JobState.CANCELLED else None,
         signal=job.signal if ended else None, reason=why, after=dependency.followed(job.dependency) or (),
         hold_s=hold_seconds(job.comment), follows=begun,
-        estimate=job.start if state is JobState.PENDING else None,
+        estimate=job.start if state is JobState.PENDING else None, name=job.name, partition=job.partition,
+        priority=float(job.priority) if state is JobState.PENDING and job.priority > 0 else None,
+        handed_over=SlurmSelection().takes(job),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from .text import Screen, TextColumn, hanging, numbers
 
 #: Jobs that are shown without --all.
 _MOST_JOBS = 30
-_COLUMNS = (*numbers("JOB"), TextColumn("NAME"), TextColumn("USER"),
+_COLUMNS = (*numbers("JOB"), TextColumn("NAME"), TextColumn("USER", most=12),
             *numbers("STARTS IN", "SOONEST", "LATEST", "RJMS SAYS", "ENDS IN"))  # fmt: skip
 #: Jobs that are named with the reason why their start is not known.
 _NAMED = 5
@@ -69,7 +69,21 @@ def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
     start, soonest, latest, end = ("" if at is None else short_time(max(0.0, at - now)) for at in times)
     start = start or "?"
     manager = "" if said is None else short_time(max(0.0, said - now))
-    return _name(job), job["name"], job["owner"] or "", start, soonest, latest, manager, end
+    return (
+        _name(job),
+        job["name"],
+        plain_name(job["owner"]),
+        start,
+        soonest,
+        latest,
+        manager,
+        end,
+    )
+
+
+def plain_name(owner: str | None) -> str:
+    """Return the name of a user that is shown as `ada (uid 1000)`."""
+    return (owner or "").partition(" (uid ")[0]
 
 
 def _name(job: dict[str, Any]) -> str:

@@ -37,16 +37,31 @@ from ...formats.hostlist import fold
 from ...formats.text import count, joules, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
-from .manager_queue import age_of, put_queue, put_starts
+from .manager_queue import age_of, plain_name, put_queue, put_starts
 from .tables import failure, guess_mark, known_to, off
 from .text import Screen, TextColumn, class_lines, hanging, narrowest, numbers
 
-_COLUMNS = (TextColumn("JOB"), TextColumn("STATE", most=20), TextColumn("NODES", most=18),
-            *numbers("STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL", "ERROR"))  # fmt: skip
+_COLUMNS = (TextColumn("JOB"), TextColumn("NAME", most=20), TextColumn("USER", most=12),
+            TextColumn("PARTITION", most=14), TextColumn("STATE", most=20), TextColumn("NODES", most=18),
+            *numbers("PRIORITY", "STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO",
+                     "ACTUAL", "ERROR"))  # fmt: skip
 #: The columns that are left out if they are empty.
-_OPTIONAL = ("STARTS IN", "RJMS SAYS", "ENDS IN", "KNOWN TO", "ACTUAL", "ERROR")
+_OPTIONAL = (
+    "NAME",
+    "USER",
+    "PARTITION",
+    "PRIORITY",
+    "STARTS IN",
+    "RJMS SAYS",
+    "ENDS IN",
+    "KNOWN TO",
+    "ACTUAL",
+    "ERROR",
+)
 #: The columns that give way where the terminal is too narrow for all, the first one first.
 _GIVING_WAY = ("RJMS SAYS", "ACTUAL", "KNOWN TO")
+#: Likewise, of jobs that were handed over, whose users and partitions are shown first.
+_GIVING_WAY_QUEUED = ("RJMS SAYS", "ACTUAL", "KNOWN TO", "FORECAST", "ENDS IN", "PRIORITY")
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
@@ -62,6 +77,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen, workflows = Screen(), reply["workflows"]
     total = count(sum(not flow.get("handed_over") for flow in workflows), "workflow")
     how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
+    how = f"{reply['view']}, " if "view" in reply else how
     screen.put(Text(f"{reply['cluster']}: {how}{total}{age_of(reply)}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
@@ -162,7 +178,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
         guessed = {job["id"] for job in jobs if _guessed(job)}
         rows = [_row(job, now, guess_mark(job["id"], guessed)) for job in jobs]
         shown = [i for i, one in enumerate(_COLUMNS) if one.heading not in _OPTIONAL or any(row[i] for row in rows)]
-        hidden = _too_wide(shown, rows, screen.cells)
+        giving_way = _GIVING_WAY_QUEUED if workflow.get("handed_over") else _GIVING_WAY
+        hidden = _too_wide(shown, rows, giving_way, screen.cells)
         shown = [i for i in shown if i not in hidden]
         screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])
         if hidden:
@@ -176,10 +193,10 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
             screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
 
 
-def _too_wide(shown: Sequence[int], rows: Sequence[Sequence[str]], cells: int) -> list[int]:
+def _too_wide(shown: Sequence[int], rows: Sequence[Sequence[str]], giving_way: Sequence[str], cells: int) -> list[int]:
     """Return the columns without which a table is as wide as the terminal."""
     left, hidden = list(shown), list[int]()
-    for heading in _GIVING_WAY:
+    for heading in giving_way:
         if narrowest([_COLUMNS[i] for i in left], [[row[i] for i in left] for row in rows]) <= cells:
             break
         gone = [i for i in left if _COLUMNS[i].heading == heading]
@@ -201,10 +218,15 @@ def _row(job: dict[str, Any], now: float, guess: str) -> tuple[str, ...]:
     ends = plan["finish_time"] if plan is not None else job.get("forecast_finish_time") if running else None
     if plan is not None:
         forecast, nodes = plan["run_time"], nodes or plan["nodes"]
+    priority = job.get("priority")
     return (
         job["id"],
+        job.get("name") or "",
+        plain_name(job.get("owner")),
+        job.get("partition") or "",
         _state(job),
         fold(nodes) if nodes else "",
+        "" if priority is None else f"{priority:,.0f}",
         "" if plan is None else short_time(max(0.0, plan["start_time"] - now)),
         "" if (said := job.get("manager_start_time")) is None else short_time(max(0.0, said - now)),
         "" if ends is None else short_time(max(0.0, ends - now)) + guess,

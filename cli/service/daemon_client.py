@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import pwd
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...daemon.paths import client_files, runtime_socket
+from ...daemon.paths import SYSTEM_SOCKET, client_files, client_socket, runtime_socket
 from ...simulate.errors import PilotfishError
 from ..inputs import Profiles, refuse_trace, with_input_sizes, working_directory
 from ..streams import warn
@@ -35,13 +36,32 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
         arguments: of the request.
 
     Raises:
-        AbsentError: no daemon answers.
-        WireError: the daemon refuses.
+        NoDaemonError: no daemon answers.
+        DaemonError: the daemon refuses.
     """
-    from ...daemon.socket.ipc import ask
+    from ...daemon.socket.ipc import NoDaemonError, ask
 
-    endpoint = str(Path(socket).absolute()) if socket else runtime_socket()
-    return ask(endpoint, do, timeout_s=timeout_s, trusted=expected_server, **arguments)
+    endpoint = str(Path(socket).absolute()) if socket else client_socket()
+    try:
+        return ask(endpoint, do, timeout_s=timeout_s, trusted=expected_server, **arguments)
+    except NoDaemonError:
+        if os.path.exists(endpoint) or endpoint != runtime_socket():
+            raise
+        there = "" if os.environ.get("PILOTFISH_SOCKET") else f", nor at {SYSTEM_SOCKET}"
+        asks = f"{do} asks the service: run it on the machine of the service, or name its socket (--socket PATH)"
+        raise NoDaemonError(f"no pilotfish daemon listens at {endpoint}{there}; {asks}") from None
+
+
+def administers_system_daemon() -> bool:
+    """Return whether the user may see everything of the system's daemon on this machine."""
+    if not os.access(SYSTEM_SOCKET, os.W_OK):
+        return False
+    if os.geteuid() == 0:
+        return True
+    try:
+        return bool(ask_daemon(str(SYSTEM_SOCKET), "rights", timeout_s=5.0)["administers"])
+    except PilotfishError:
+        return False
 
 
 def expected_server(uid: int) -> bool:
@@ -65,7 +85,7 @@ def settings_files() -> list[Path]:
 
 def _fields(chosen: Chosen) -> dict[str, Any]:
     """Return what is chosen as fields of a request."""
-    return {"of_user": chosen.user, "of_state": chosen.state, "of_workflow": chosen.workflow}
+    return {f"of_{name}": getattr(chosen, name) for name in chosen.__slots__}
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,11 @@ class DaemonClient:
     #: Seconds between two questions about the end of a workflow: at first, at most.
     poll_s = (0.2, 2.0)
     _answer_s = 10.0
+
+    @cached_property
+    def endpoint(self) -> str:
+        """The path of the socket; the same for all requests, whatever listens where meanwhile."""
+        return str(Path(self.socket).absolute()) if self.socket else client_socket()
 
     def submit(self, path: Path, store: Path | None, key: str | None, *, hold: bool, export: str | None = None) -> str:
         """Submit a workflow and return its id.
@@ -102,7 +127,7 @@ class DaemonClient:
         environment = tuple(sorted(exported("ALL" if export is None else export).items()))
         flow = replace(with_input_sizes(read_workflow(path, Profiles(store))), base_environment=environment)
         text, directory = encode(flow), str(working_directory())
-        reply = ask_daemon(self.socket, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
+        reply = ask_daemon(self.endpoint, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
         if export is not None and not reply.get("exported", True):
             warn("--export: the resource manager of this service sets the environment of jobs")
         warn(*reply.get("warnings", ()))  # of the service, which knows profiles that its user's own store does not
@@ -115,19 +140,19 @@ class DaemonClient:
             workflow: id or name of the one; None = all that are chosen.
             chosen: which workflows and jobs of all.
         """
-        return ask_daemon(self.socket, "status", workflow=workflow, **_fields(chosen))
+        return ask_daemon(self.endpoint, "status", workflow=workflow, **_fields(chosen))
 
     def nodes(self, chosen: Chosen) -> dict[str, Any]:
         """Return the nodes, those in the chosen state or with a job of the chosen user or workflow."""
-        return ask_daemon(self.socket, "nodes", **_fields(chosen))
+        return ask_daemon(self.endpoint, "nodes", **_fields(chosen))
 
     def explain(self, job: str) -> dict[str, Any]:
         """Return what happened to a job."""
-        return ask_daemon(self.socket, "explain", job=job)
+        return ask_daemon(self.endpoint, "explain", job=job)
 
     def cancel(self, target: str) -> dict[str, Any]:
         """Cancel a workflow or WORKFLOW/JOB; return the numbers `cancelled` and `ending`."""
-        return ask_daemon(self.socket, "cancel", target=target)
+        return ask_daemon(self.endpoint, "cancel", target=target)
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
         """Return the workflow as in `status`, after `patience_s` at most. Raises UnreachableError, EndUnknownError."""
@@ -135,7 +160,7 @@ class DaemonClient:
 
         timeout_s = min(self._answer_s, max(1.0, patience_s))
         try:
-            reply = ask_daemon(self.socket, "status", timeout_s=timeout_s, workflow=workflow)
+            reply = ask_daemon(self.endpoint, "status", timeout_s=timeout_s, workflow=workflow)
         except NoDaemonError as error:
             raise UnreachableError(str(error)) from None
         except DaemonError as error:

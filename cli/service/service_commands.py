@@ -18,7 +18,7 @@ from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..streams import note, show, warn
 from ..usage_errors import bad, not_among
-from .daemon_client import DaemonClient, EndUnknownError, UnreachableError, settings_files
+from .daemon_client import DaemonClient, EndUnknownError, UnreachableError, administers_system_daemon, settings_files
 
 if TYPE_CHECKING:
     from ..user_client.client import UserClient
@@ -122,17 +122,25 @@ def status(
         str | None, option("STATE", "Show only what is in this state.", words=options.job_states, default="all")
     ] = None,
     of_workflow: options.OfWorkflow = None,
+    partition: Annotated[
+        str | None, option("NAME", "Show only jobs of this partition of Slurm or queue of OAR.", default="all")
+    ] = None,
+    name: Annotated[
+        str | None, option("PATTERN", "Show only jobs of this name, such as 'align*'.", default="all")
+    ] = None,
     watch: options.Watch = None,
 ) -> None:
     """Show workflows and jobs, with forecasts and actual times.
 
-    Ended workflows (the latest 20) have one line each; the others list their jobs.
+    Ended workflows (the latest 20) have one line each; the others list their jobs. Administrators of the service on
+    this machine see the jobs of all users, even if client.yaml sends other users to Slurm or OAR.
 
     \b
     Examples:
       pilotfish status
       pilotfish status dag-1.k3x9a2
       pilotfish status --state failed --user alice
+      pilotfish status --partition short --name 'align*'
       pilotfish status --watch 5
       pilotfish status --json
     """
@@ -140,7 +148,7 @@ def status(
 
     if state is not None and state not in options.job_states():
         raise not_among("--state", state, "a state of jobs", options.job_states())
-    client, chosen = _client(adapter, socket), Chosen(user, state, of_workflow)
+    client, chosen = _asking(adapter, socket), Chosen(user, state, of_workflow, partition, name)
     whole = everything or workflow is not None or state is not None
 
     def show(reply: dict[str, Any]) -> None:
@@ -216,7 +224,7 @@ def cancel(
       pilotfish cancel dag-1.k3x9a2
       pilotfish cancel dag-1.k3x9a2/align
     """
-    reply = _client(adapter, socket).cancel(target)
+    reply = _asking(adapter, socket).cancel(target)
     if as_json:
         print_json("cancelled", reply)
     else:
@@ -241,7 +249,7 @@ def explain(
       pilotfish explain align
       pilotfish explain dag-1.k3x9a2/align --json
     """
-    reply = _client(adapter, socket).explain(job)
+    reply = _asking(adapter, socket).explain(job)
     if as_json:
         print_json("job", reply)
     else:
@@ -288,6 +296,18 @@ def _client(adapter: str | None, socket: str | None) -> Client:
     from ..user_client.client import UserClient
 
     return UserClient(settings)
+
+
+def _asking(adapter: str | None, socket: str | None) -> Client:
+    """Return the client that a question or a cancellation is for, see `chosen`; raises as `_client`.
+
+    The settings of all users do not keep an administrator of the system's daemon on this machine from asking it.
+    """
+    client = _client(adapter, socket)
+    explicit = adapter or os.environ.get("PILOTFISH_ADAPTER") or os.environ.get("PILOTFISH_CLIENT")
+    if explicit or isinstance(client, DaemonClient) or not administers_system_daemon():
+        return client
+    return DaemonClient(None)
 
 
 def _wait(client: Client, workflow: str, patience_s: float) -> int:

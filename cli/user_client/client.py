@@ -86,7 +86,10 @@ class UserClient:
         found = read_workflows(self.own, records.known(state_dir(), warn))
         shown = [_find(found, workflow)] if workflow is not None else found
         replies = [workflow_reply(watched) for watched in shown]
-        replies = chosen.documents(replies, user_name(os.getuid()))
+        me = user_name(os.getuid())
+        for job in (job for reply in replies if reply["handed_over"] for job in reply["jobs"]):
+            job["owner"] = me
+        replies = chosen.documents(replies, me)
         if workflow is None:
             old = [reply["id"] for reply in replies if reply["finish_time"] is not None][:-RECENT]
             replies = [reply for reply in replies if reply["id"] not in old]
@@ -97,7 +100,9 @@ class UserClient:
                     f"the submission of {record.id} was interrupted ({there}): the same command with "
                     f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"
                 )
-        return {"cluster": self.own.manager.lower(), "time": time.time(), "blocked": "", "workflows": replies}
+        view = f"the jobs and workflows of {me.partition(' (uid ')[0]}, without the service"
+        return {"cluster": self.own.cluster(), "view": view, "time": time.time(), "blocked": "",
+                "workflows": replies}  # fmt: skip
 
     def explain(self, job: str) -> dict[str, Any]:
         """See DaemonClient."""
@@ -122,6 +127,9 @@ class UserClient:
             begun[target].reached(TAKEN_BACK)
         found = read_workflows(own, known)
         watched = _find(found, target.partition("/")[0])
+        if watched.handed_over:
+            what = f"a job that was handed over is cancelled in {own.manager} itself ({own.cancel_command} ID)"
+            raise InvalidJobError(f"{target}: {what}")
         names = [_job(found, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
         if watched.id in begun and "/" not in target:

@@ -26,11 +26,15 @@ _KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "
 
 @dataclass(slots=True)
 class Watched:
-    """A workflow: the record of its submission, if known, and its jobs in the queue by name."""
+    """A workflow: the record of its submission, if known, and its jobs in the queue by name.
+
+    `handed_over`: it stands for the single jobs that the user handed over, by id, and has the resource manager's name.
+    """
 
     id: str
     record: SubmissionRecord | None = None
     jobs: dict[str, UserJob] = field(default_factory=dict)
+    handed_over: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -55,12 +59,19 @@ class Watched:
 
 
 def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[Watched]:
-    """Return every workflow of the user, the oldest first. Raises AdapterError: the queue cannot be read."""
+    """Return every workflow of the user, the oldest first, and last the jobs that were handed over, if there are any.
+
+    Raises AdapterError: the queue cannot be read.
+    """
+    single = Watched(own.manager.lower(), handed_over=True)
     found = {record.id: Watched(record.id, record) for record in records}
     recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}
     for job in sorted(own.jobs(), key=lambda job: (job.id in recorded, parts_of(job.key)[1], job.id)):
         workflow, _, name = parts_of(job.key)
-        if name:
+        if job.handed_over and not job.key:
+            if not job.state.ended:
+                single.jobs[str(job.id)] = job
+        elif name:
             found.setdefault(workflow, Watched(workflow)).jobs[name] = job
     unknown = {
         number: (watched.jobs, name)
@@ -75,7 +86,8 @@ def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[W
             jobs[name] = job
     for watched in found.values():
         _record_ended(watched)
-    return sorted(found.values(), key=lambda watched: watched.submit_time)
+    flows = sorted(found.values(), key=lambda watched: watched.submit_time)
+    return [*flows, single] if single.jobs else flows
 
 
 def _record_ended(watched: Watched) -> None:
@@ -96,11 +108,12 @@ def workflow_reply(watched: Watched) -> dict[str, Any]:
     settled = state.ended or state is JobState.UNKNOWN
     return {
         "id": watched.id,
-        "name": watched.record.workflow.name if watched.record else watched.id.rpartition(".")[0],
+        "name": watched.record.workflow.name if watched.record else watched.id.rpartition(".")[0] or watched.id,
         "state": str(state),
         "submit_time": watched.submit_time,
         "finish_time": (finish or watched.submit_time) if settled else None,
         "exit_code": int(state is not JobState.COMPLETED) if state.ended else None,
+        "handed_over": watched.handed_over,
         "jobs": jobs,
     }
 
@@ -125,6 +138,8 @@ def job_reply(watched: Watched, name: str) -> dict[str, Any]:
         "contention_slowdown": forecast["slowdown"] if forecast else None,
         **(_queued(job) if job else _not_queued(watched, name)),
     }
+    if job and watched.handed_over:
+        reply |= {"name": job.name, "partition": job.partition, "priority": job.priority}
     if record:
         job_asked = record.workflow.jobs[record.workflow.index[name]]
         reply |= {"profile": profile_of(job_asked), **class_fields(classify_there(job_asked.profile))}

@@ -89,6 +89,10 @@ def refusal(error: str, code: int = 400) -> dict[str, Any]:
     return {"ok": False, "error": error, "code": code}
 
 
+#: What a user does who may not connect.
+WITHOUT_IT = "--adapter slurm or oar shows your own jobs without it"
+
+
 def own_or_root(uid: int) -> bool:
     """Return whether a user is root or the one who runs this process."""
     return uid in (0, os.geteuid())
@@ -148,7 +152,7 @@ def _connect(channel: socket.socket, path: Path, until: float, silent: NoDaemonE
             raise silent
         time.sleep(0.01)
     if error in (errno.EPERM, errno.EACCES):
-        raise DaemonError(f"you may not connect to the daemon at {path} (permission denied)")
+        raise DaemonError(f"you may not connect to the daemon at {path} (permission denied); {WITHOUT_IT}")
     if error:
         raise NoDaemonError(f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)")
 

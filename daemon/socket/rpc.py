@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -71,6 +71,7 @@ class Requests:
             "cancel": self._cancel,
             "explain": self._explain,
             "accuracy": self._accuracy,
+            "rights": lambda request, peer: {"administers": self._access.administers(peer)},
         }
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:

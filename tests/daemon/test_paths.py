@@ -1,5 +1,7 @@
 """Paths: our variable first, then systemd's, then XDG's, then the home directory."""
 
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,36 @@ def test_the_socket(monkeypatch):
     for written in ("/tmp/s", "ipc:///tmp/s"):
         monkeypatch.setenv("PILOTFISH_SOCKET", written)
         assert paths.runtime_socket() == "/tmp/s"
+
+
+@pytest.mark.parametrize(
+    ("own", "system", "variable", "used"),
+    [
+        ("listens", "listens", "listens", "variable"),
+        ("listens", "listens", "absent", "variable"),
+        ("listens", "listens", None, "own"),
+        ("listens", "absent", None, "own"),
+        ("stale", "listens", None, "system"),
+        ("absent", "listens", None, "system"),
+        ("absent", "stale", None, "system"),
+        ("absent", "absent", None, "own"),
+        ("stale", "absent", None, "own"),
+    ],
+)
+def test_clients_find_the_systems_socket_after_their_own(monkeypatch, tmp_path, own, system, variable, used):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(paths, "SYSTEM_SOCKET", tmp_path / "system")
+    sockets = {"own": (tmp_path / "pilotfish.sock", own), "system": (tmp_path / "system", system)}
+    if variable is not None:
+        sockets["variable"] = tmp_path / "variable", variable
+        monkeypatch.setenv("PILOTFISH_SOCKET", str(tmp_path / "variable"))
+    with ExitStack() as stack:
+        for path, state in sockets.values():
+            if state != "absent":
+                listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+                listener.bind(str(path))
+                listener.listen() if state == "listens" else listener.close()
+        assert paths.client_socket() == str(sockets[used][0])
 
 
 def test_a_socket_path_too_long_for_the_kernel(monkeypatch):

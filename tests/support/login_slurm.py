@@ -123,6 +123,8 @@ class FakeSlurm:
         return ""
 
     def _scontrol(self, argv: Sequence[str]) -> str:
+        if list(argv) == ["scontrol", "show", "config"]:
+            return "ClusterName             = mesocentre\nSchedulerType           = sched/backfill\n"
         said = dict(word.partition("=")[::2] for word in argv)
         for number in said["JobId"].split(","):
             self.jobs[int(number)]["begin"] = self.wall() + int(said["StartTime"].removeprefix("now").lstrip("+") or 0)
@@ -141,6 +143,7 @@ def _row(number: int, job: dict[str, Any], mark: str) -> str:
         "StartTime": _time(job.get("start")), "EndTime": _time(job.get("end")), "NodeList": job.get("nodes", ""),
         "ReqNodes": job.get("wanted", ""),
         "exit_code": str(job.get("status", 0)), "Name": job["Name"],
+        **{field: job[field] for field in ("Partition", "PriorityLong") if field in job},
     }  # fmt: skip
     return f"{SEPARATOR.join(row[field] for field in FIELDS)}{mark}\n"
 

@@ -194,7 +194,7 @@ def node_state(words: str) -> NodeState:
         flags |= {bare, *(_SUFFIXES[mark] for mark in word[len(bare) :])}
     if flags & _ASLEEP:
         flags -= _SILENT  # a node that is powered down cannot respond
-    kinds = {NodeState.UNKNOWN: _UNSURE, NodeState.DOWN: _DOWN, NodeState.DRAINED: _DRAINED, NodeState.ASLEEP: _ASLEEP}
+    kinds = {NodeState.DOWN: _DOWN, NodeState.DRAINED: _DRAINED, NodeState.UNKNOWN: _UNSURE, NodeState.ASLEEP: _ASLEEP}
     for state, known in kinds.items():
         if flags & known:
             return state

@@ -108,6 +108,7 @@ class ControllerSettings:
 
     backfill_s: float = 30.0  #: seconds between two passes of the backfill scheduler
     limits: bool = False  #: whether limits of QOS and associations are enforced
+    cluster: str = ""  #: name of the cluster
 
 
 def parse_settings(text: str) -> ControllerSettings:
@@ -117,4 +118,5 @@ def parse_settings(text: str) -> ControllerSettings:
         why = "scontrol: the configuration is cut off or garbled"
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
     enforced = config.words("AccountingStorageEnforce")
-    return ControllerSettings(float(config.number("bf_interval", 30)), "limits" in enforced or "safe" in enforced)
+    limits = "limits" in enforced or "safe" in enforced
+    return ControllerSettings(float(config.number("bf_interval", 30)), limits, config["ClusterName"])

@@ -8,8 +8,8 @@ from pilotfish.cli.output.status import failure_lines, show_job_log, show_nodes,
 from pilotfish.formats.text import width
 
 
-def job(name: str, state: str = "pending", **changes) -> dict:
-    base = {"id": name, "key": f"w.1/{name}", "state": state, "nodes": [], "start_time": None, "finish_time": None}
+def job(id: str, /, state: str = "pending", **changes) -> dict:
+    base = {"id": id, "key": f"w.1/{id}", "state": state, "nodes": [], "start_time": None, "finish_time": None}
     base |= {"exit_code": None, "signal": None, "reason": "", "forecast_run_time": None, "forecast_finish_time": None}
     return base | {"contention_slowdown": None, "stdout": None, "stderr": None} | changes
 
@@ -235,3 +235,32 @@ def test_what_is_not_known_of_a_node_is_a_dash(monkeypatch, capsys):
     assert head == "lab: 2 nodes" and max(map(len, (names, first, second))) <= 80
     assert first.split()[:10] == ["n1", "up", "6", "4", "1.50", "12GB/s", "80GB/s", "190", "W", "2"]
     assert second.split() == ["n2", "down", "6", "4", "1.50", "-", "80GB/s", "-", "2"]
+
+
+@pytest.mark.parametrize("cells", [80, 100, 120])
+@pytest.mark.parametrize("far", [30.0, 7000.0, 200_000.0])
+def test_jobs_that_were_handed_over_show_name_user_and_partition_at_80_columns(monkeypatch, capsys, cells, far):
+    monkeypatch.setenv("COLUMNS", str(cells))
+    times = {name: PLAN[name] + far for name in ("start_time", "finish_time")}
+    plan = PLAN | times | {"finish_within": [150.0 + far, 190.0 + 2 * far], "run_time": far, "next_best": None}
+    about = {"name": "a-long-name-of-a-script.sh", "owner": "marie-antoinette (uid 4242)", "partition": "interactive"}
+    waiting = [job("4711", plan=plan, priority=4_294_901_234.0, manager_start_time=145.0 + far, **about)]
+    running = job("4710", "running", **about | RUNS | {"nodes": ["node0001", "node0002", "node0007"]})
+    handed_over = flow(1, running, *waiting) | {"id": "slurm", "handed_over": True}
+    show_status(status(handed_over), everything=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(width, lines)) <= cells
+    head = next(line for line in lines if line.startswith("JOB"))
+    for heading in ("NAME", "USER", "PARTITION", "STATE", "NODES", "STARTS IN"):
+        assert heading in head
+    hidden = next((line for line in lines if "in a wider terminal" in line), "")
+    for heading in ("PRIORITY", "ENDS IN", "FORECAST", "KNOWN TO", "RJMS SAYS"):
+        assert (heading in head) is not (heading in hidden)
+
+
+def test_a_usual_job_that_was_handed_over_has_its_priority_at_80_columns(shown):
+    plan = PLAN | {"next_best": None}
+    about = {"name": "align.sh", "owner": "ada (uid 4242)", "partition": "short", "priority": 1234.0}
+    lines = shown(status(flow(1, job("4711", plan=plan, manager_start_time=145.0, **about)) | {"handed_over": True}))
+    row = next(line for line in lines if line.startswith("4711")).split()
+    assert row[:7] == ["4711", "align.sh", "ada", "short", "pending", "b", "1,234"]

@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 import pilotfish
 from pilotfish.adapters.slurm.transport.scontrol import Allocation
 from pilotfish.adapters.slurm.user_client import OwnJobs
+from pilotfish.cli.output.status import show_status
 from pilotfish.cli.service.service_commands import chosen
 from pilotfish.cli.user_client import submission_records as records
+from pilotfish.cli.user_client.client import UserClient
 from pilotfish.cli.user_client.settings import SubmissionSettings
 from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOLE, SubmissionRecord, read
 from pilotfish.cli.user_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
 from pilotfish.cli.user_client.watch import LOST, Watched, job_reply, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
 from pilotfish.daemon.codec import id_for, new_id
-from pilotfish.simulate.errors import ConfigError, PilotfishError
+from pilotfish.daemon.report.selection import Chosen
+from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from tests.support.login_slurm import FakeSlurm
 
@@ -338,3 +342,56 @@ def test_why_a_job_waits_also_without_a_record(tmp_path: Path, changed: dict[str
         early and "wanted" in changed,
         early and "wanted" not in changed,
     ]
+
+
+@pytest.fixture
+def login(home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[FakeSlurm, UserClient]:
+    """A user on a login node, with one workflow, two jobs that were handed over, and one that was not."""
+    monkeypatch.setenv("PILOTFISH_STATE", str(home / "state"))
+    slurm = FakeSlurm()
+    single = {"Name": "align.sh", "Partition": "short", "PriorityLong": "77"}
+    slurm.jobs = {
+        1: row("a"),
+        2: row("x", Comment="pilotfish:hold=60") | single,
+        3: row("x", "RUNNING", Comment="pilotfish", start=1_000_001.0, nodes="n1") | single | {"Partition": "long"},
+        4: row("x", Comment="my own"),
+        5: row("x", "COMPLETED", Comment="pilotfish", start=1_000_001.0, end=1_000_002.0, nodes="n1"),
+    }
+    client = UserClient(SubmissionSettings(adapter="slurm"))
+    client.__dict__["own"] = slurm.own()
+    return slurm, client
+
+
+@pytest.mark.parametrize(
+    ("selection", "ids"),
+    [
+        ({}, ["a", "2", "3"]),
+        ({"partition": "short"}, ["2"]),
+        ({"name": "align*"}, ["2", "3"]),
+        ({"state": "running"}, ["3"]),
+        ({"user": "nobody-of-this-name"}, []),
+        ({"workflow": "slurm"}, ["2", "3"]),
+    ],
+)
+def test_users_see_the_jobs_that_they_handed_over(
+    login: tuple[FakeSlurm, UserClient], selection: dict[str, str], ids: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = login[1].status(None, Chosen(**selection))
+    assert [job["id"] for flow in reply["workflows"] for job in flow["jobs"]] == ids
+    show_status(reply, everything=False)
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.startswith("mesocentre: the jobs and workflows of ") and "without the service, " in head
+    if ids == ["a", "2", "3"]:
+        row = next(line for line in lines if line.startswith("2 ")).split()
+        me = user_name(os.getuid()).partition(" ")[0]
+        assert row[:5] == ["2", "align.sh", me, "short", "pending"] and "77" in row
+        assert "slurm: 2 jobs handed over" in lines
+
+
+def test_a_job_that_was_handed_over_is_explained_and_not_cancelled(login: tuple[FakeSlurm, UserClient]) -> None:
+    slurm, client = login
+    assert client.explain("2")["job"]["partition"] == "short"
+    for target in ("slurm", "slurm/2"):
+        with pytest.raises(InvalidJobError, match=r"is cancelled in Slurm itself \(scancel ID\)"):
+            client.cancel(target)
+    assert not [argv for argv in slurm.ran if argv[0] == "scancel"]

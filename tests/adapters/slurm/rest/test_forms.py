@@ -242,7 +242,7 @@ def test_nodes_as_documented_for(version: int) -> None:
     ("words", "state"),
     [(["IDLE", "CLOUD", "POWERED_DOWN"], NodeState.ASLEEP), (["IDLE", "POWERING_DOWN"], NodeState.DOWN),
      (["ALLOCATED", "POWERING_UP"], NodeState.UP), (["UNKNOWN", "NOT_RESPONDING"], NodeState.UNKNOWN),
-     (["DOWN", "NOT_RESPONDING"], NodeState.UNKNOWN), (["MIXED", "INVALID_REG"], NodeState.UNKNOWN)],
+     (["DOWN", "NOT_RESPONDING"], NodeState.DOWN), (["MIXED", "INVALID_REG"], NodeState.UNKNOWN)],
 )  # fmt: skip
 def test_states_of_nodes_as_lists(words: list[str], state: NodeState) -> None:
     node = {

@@ -260,7 +260,8 @@ def test_nodes_of_several_partitions_are_one() -> None:
 def test_assumed_memory_bandwidth_is_reported() -> None:
     """Slurm reports cores and memory of its nodes, but neither instructions per cycle nor bandwidth."""
     nodes = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
-    cluster, notes = cluster_of([*nodes, SlurmNode("future", NodeState.DOWN, 0, 0.0)])
+    cluster, notes = cluster_of([*nodes, SlurmNode("future", NodeState.DOWN, 0, 0.0)], "mesocentre")
+    assert cluster.name == "mesocentre"
     assert [(node.name, node.type.cores) for node in cluster.nodes] == [("n1", 4), ("n2", 4)]
     assert notes == ("memory bandwidth of nodes like c4-4GiB is unknown to Slurm: 10 GB/s assumed",)
 
@@ -315,7 +316,7 @@ def test_states_of_jobs(words: str, state: JobState) -> None:
 @pytest.mark.parametrize(
     ("words", "state"),
     [("idle", NodeState.UP), ("mixed", NodeState.UP), ("allocated+planned", NodeState.UP), ("IDLE+CLOUD", NodeState.UP),
-     ("idle+drain", NodeState.DRAINED), ("drained*", NodeState.UNKNOWN), ("down*", NodeState.UNKNOWN),
+     ("idle+drain", NodeState.DRAINED), ("drained*", NodeState.DRAINED), ("down*", NodeState.DOWN),
      ("down", NodeState.DOWN), ("idle~", NodeState.ASLEEP), ("idle%", NodeState.DOWN),
      ("IDLE+NOT_RESPONDING+POWERED_DOWN", NodeState.ASLEEP),
      ("idle+drain~", NodeState.DRAINED), ("idle#", NodeState.UP), ("unk*", NodeState.UNKNOWN),
