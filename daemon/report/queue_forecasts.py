@@ -180,7 +180,7 @@ class QueueForecasts(Observer):
             wait = start - now + SPARE_S
             early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
             late = max(start, now + wait * math.exp(above) - SPARE_S)
-            if forecast.guessed:  # what was off before says little of jobs of which nothing is known
+            if forecast.guessed:  # past errors say little about jobs that are not known
                 early, late = min(early, within[0]), max(late, within[1])
         ended = early - within[0] + ends[0], late - within[1] + ends[1]
         return replace(forecast, start_within=(early, late), finish_within=ended)

@@ -32,7 +32,7 @@ class QueueRecord:
             manager_start: that of the resource manager.
         start_time: when it began; finish_time: when it ended.
         learned: its run time says something of other jobs: it was not cancelled.
-        said_guessed: the first forecast rested on jobs of which too little was known.
+        said_guessed: the first forecast rested on guesses of run times.
     """
 
     key: str

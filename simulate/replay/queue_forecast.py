@@ -4,8 +4,8 @@ Rule: its queue is replayed under EASY backfilling: it decides by walltimes, and
 Nodes that jobs share are one pool of cores; where jobs may use some of its nodes only, it has classes of nodes, see
 `node_classes`. The tasks of an array are jobs; its start is that of the first that waits, its end that of the last.
 Times are the medians of several replays, whose run times are drawn from their predictions with a fixed seed; intervals
-are of probability LEVEL. Jobs of one group are drawn together, so that intervals are rather too wide. A job of which
-nothing but its walltime is known ends at its walltime. An interval that rests on such a job, or on a guess, reaches
+are of probability LEVEL. Jobs of one group are drawn together, so that intervals are rather too wide. A job
+without an expected run time ends at its walltime. An interval that rests on such a job, or on a guess, reaches
 from where they end at once to where they end at their walltimes. No start is before now, and no run is longer than its
 walltime.
 """
@@ -63,7 +63,7 @@ class QueueForecast:
     """The forecast of a job that waits; times are epoch seconds, None: not known, because of `unknown`.
 
     Args:
-        guessed: the start rests on jobs of which nothing but the walltime is known, or only a guess.
+        guessed: the start rests on run times that are not known, or guesses.
     """
 
     start_time: float | None = None

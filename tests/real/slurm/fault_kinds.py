@@ -369,6 +369,7 @@ def change(world: World, draw: random.Random) -> Steps:
 
         def accepted(job: Job = job) -> None:
             job.asked[field] = "00:02:00" if field == "TimeLimit" else value
+            job.one_node &= field == "TimeLimit"
 
         world.change(job, "scontrol", "update", f"JobId={job.id}", f"{name}={value}", then=accepted)
     yield 0.0

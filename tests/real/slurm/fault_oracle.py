@@ -59,6 +59,8 @@ class Job:
         unsure: Slurm did not say what became of a change of its user's: its times say nothing.
         forgotten: Slurm had not written what it knew of it when it was killed.
         started: When Slurm's log says that it was started; a job's own first line may be seconds later.
+        own_nodes: Its user named its nodes.
+        one_node: Its user excluded all nodes but one.
     """
 
     name: str
@@ -80,11 +82,17 @@ class Job:
     unsure: bool = False
     forgotten: bool = False
     own_nodes: bool = False
+    one_node: bool = False
     ahead: Job | None = None
     changed: dict[str, str] = field(default_factory=dict)
     pinned_s: float = 0.0
     runs: list[Run] = field(default_factory=list)
     started: list[float] = field(default_factory=list)
+
+    @property
+    def tied(self) -> bool:
+        """True if it waits as long as certain nodes are away, whoever places it."""
+        return self.own_nodes or self.one_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +137,9 @@ def _times(job: Job, runs: Sequence[Run], outages: Sequence[Span]) -> Iterable[t
     if not runs:
         return
     first = runs[0].begin
-    if not (job.own_nodes or job.restarts) and (waited := lateness(job, outages)) > ALLOWANCE_S:
+    if not (job.tied or job.restarts) and (waited := lateness(job, outages)) > ALLOWANCE_S:
         yield "late", first, f"{waited:.1f} s after the end of its hold"
-    if job.requeued and runs[-1].begin > job.requeued and not job.own_nodes:
+    if job.requeued and runs[-1].begin > job.requeued and not job.tied:
         again = runs[-1].begin - job.requeued - REQUEUE_S - away(outages, job.requeued, runs[-1].begin)
         if again > ALLOWANCE_S:
             yield "late", runs[-1].begin, f"{again:.1f} s after it was requeued"

@@ -99,7 +99,7 @@ class World:
         """Whether Slurm had no room for many jobs when it was asked last: more would say nothing of pilotfish."""
         before = self._shown_at - CROWDED_S
         waiting = (job for job in [*self.jobs.values()][-300:] if job.state == PENDING and job.due < before)
-        return sum(not job.own_nodes and not job.ahead for job in waiting) > CROWD
+        return sum(not job.tied and not job.ahead for job in waiting) > CROWD
 
     @property
     def serves(self) -> bool:
@@ -158,6 +158,7 @@ class World:
         elif own:
             asked["ReqNodeList"] = own
         job = Job(name, user, kind not in ("other", "still"), now, now + hold, asked, own_nodes=bool(own), ahead=ahead)
+        job.one_node = kind == "short"
         self.jobs[name] = job
         line = (
             f'say() {{ echo "$1 $SLURM_JOB_NAME $SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $(date +%s.%N)" >>{self.trail}.{user}; }}'

@@ -216,7 +216,7 @@ class Campaign:
             job.forgotten = any(job.id == number and job.submitted < killed for number, killed in lost)
             job.started = started.get(job.id, [])
             report.violations += violations(job, world.outages)
-            if job.handed and not (job.unsure or job.forgotten or job.own_nodes or job.restarts):
+            if job.handed and not (job.unsure or job.forgotten or job.tied or job.restarts):
                 report.latest_s = max(report.latest_s, lateness(job, world.outages))
         for at, job_id, nodes in resizes(log):
             if job_id in names:

@@ -109,6 +109,20 @@ def test_what_is_slurms_is_no_violation() -> None:
     assert kinds(launched_slowly) == {"loosened"}
 
 
+@pytest.mark.parametrize("tie", ["own_nodes", "one_node"])
+def test_a_job_that_only_certain_nodes_may_run_waits_for_them_without_fault(tie: str) -> None:
+    for breaks in (began_late, ran_again_late):
+        made = job()
+        breaks(made)
+        assert kinds(made) == {"late"}
+        setattr(made, tie, True)
+        assert not kinds(made)
+    made = job()
+    setattr(made, tie, True)
+    kept_its_pin(made)
+    assert kinds(made) == {"pinned"}
+
+
 def test_only_a_daemon_that_noted_the_begin_time_can_tell_a_small_move_from_a_hold() -> None:
     made = job()
     made.held, made.known = (110.0, 111.0), True
