@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import default_config_path, profile_store_path
 from ..formats.text import count, shell_words
+from ..machine_share import affinity, usable_cpus
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
@@ -268,9 +269,9 @@ def allowed_cpus(written: str | None) -> tuple[int, ...] | None:
 
     with value_of("--cpus"):
         cpus = parse_cpus(written)
-    usable = os.sched_getaffinity(0)
-    if not set(cpus) <= usable:
-        raise bad("--cpus", f"{written} (allowed: {','.join(map(str, sorted(usable)))})")
+    usable = affinity()
+    if not set(cpus) <= set(usable):
+        raise bad("--cpus", f"{written} (allowed: {','.join(map(str, usable))})")
     return cpus
 
 
@@ -299,7 +300,7 @@ def this_machine(workflow: Workflow) -> Cluster:
     from ..adapters.local.host import machine_cluster
 
     widest = max((job.profile.threads for job in workflow.jobs), default=1)
-    cluster, assumed = machine_cluster(cpus_per_node=max(1, min(widest, len(os.sched_getaffinity(0)))))
+    cluster, assumed = machine_cluster(cpus_per_node=max(1, min(widest, len(usable_cpus()))))
     note(*assumed)
     return cluster
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..formats.text import count
+from ..machine_share import usable_cpus
 from ..simulate.errors import PilotfishError
 from . import options
 from .options import flag, option
@@ -57,14 +58,13 @@ def warm(
 
 def _compile(missing: list[str], workers: int | None) -> None:
     """Compile kernels in processes of their own, those that take longest first; print a line for each."""
-    import os
     import time
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
     from ..simulate.kernels import KERNELS
 
-    most = min(workers or len(os.sched_getaffinity(0)), len(missing))
+    most = min(workers or len(usable_cpus()), len(missing))
     seconds = sum(KERNELS[name].seconds for name in missing) / most
     note(f"compiling {count(len(missing), 'kernel')} for this machine, {most} at once (about {max(seconds, 1):.0f} s)")
     printed: set[str] = set()

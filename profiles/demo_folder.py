@@ -19,6 +19,7 @@ from pathlib import Path
 from ..formats.documents.atomic_write import write_whole
 from ..formats.documents.quantities import format_size
 from ..formats.hostlist import local_node_names
+from ..machine_share import usable_cpus, usable_memory
 from ..simulate.errors import ConfigError, PilotfishError
 from ..trust import make_folder
 
@@ -104,13 +105,13 @@ def calibrate(work: Path) -> DemoCpus:
     cpus = choose_cpus()
     alone = _streams(work, cpus[:1])
     together = max(alone, _streams(work, cpus)) if len(cpus) > 1 else alone
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / len(cpus)
+    memory = usable_memory() / len(cpus)
     return DemoCpus(cpus, alone, together, memory)
 
 
 def choose_cpus() -> tuple[int, ...]:
     """Return two CPUs that we may use, on different cores if possible; one if there is only one."""
-    ours = sorted(os.sched_getaffinity(0))
+    ours = usable_cpus()
     other = [cpu for cpu in ours[1:] if _core(cpu) != _core(ours[0])] or ours[1:]
     return (ours[0], *other[:1])
 

@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ...formats.command_words import INPUT, named_files
+from ...machine_share import affinity, control_group_limits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Cancel, Submit
 from ...simulate.model.snapshot import NodeState, Snapshot
@@ -29,7 +30,7 @@ from .keeper_server import KeeperServer
 from .observe import DirectoryObserver, kept_jobs
 from .processes import MARK
 from .state_dir import StateDir, lock
-from .validation import check_cluster, check_options, check_start, shared_cpus
+from .validation import beyond_limits, check_cluster, check_options, check_start, shared_cpus
 
 
 class LocalAdapter(Adapter):
@@ -62,7 +63,8 @@ class LocalAdapter(Adapter):
         cgroups = cgroups and not read_only  # looking for control groups creates the parent groups
         self._groups = ControlGroups.of_this_process() if cgroups else ControlGroups("", "")
         self._groups.sweep()
-        self.notes = [*shared_cpus(cluster), *(self._groups.notes if cgroups else ())]
+        limited = beyond_limits(cluster, control_group_limits())
+        self.notes = [*shared_cpus(cluster), *limited, *(self._groups.notes if cgroups else ())]
         self._observer = DirectoryObserver(self._state.jobs, self._adopt, read_only=read_only)
         self._keepers = KeeperServer(self._state.jobs, inherited(os.environ))
         self._begun = kept_jobs(self._state.jobs)  # jobs that must not run again, even if their directory is gone
@@ -85,7 +87,7 @@ class LocalAdapter(Adapter):
         self._usable()
         self._drain()
         jobs = self._observer.jobs()
-        here = os.sched_getaffinity(0)
+        here = set(affinity())
         states = (NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
         self._version += 1
         return Snapshot(time.time(), self._version, self.cluster, tuple(states), jobs)

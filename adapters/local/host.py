@@ -13,9 +13,20 @@ from pathlib import Path
 
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold_cpus, local_node_names
+from ...formats.text import count
+from ...machine_share import (
+    Limits,
+    affinity,
+    control_group_limits,
+    machine_cpus,
+    machine_memory,
+    usable_cpus,
+    usable_memory,
+)
 from ...simulate.model.cluster import Cluster, Node, NodeType
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding
 from .cgroups import CONTROLLERS, WITHOUT, _own_groups
+from .validation import beyond_limits
 
 DEFAULT_BANDWIDTH = 10e9  #: bytes/s, one memory channel of a small machine, shared by all nodes
 DEFAULT_FREQUENCY = 1e9  #: Hz; only ratios matter
@@ -23,18 +34,20 @@ MEMORY_DOMAIN = "host0"
 
 
 def machine_cluster(cpus_per_node: int = 1) -> tuple[Cluster, tuple[str, ...]]:
-    """Return this machine as a cluster, and a warning for each number that had to be assumed.
+    """Return this machine as a cluster, and a warning for each number that had to be assumed, or that is limited.
 
     A node has `cpus_per_node` CPUs, 1 or more; the last one may have fewer.
     """
-    cpus, host = sorted(os.sched_getaffinity(0)), socket.gethostname()
+    limits, host = control_group_limits(), socket.gethostname()
+    cpus = usable_cpus(limits)
     groups = [tuple(cpus[i : i + cpus_per_node]) for i in range(0, len(cpus), cpus_per_node)]
     warnings = [f"memory bandwidth of this machine is unknown: {DEFAULT_BANDWIDTH / 1e9:g} GB/s assumed"]
     frequency = _frequency()
     if frequency is None:
         frequency = DEFAULT_FREQUENCY
         warnings.append(f"frequency of this machine is unknown: {DEFAULT_FREQUENCY / 1e9:g} GHz assumed")
-    memory = _memory_bytes()
+    warnings += limited(limits)
+    memory = usable_memory(limits)
     types = {
         size: NodeType(
             name=f"{size}-cpu",
@@ -50,13 +63,21 @@ def machine_cluster(cpus_per_node: int = 1) -> tuple[Cluster, tuple[str, ...]]:
     return Cluster(host, nodes, source="this machine"), tuple(warnings)
 
 
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def limited(limits: Limits) -> list[str]:
+    """Return a sentence for each limit of control groups that leaves less than the machine has."""
+    cpus, sentences = affinity(), []
+    if limits.cpus < len(cpus):
+        share = f"pilotfish uses {len(usable_cpus(limits))} of {count(len(cpus), 'CPU')}"
+        sentences.append(f"CPU time is limited to that of {limits.cpus:.3g} ({limits.cpus_file}): {share}")
+    if limits.memory < machine_memory():
+        most = f"{format_size(limits.memory)} of {format_size(machine_memory() // 2**20 * 2**20)}"
+        sentences.append(f"memory is limited to {most} ({limits.memory_file})")
+    return sentences
 
 
 def _frequency() -> float | None:
     """Return Hz of the first CPU: cpufreq's maximum (kHz), otherwise /proc/cpuinfo (MHz)."""
-    cpu = min(os.sched_getaffinity(0))
+    cpu = affinity()[0]
     with suppress(OSError, ValueError), open(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq") as file:
         return int(file.read()) * 1e3
     with suppress(OSError, ValueError), open("/proc/cpuinfo") as file:
@@ -73,13 +94,15 @@ def examine(cluster: Cluster | None, state_dir: Path) -> list[Finding]:
         cluster: nodes that it would have; None = not known.
         state_dir: folder of its jobs.
     """
-    memory = Finding(OK, "memory", f"{format_size(_memory_bytes() // 2**20 * 2**20)} of memory")
-    return [*_cpus(cluster), memory, _control_groups(), _folder(state_dir)]
+    limits = control_group_limits()
+    memory = Finding(OK, "memory", f"{format_size(usable_memory(limits) // 2**20 * 2**20)} of memory")
+    notes = [Finding(NOTE, "limits", text) for text in limited(limits)]
+    beyond = [Finding(WARNING, "nodes", text) for text in beyond_limits(cluster, limits)] if cluster else []
+    return [*_cpus(cluster), memory, *notes, *beyond, _control_groups(), _folder(state_dir)]
 
 
 def _cpus(cluster: Cluster | None) -> list[Finding]:
-    usable = sorted(os.sched_getaffinity(0))
-    total = os.cpu_count() or len(usable)
+    usable, total = affinity(), machine_cpus()
     words = f"{len(usable)} of {total} CPUs are usable: {fold_cpus(usable)}"
     found = [Finding(OK if len(usable) == total else NOTE, "cpus", words)]
     for node in cluster.nodes if cluster else ():

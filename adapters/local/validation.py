@@ -7,7 +7,11 @@ directory) is the job's own failure, with a shell's exit code.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+from ...formats.documents.quantities import format_size
+from ...formats.text import count
+from ...machine_share import Limits, affinity
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Submit
@@ -30,7 +34,7 @@ def check_options(paths: dict[str, object], grace_s: object, **switches: object)
 
 def check_cluster(cluster: Cluster) -> None:
     """Raise ConfigError if a node has no CPUs, or CPUs that this process may not use."""
-    here = os.sched_getaffinity(0)
+    here = set(affinity())
     for node in cluster.nodes:
         source, key = cluster.source or cluster.name, f"nodes.{node.name}.cpus"
         if not node.cpus:
@@ -38,6 +42,27 @@ def check_cluster(cluster: Cluster) -> None:
         if missing := sorted(set(node.cpus) - here):
             allowed = ", ".join(map(str, sorted(here)))
             raise ConfigError(source, key, f"this process may not use CPU {missing[0]}", allowed)
+
+
+def beyond_limits(cluster: Cluster, limits: Limits) -> Iterator[str]:
+    """Yield a sentence for each limit of our control groups that is less than what the nodes have together.
+
+    Args:
+        cluster: the nodes.
+        limits: of the control groups, which jobs share with us.
+    """
+    cpus = {cpu for node in cluster.nodes for cpu in node.cpus}
+    if limits.cpus < len(cpus):
+        yield (
+            f"the nodes have {count(len(cpus), 'CPU')}, and CPU time is limited to that of {limits.cpus:.3g}"
+            f" ({limits.cpus_file}): jobs that compute at once are throttled, and forecasts do not model it"
+        )
+    memory = sum(node.type.memory for node in cluster.nodes)
+    if limits.memory < memory * (1 - 1e-6):
+        yield (
+            f"the nodes have {format_size(memory)} of memory, and all jobs together are limited to"
+            f" {format_size(limits.memory)} ({limits.memory_file}): the kernel kills jobs that take more"
+        )
 
 
 def shared_cpus(cluster: Cluster) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ Rule: scores are relative and say so; they go to stdout, progress to stderr.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from ...formats.text import count
+from ...machine_share import affinity
 from ...simulate.errors import ConfigError
 from .. import options
 from ..inputs import Profiles, allowed_cpus, checked_name, profile_name
@@ -50,7 +50,7 @@ def corun(
     allowed, chosen = allowed_cpus(cpus), profile_name(command, name)
     if node_type is not None:
         checked_name(node_type, "--node-type")
-    if allowed is not None and set(allowed) >= os.sched_getaffinity(0):
+    if allowed is not None and set(allowed) >= set(affinity()):
         raise bad("--cpus", f"{cpus} leaves no CPU for the streamer")
     try:
         scores = co_run(chosen, command, rounds=rounds, cpus=allowed, stdout=sys.stderr, progress=note)

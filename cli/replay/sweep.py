@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
 from ...formats.documents.atomic_write import write_whole
+from ...machine_share import usable_cpus
 from .. import options
 from ..kernel_loading import load_kernels, load_replay
 from ..options import argument, flag, option
@@ -87,7 +87,7 @@ def _workers(workers: int | None, dask: str | None) -> WorkerPool:
     if dask is None:
         from ..sweeps.workers import Processes
 
-        return Processes(workers or len(os.sched_getaffinity(0)))
+        return Processes(workers or len(usable_cpus()))
     if workers is not None:
         raise bad("--workers", "not together with --dask: the cluster has its own workers")
     from ..sweeps.dask_workers import DaskWorkers

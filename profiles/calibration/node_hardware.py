@@ -5,20 +5,18 @@ Rule: a value that the kernel does not show is None.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import psutil
-
 from ...formats.hostlist import parse_cpus
+from ...machine_share import Limits, control_group_limits, free_memory, usable_cpus, usable_memory
 from ...simulate.errors import ConfigError
 from ..measure.observer import cpu_model
 from ..probes.probe import read_text
 
-SYSTEM, CGROUPS = Path("/sys/devices/system"), Path("/sys/fs/cgroup")
+SYSTEM = Path("/sys/devices/system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +42,15 @@ class NodeHardware:
     frequency: float | None
 
 
-def read_hardware(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> NodeHardware:
+def read_hardware(system: Path = SYSTEM, limits: Limits | None = None) -> NodeHardware:
     """Return this machine's CPUs and memory that this process may use.
 
     Args:
         system: /sys/devices/system.
-        cgroups: where control groups are mounted.
+        limits: of our control groups; None = read them now.
     """
-    allowed = sorted(os.sched_getaffinity(0))
+    limits = control_group_limits() if limits is None else limits
+    allowed = usable_cpus(limits)
     packages: dict[str, list[int]] = {}
     rank: dict[int, int] = {}
     for cpu in allowed:
@@ -65,16 +64,14 @@ def read_hardware(system: Path = SYSTEM, cgroups: Path = CGROUPS) -> NodeHardwar
         tuple(cpu for cpu in _cpus(path / "cpulist") if cpu in allowed)
         for path in sorted(system.glob("node/node[0-9]*"))
     ]
-    memory = psutil.virtual_memory()
-    left = _memory_left(cgroups)
     return NodeHardware(
         model=cpu_model(),
         cpus=tuple(order),
         sockets=tuple(map(tuple, sockets)),
         memory_nodes=tuple(filter(None, nodes)),
         hardware_threads=max(rank.values()) + 1,
-        memory=memory.total,
-        free=memory.available if left is None else min(memory.available, left),
+        memory=usable_memory(limits),
+        free=free_memory(limits),
         cache=sum(dict(last_caches(allowed, system)).values()) or None,
         frequency=_frequency(system, allowed[0]),
     )
@@ -90,17 +87,6 @@ def last_caches(cpus: Iterable[int], system: Path = SYSTEM) -> Iterator[tuple[st
         ]
         if levels:
             yield max(levels)[1:]
-
-
-def _memory_left(cgroups: Path, membership: Path = Path("/proc/self/cgroup")) -> int | None:
-    """Return the bytes that our control groups leave us (cgroup v2), None without a readable limit."""
-    own = next((line[3:] for line in _text(membership).splitlines() if line.startswith("0::")), "/")
-    left = []
-    for group in (Path(own), *Path(own).parents):
-        limit, used = (_text(cgroups / str(group).strip("/") / name) for name in ("memory.max", "memory.current"))
-        if limit.isdigit() and used.isdigit():
-            left.append(max(0, int(limit) - int(used)))
-    return min(left, default=None)
 
 
 def _frequency(system: Path, cpu: int) -> float | None:

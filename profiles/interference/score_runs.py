@@ -7,7 +7,6 @@ changes within minutes. The streamer has a core to itself.
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ...formats.text import percent
+from ...machine_share import affinity, usable_cpus, usable_memory
 from ...simulate.errors import ConfigError
 from ..calibration.node_hardware import last_caches
 from ..measure.command import CommandError, measure
@@ -114,13 +114,12 @@ def co_run(
 
 def buffer_size() -> int:
     """Return the size of each of the streamer's buffers on this machine, bytes."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    most = min(LARGEST, int(SHARE_OF_MEMORY * memory))
+    most = min(LARGEST, int(SHARE_OF_MEMORY * usable_memory()))
     return max(1 << 20, min(most, max(SMALLEST, *(size for _, size in last_caches([0])), 0)))
 
 
 def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:
-    ours = sorted(os.sched_getaffinity(0))
+    ours = usable_cpus() if cpus is None else affinity()
     mine = ours[:-1] if cpus is None else sorted(cpus)
     left = [cpu for cpu in ours if cpu not in mine]
     if not mine or not left:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotfish.machine_share import Limits
 from pilotfish.profiles.calibration.node_hardware import read_hardware
 
 
@@ -56,12 +57,10 @@ def test_only_cpus_that_we_may_use_count(system: Path, monkeypatch: pytest.Monke
     assert (seen.cpus, seen.sockets, seen.memory_nodes) == ((1, 5), ((1, 5),), ((1, 5),))
 
 
-def test_memory_above_the_control_group_limit_is_not_free(tmp_path: Path) -> None:
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("400000\n")
-    assert read_hardware(cgroups=tmp_path).free == 600_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert read_hardware(cgroups=tmp_path).free > 600_000
+def test_cpus_and_memory_are_within_the_limits_of_control_groups(system: Path) -> None:
+    seen = read_hardware(system, Limits(cpus=2.5, memory=1e6, free=6e5))
+    assert (seen.memory, seen.free, seen.cpus) == (1_000_000, 600_000, (0, 2, 1))
+    assert read_hardware(system, Limits()).free > 600_000
 
 
 def test_without_topology_there_is_one_socket(tmp_path: Path) -> None:
