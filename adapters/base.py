@@ -191,6 +191,13 @@ class Observe(Protocol):
         """
         ...
 
+    def settle(self, timeout_s: float) -> None:
+        """Wait, at most so many seconds, for what a snapshot only begins to ask for. Default: it asks for nothing.
+
+        Only a caller that takes a single snapshot needs it.
+        """
+        return
+
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read again the jobs that will be changed; other jobs may be as before. Default: a new snapshot."""
         return self.snapshot()

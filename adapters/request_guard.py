@@ -190,6 +190,28 @@ class RequestGuard:
         self._spare(call)
         return self._send(call, self._main, ask)
 
+    def may_ask_aside(self) -> bool:
+        """Return whether a question that can wait may be sent now, for which its caller does not wait; count it if so.
+
+        No breaker learns from its answer, because the answer depends on the question and not only on the service.
+        """
+        allowed = self._breakers[self._main].state is BreakerState.CLOSED and not self._budget.pause_s(read=False)
+        if allowed:
+            self._budget.spend()
+        return allowed
+
+    def note_aside(self, call: str, outcome: str, seconds: float) -> None:
+        """Count the answer to such a question.
+
+        Args:
+            call: Name of the request.
+            outcome: `ok`, or the kind of an AdapterError.
+            seconds: Time until the answer, seconds.
+        """
+        self._count(call, outcome)
+        number, total = self._seconds.get(call, (0, 0.0))
+        self._seconds[call] = (number + 1, total + seconds)
+
     def _check(self, call: str, service: str, *closed: BreakerState) -> None:
         """Raise AdapterError if the breaker is OPEN, or in one of these states."""
         breaker = self._breakers[service]
@@ -219,9 +241,7 @@ class RequestGuard:
             breaker.answered(self._clock() - began)
             return result
         finally:
-            self._count(call, outcome)
-            many, total = self._seconds.get(call, (0, 0.0))
-            self._seconds[call] = (many + 1, total + self._clock() - began)
+            self.note_aside(call, outcome, self._clock() - began)
 
     def _not_sent(self, call: str, kind: str, why: str) -> AdapterError:
         self._count(call, kind)

@@ -2,16 +2,18 @@
 
 Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
 something reads before it tries again. A command that ran out of time is killed. A setuid program cannot be killed; it
-is left alone and not waited for.
+is left alone and not waited for. `BackgroundCommand` is for questions for which the caller does not wait.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from .base import AdapterError
 
@@ -43,20 +45,7 @@ def run_command(
     Raises:
         AdapterError: It could not be run (`missing`, `spawn`), or did not end in time (`timeout`).
     """
-    _left[:] = [process for process in _left if process.poll() is None]
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            cwd=folder,
-        )
-    except FileNotFoundError:
-        raise AdapterError(f"{argv[0]} is not on the PATH; {needs}", kind="missing", argv=argv) from None
-    except OSError as error:
-        raise AdapterError(f"{argv[0]}: {error.strerror}", transient=True, kind="spawn", argv=argv) from None
+    process = _start(argv, environment, needs, folder, subprocess.PIPE, subprocess.PIPE)
     try:
         stdout, stderr = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -67,6 +56,72 @@ def run_command(
         _abandon(process)
         raise
     return EndedCommand(process.returncode, stdout, stderr.decode(errors="replace"))
+
+
+class BackgroundCommand:
+    """A command that runs while its caller goes on; its output is kept in memory, so that it never waits for a reader.
+
+    Args:
+        argv: The command.
+        environment: All of its environment.
+        needs: What a person is told to install where there is no such command.
+        folder: Its working directory; None: ours.
+
+    Raises:
+        AdapterError: It could not be run (`missing`, `spawn`).
+    """
+
+    def __init__(
+        self, argv: Sequence[str], environment: Mapping[str, str], needs: str, folder: Path | None = None
+    ) -> None:
+        self._output = [os.fdopen(os.memfd_create(name, os.MFD_CLOEXEC), "w+b") for name in ("stdout", "stderr")]
+        try:
+            self._process = _start(argv, environment, needs, folder, *self._output)
+        except AdapterError:
+            self._close()
+            raise
+
+    def poll(self) -> EndedCommand | None:
+        """Return how it ended, once; None: it still runs."""
+        if self._process.poll() is None:
+            return None
+        stdout, stderr = self._written()
+        self._close()
+        return EndedCommand(self._process.returncode, stdout, stderr)
+
+    def abandon(self) -> str:
+        """Kill it, or leave it alone; return what it has written to its standard error."""
+        stderr = self._written()[1]
+        _abandon(self._process)
+        self._close()
+        return stderr
+
+    def _written(self) -> tuple[bytes, str]:
+        sizes = [os.fstat(file.fileno()).st_size for file in self._output]
+        stdout, stderr = (os.pread(file.fileno(), size, 0) for file, size in zip(self._output, sizes, strict=True))
+        return stdout, stderr.decode(errors="replace")
+
+    def _close(self) -> None:
+        for file in self._output:
+            file.close()
+
+
+def _start(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    needs: str,
+    folder: Path | None,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+) -> subprocess.Popen[bytes]:
+    _left[:] = [process for process in _left if process.poll() is None]
+    files = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
+    try:
+        return subprocess.Popen(argv, env=environment, cwd=folder, **files)
+    except FileNotFoundError:
+        raise AdapterError(f"{argv[0]} is not on the PATH; {needs}", kind="missing", argv=argv) from None
+    except OSError as error:
+        raise AdapterError(f"{argv[0]}: {error.strerror}", transient=True, kind="spawn", argv=argv) from None
 
 
 def _abandon(process: subprocess.Popen[bytes]) -> None:

@@ -33,6 +33,8 @@ from .state.queue import Submission
 STEP_S = 0.25
 #: The cluster is read at least this often, even if the adapter reports no change.
 READ_EVERY_S = 1.0
+#: Longest time that a preview waits for what a snapshot only begins to ask for, seconds.
+SETTLE_S = 10.0
 
 
 def beginning_with(plan: Plan, run: str, workflow: Workflow, clock: Callable[[], float]) -> Planner:
@@ -176,6 +178,7 @@ def preview_queue(adapter: Adapter, options: Options, profiles: Path) -> QueuePr
         recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
         clock = time.monotonic
         cycle = assemble(adapter, recording, journal, Metrics(), guard, options, clock, profiles=learned)
+        adapter.settle(SETTLE_S)
         began = time.perf_counter()
         report = cycle.run()
         took = time.perf_counter() - began

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from ...formats.text import shell_words
@@ -27,12 +26,12 @@ from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Adapter, AdapterError, Capabilities, Load
 from . import job_views, submission
 from .commands import OarCommands
-from .job_views import OarSelection, Ours
+from .job_views import OarSelection, Ours, user_id
 from .passes import Passes
 from .placement_file import Clocks, PlacementFile
 from .preemption import with_room
+from .property_evaluation import PropertyEvaluation
 from .records.history import OarHistory
-from .records.properties import Properties
 from .records.requests import OarResources
 from .records.world import ENDED, OarJob, OarState, Reader
 from .whole_queue import observed_queue
@@ -93,13 +92,13 @@ class OarAdapter(Adapter):
         self._world, self._machine, self._history = OarState(0.0, 0.0, {}, (), ()), OarResources(()), OarHistory()
         self._closed: tuple[str, ...] = ()
         self._submitted: dict[str, Job] = {}
-        self._properties = Properties(lambda argv: self.commands.oar("properties", argv), cluster.index, clock)
+        offered = selection if placements is not None else OarSelection()
+        self._evaluation = PropertyEvaluation(lambda: self.commands, cluster.index, offered, self._user, clock)
         self._views: job_views.Known = {}
         self._passes = Passes(server, placements.path if placements is not None else None, clock)
         self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._clocks = Clocks()
-        self._unwritten = ""  # why the placement file could not be written last
         # Half of a hold, because the jobs before it may take longer than forecast.
         kept = selection.keeps(self._submit_options) and placements is not None
         self._ahead_s = placements.hold_s / 2 if placements is not None and kept else 0.0
@@ -118,18 +117,30 @@ class OarAdapter(Adapter):
         return f"oarsub {option} ..." if option and self.placements is not None else ""
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
-        """Change no file in a dry run."""
+        """Change no file in a dry run; otherwise, be the only one that writes the placement file."""
         if self.placements is not None:
             self.placements.read_only = read_only
+            if not read_only:
+                self.placements.lock()
 
     # Observe.
 
     def snapshot(self) -> Snapshot:
         """Read all, in one statement."""
         self._outdated = True
-        self._store(self.reader.world())
+        try:
+            self._store(self.reader.world())
+        except AdapterError:
+            self._evaluation.void()
+            raise
+        self._evaluation.follow(self._world.jobs, self.placements.freed if self.placements else ())
         self._passes.ask(self._world, self._now())
         return self._build_snapshot()
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait until OAR has evaluated the properties of the jobs that are handed over."""
+        self.snapshot()
+        self._evaluation.settle(timeout_s)
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read all again, unless that was just done: OAR checks a placement, and a job of ours is searched first."""
@@ -137,14 +148,8 @@ class OarAdapter(Adapter):
         return self._build_snapshot() if just_read else self.snapshot()
 
     def queue(self) -> ObservedQueue:
-        """Return the queue as OAR's own schedulers see it; properties that were never evaluated may be, one of them."""
-        self._properties.begin(1)
-        return observed_queue(self._world, self._machine, self._user, _uid, self._nodes_with)
-
-    def _nodes_with(self, properties: str) -> frozenset[str] | None:
-        with suppress(AdapterError):  # the next snapshot says it
-            return self._properties.nodes(properties)
-        return None
+        """Return the queue as OAR's own schedulers see it."""
+        return observed_queue(self._world, self._machine, self._user, user_id, self._evaluation.of_any_queue)
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs by id, or by name; one statement."""
@@ -163,11 +168,13 @@ class OarAdapter(Adapter):
         )
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until OAR begins a pass, or the shim reads our file in one; ask it for one if that is due."""
+        """Wait until OAR begins a pass, or has evaluated a job's properties; ask it for a pass if that is due."""
         deadline = self._time() + max(0.0, timeout_s)
         while True:
             self._passes.ask(self._world, self._now())
-            if self._passes.hear(min(deadline, self._passes.next_at(deadline)) - self._time()):
+            if self._evaluation.proceed():
+                return True
+            if self._passes.hear(min(deadline, self._next_at(deadline)) - self._time()):
                 return True
             if self._time() >= deadline:
                 return False
@@ -177,12 +184,18 @@ class OarAdapter(Adapter):
         return self._passes.descriptor
 
     def timer_s(self) -> float:
-        """Return when OAR is to be asked for a pass."""
-        return self._passes.next_at(math.inf) - self._time()
+        """Return when OAR is to be asked for a pass, or may have answered."""
+        return self._next_at(math.inf) - self._time()
+
+    def _next_at(self, otherwise: float) -> float:
+        return min(self._passes.next_at(otherwise), self._evaluation.next_at())
 
     def close(self) -> None:
         """Watch no more. The file stays, so that a restart within its heartbeat lets no job go."""
         self._passes.close()
+        self._evaluation.void()
+        if self.placements is not None:
+            self.placements.unlock()
 
     # Hand-over.
 
@@ -201,16 +214,8 @@ class OarAdapter(Adapter):
             elif self._held_at < job.submitted + self.placements.hold_s <= self._world.now:
                 self._passes.wait_for(job.id, self._world.now)
         self._held_at = self._world.now
-        try:
-            self.placements.beat(until - self._now())
-            self._unwritten = ""
-        except AdapterError as error:
-            if self._unwritten != str(error):
-                log.error("%s", error)
-            self._unwritten = str(error)
+        self.placements.renew(until - self._now())
         self._passes.ask(self._world, self._now())
-        with suppress(AdapterError):  # the next snapshot says it
-            self._properties.renew(job.properties for job in self._world.jobs if self._selection.takes(job))
 
     def place(self, action: Place) -> None:
         """Let a job start on these nodes alone."""
@@ -227,7 +232,7 @@ class OarAdapter(Adapter):
             raise _refused(action, view.waits or view.due_why or "it was not handed over")
         self._refuse_unknown(action)
         self._change(f"place {job.id} {' '.join(action.nodes)}")
-        if self._unwritten:  # as the heartbeat has logged; the next one tries again
+        if self.placements.unwritten:  # as the heartbeat has logged; the next one tries again
             raise AdapterError(f"{action.key}: no placement can reach OAR now", transient=True, kind="state")
         if self._recorded is None:
             self.placements.place(job.id, action.nodes, PLACED_S, ALIVE_S)
@@ -352,7 +357,7 @@ class OarAdapter(Adapter):
     def _store(self, world: OarState) -> None:
         if world.resources != self._world.resources:
             self._machine = OarResources(world.resources)
-            self._properties.clear()
+            self._evaluation.outdate()
         for sentence in self._history.note(world):
             log.warning("%s", sentence)
         closed = self._selection.closed(world)
@@ -373,19 +378,16 @@ class OarAdapter(Adapter):
 
     def _ours(self) -> Ours:
         file = self.placements
-        self._properties.begin()
         return Ours(
             self._user, self._submitted, file.placed if file else {}, frozenset(file.freed if file else ()),
-            file.hold_s if file else 0.0, self._world.now - time.time(), self._properties.allowed, _uid,
-            self._properties.version,
+            file.hold_s if file else 0.0, self._world.now - time.time(), self._evaluation.answer, user_id,
         )  # fmt: skip
 
     def _is_left(self, job: OarJob) -> bool:
         """Return whether OAR must place a user's job in any case, so that keeping it gains nothing."""
         key = job_views.key_of(job, self._user)
         _, view = self._views.get(key, ((), None))
-        in_vain = view is not None and (not view.offered or view.job.allowed == frozenset())
-        return in_vain and key.startswith(job_views.PREFIX)
+        return view is not None and not view.offered and key.startswith(job_views.PREFIX)
 
     def _build_snapshot(self) -> Snapshot:
         world = self._world
@@ -436,14 +438,6 @@ class OarAdapter(Adapter):
         """Ask OAR for a pass now, and until this job begins."""
         self._passes.wait_for(job, self._now())
         self._passes.ask(self._world, self._now(), at_once=True)
-
-
-@lru_cache(4096)
-def _uid(user: str) -> int | None:
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except KeyError:
-        return None
 
 
 def _refused(action: Start | SubmitAhead | Cancel, why: str) -> AdapterError:

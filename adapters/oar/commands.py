@@ -1,7 +1,9 @@
 """Runs OAR's commands and `psql`, and sends OAR the notification that makes it look at its queues.
 
 Rule: an `oarsub` that reports that the server is away has still submitted the job, and one that gets no answer may
-still submit it. Both are transient errors; afterwards, the job is looked up before it is submitted again.
+still submit it. Both are transient errors; afterwards, the job is looked up before it is submitted again. A question
+about a user's text has a time limit of its own, its caller does not wait for the answer, and the breaker learns nothing
+from it.
 Source: behaviour of OAR 2.5.9 with its server, or its database, away.
 """
 
@@ -10,13 +12,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from ..base import AdapterError, Load, inherited
 from ..request_guard import RequestGuard
-from ..run_command import run_command
+from ..run_command import BackgroundCommand, run_command
 
 #: Words of `psql`, and of OAR's commands, for a database or server that cannot be reached, or gave up.
 _AWAY = (
@@ -37,7 +39,12 @@ _NOISE = re.compile(
     r"\[(?!ERROR\])\w[\w ]*\]|Generate a job key|#|DBD::|DBI |at |LINE \d+:|[^A-Za-z]*$|.* at /\S+ line \d+"
 )
 _ERROR = re.compile(r"\bERROR:\s+([^\n]*?)(?: at /\S+ line \d+\.)?(?:\n|$)")
+#: What PostgreSQL says of a statement that ran out of time.
+_LATE = "statement timeout"
 POKE_S = 1.0
+#: Time limits of a user's properties, seconds: in PostgreSQL, and of the command that asks for it, in any database.
+PROPERTIES_S, QUESTION_S = 1.0, 5.0
+_NEEDS = "the OAR adapter needs OAR's commands (package oar-user)"
 #: Requests in a minute where nothing else is said, and calls that change something.
 PER_MINUTE, CHANGES = 3000.0, frozenset(("submit", "cancel"))
 
@@ -93,10 +100,23 @@ class OarCommands:
         send = self._guard.write if call in CHANGES else self._guard.read
         return send(call, partial(self._oar, argv, accepted))
 
+    def ask_for_nodes(self, properties: str, clock: Callable[[], float]) -> NodesQuestion | None:
+        """Begin to ask for the nodes that properties allow; None: not now. Raises AdapterError.
+
+        Args:
+            properties: A user's text, in SQL.
+            clock: Seconds, monotonic.
+        """
+        if not self._guard.may_ask_aside():
+            return None
+        limits = f"-c statement_timeout={PROPERTIES_S * 1000:.0f} -c default_transaction_read_only=on"
+        argv = [*self._prefix, "oarnodes", "-J", "--sql", properties]
+        command = BackgroundCommand(argv, {**self._environment, "PGOPTIONS": limits}, _NEEDS, Path("/"))
+        return NodesQuestion(command, clock, partial(self._guard.note_aside, "properties"))
+
     def _oar(self, argv: Sequence[str], accepted: Sequence[int]) -> str:
-        needs = "the OAR adapter needs OAR's commands (package oar-user)"
         folder = self.folder if self.folder.is_dir() else None
-        done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, needs, folder)
+        done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, _NEEDS, folder)
         if done.exit_code not in accepted:
             said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
             away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)
@@ -109,6 +129,55 @@ class OarCommands:
                 stderr_tail=said[-500:],
             )
         return done.stdout.decode(errors="surrogateescape")
+
+
+class NodesQuestion:
+    """A question for the nodes that properties allow, whose answer is awaited without blocking.
+
+    Args:
+        command: The command that asks.
+        clock: Seconds, monotonic.
+        note: Called once with the outcome and the seconds that it took.
+    """
+
+    def __init__(
+        self, command: BackgroundCommand, clock: Callable[[], float], note: Callable[[str, float], None]
+    ) -> None:
+        self._command, self._clock, self._note, self._began = command, clock, note, clock()
+
+    def poll(self) -> str | None:
+        """Return the answer, as `oarnodes -J` prints it; None: not yet.
+
+        Raises:
+            AdapterError: The properties take too long (`timeout`), or are wrong (`refused`); transient: OAR's database
+                cannot be reached.
+        """
+        took, ended = self._clock() - self._began, self._command.poll()
+        if ended is None and took <= QUESTION_S:
+            return None
+        late = ended is None
+        stderr = self._command.abandon() if ended is None else ended.stderr
+        outcome, answer = "ok", "" if ended is None else ended.stdout.decode(errors="surrogateescape")
+        try:
+            if _LATE in stderr:
+                raise AdapterError("not in time", kind="timeout")
+            if any(word in stderr for word in (*_AWAY, "FATAL:")) or (ended is not None and ended.exit_code < 0):
+                raise AdapterError(readable(stderr), transient=True, kind="unreachable")
+            if late:
+                raise AdapterError("not in time", kind="timeout")
+            if _ERROR.search(stderr) or (ended is not None and ended.exit_code):  # the exit code of a wrong one is 0
+                raise AdapterError(readable(stderr) or "oarnodes failed", kind="refused")
+            return answer
+        except AdapterError as error:
+            outcome = error.kind
+            raise
+        finally:
+            self._note(outcome, took)
+
+    def abandon(self) -> None:
+        """Ask no longer."""
+        self._command.abandon()
+        self._note("void", self._clock() - self._began)
 
 
 def readable(said: str) -> str:

@@ -6,7 +6,8 @@ resubmits under a new id stays one job under the first id, and the old id's end 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import pwd
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
 from .placement_file import Placement
+from .records.properties import AllowedNodes
 from .records.requests import OarResources, job_of, left_to_oar, request_of
 from .records.world import OarJob, OarState
 from .submission import did_nothing, key_in
@@ -86,9 +88,8 @@ class Ours:
         freed: Ids of jobs that were let go.
         hold_s: For how long after its submission a job is kept, seconds; 0: there is no shim.
         ahead_s: How much OAR's clock is ahead of this machine's, seconds.
-        allowed: Returns the nodes that a user's property allows; None: not known yet.
+        answer: Returns the nodes that a user's properties allow; None: not known yet.
         uid: Returns the user id of a user's name.
-        version: Changes with what `allowed` returns.
     """
 
     user: str
@@ -97,9 +98,8 @@ class Ours:
     freed: frozenset[int]
     hold_s: float
     ahead_s: float
-    allowed: Callable[[str], frozenset[str] | None]
+    answer: Callable[[str], AllowedNodes | None]
     uid: Callable[[str], int | None]
-    version: Hashable = 0
 
 
 #: Views by key, with all that they follow from.
@@ -110,6 +110,15 @@ def key_of(job: OarJob, user: str) -> str:
     """Return the key in a job of our user's, otherwise `oar/ID` with the id under which it was first submitted."""
     ours = key_in(job.command, job.name) if job.user == user else None
     return ours if ours and id_in(ours) is None else f"{PREFIX}{job.first}"
+
+
+@lru_cache(4096)
+def user_id(user: str) -> int | None:
+    """Return the user id of a user; None: this machine does not know the name."""
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return None
 
 
 def id_in(key: str) -> int | None:
@@ -144,17 +153,17 @@ def views(
         own = not key.startswith(PREFIX)
         ahead = own and selection.takes(job) and _waits_for_us(job, ours, world.now)
         known_of = ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed
-        said = (job, machine, *known_of, ours.version, ahead)
+        handed_over = bool(ours.hold_s) and not own and selection.takes(job)
+        answer = ours.answer(job.properties) if handed_over and job.state == "Waiting" else None
+        said = (job, machine, *known_of, answer, ahead)
         last = known.get(key)
         if last is not None and last[0] == said:
             view = last[1]
         else:
             view = view_of(key, job, machine, ours)
             view = replace(view, restartable=True, ahead=True) if ahead else view
-            if view.state is JobState.PENDING and not own and ours.hold_s and selection.takes(job):
-                view = _handed_over(view, job, machine, ours)
-        if view.waits != UNEVALUATED:
-            seen[key] = said, view
+            view = _handed_over(view, job, machine, ours, answer) if handed_over else view
+        seen[key] = said, view
         if own or not view.state.ended or selection.takes(job):
             found.append(view)
     known.clear()
@@ -259,11 +268,13 @@ def _waits_for_us(job: OarJob, ours: Ours, now: float) -> bool:
     return job.state == "Waiting" and job.first == job.id and not told and now < job.submitted + ours.hold_s
 
 
-def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours) -> JobView:
-    """Return the view of a waiting job that its user has handed over, with the actions that are allowed."""
+def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours, answer: AllowedNodes | None) -> JobView:
+    """Return the view of a job that its user has handed over, with the actions that are allowed while it waits."""
     nodes, cores, more = request_of(job, machine)
-    if why := left_to_oar(job) or more:
+    if why := left_to_oar(job) or more or (answer.obstacle if answer else ""):
         return replace(view, due_why=f"{why}, so it is left to OAR")
+    if view.state is not JobState.PENDING:
+        return view
     if job.id in ours.freed:
         return replace(view, due_why="pilotfish has let it go: OAR chooses its start")
     if job.first != job.id:
@@ -272,13 +283,12 @@ def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours) 
     if placed is not None:
         since, reason = placed.since + ours.ahead_s, "placed; OAR is about to start it"
         return replace(view, pinned_since=since, offered=True, reason=reason)
-    allowed = ours.allowed(job.properties)
     waits = view.waits or (f"it depends on {', '.join(map(str, job.after))}" if job.after else "")
-    if allowed is None:
+    if answer is None:
         waits = waits or UNEVALUATED
     return replace(
         view,
-        job=replace(job_of(job, nodes, cores, ours.uid(job.user)), allowed=allowed),
+        job=replace(job_of(job, nodes, cores, ours.uid(job.user)), allowed=answer.ours if answer else None),
         offered=True,
         restartable=True,
         waits=waits,

@@ -1,7 +1,8 @@
 """The placement file: which jobs the shim keeps from OAR's scheduler, and on which nodes it lets the placed ones start.
 
 Rule: the file is replaced as a whole, and is void without its last line or after `alive`. The daemon reads it when it
-starts, so that a restart forgets neither the jobs that were let go for good nor the placements.
+starts, so that a restart forgets neither the jobs that were let go for good nor the placements. One daemon writes it: a
+lock next to it keeps others away.
 
     pilotfish-placements 1
     alive EPOCH                     until when it holds
@@ -13,6 +14,7 @@ starts, so that a restart forgets neither the jobs that were let go for good nor
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import re
@@ -22,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...simulate.errors import ConfigError
 from ...trust import open_file
 from ..base import AdapterError
 
@@ -90,10 +93,33 @@ class PlacementFile:
     def __init__(self, path: Path, keep: Iterable[str], hold_s: float, clock: Callable[[], float] = time.time) -> None:
         self.path, self.hold_s, self._keep, self._clock = path, hold_s, tuple(keep), clock
         self.read_only = False
+        self.unwritten = ""  # why the last heartbeat could not be written
         self._alive = 0.0
         self._placed: dict[int, Placement] = {}
         self._freed: set[int] = set()
+        self._lock: int | None = None
         self._read()
+
+    def lock(self) -> None:
+        """Keep other daemons from writing the file. Raises ConfigError if one does so now."""
+        path = self.path.with_name(f".{self.path.name}.lock")
+        with suppress(OSError):  # then the file cannot be written either, and the heartbeat says so
+            self._lock = open_file(path, os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
+                self.unlock()
+                problem = f"another pilotfish daemon (process {holder or '?'}) writes {self.path}"
+                raise ConfigError("adapter oar", "placement_file", problem, "a file for each daemon") from None
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def unlock(self) -> None:
+        """Let another daemon write the file."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     @property
     def placed(self) -> Mapping[int, Placement]:
@@ -110,6 +136,16 @@ class PlacementFile:
         """Let it hold for so many seconds from now, at most LONGEST_ALIVE_S. Raises AdapterError."""
         self._alive = self._clock() + min(for_s, LONGEST_ALIVE_S - 1)
         self._write()
+
+    def renew(self, for_s: float) -> None:
+        """Let it hold for so many seconds from now, as `beat` does; log once that it cannot be written."""
+        try:
+            self.beat(for_s)
+            self.unwritten = ""
+        except AdapterError as error:
+            if self.unwritten != str(error):
+                log.error("%s", error)
+            self.unwritten = str(error)
 
     def place(self, job: int, nodes: tuple[str, ...], for_s: float, alive_s: float) -> None:
         """Let a job start on these nodes alone. Raises AdapterError.

@@ -1,8 +1,10 @@
 """The nodes that the properties of a job allow, as OAR itself evaluates them.
 
-Rule: a user's text is an argument of OAR's own command, and never a part of a statement of ours. An answer holds for a
-while. Properties that jobs used recently are evaluated again before their answer expires, so that new jobs with the
-same properties need not wait.
+Rule: a user's text is an argument of OAR's own command, and never a part of a statement of ours. One question at a time
+is open, and no cycle waits for its answer. Users take turns, and the questions of one user take at most SHARE of the
+time. Only properties of waiting jobs are evaluated, and evaluated again before their answer is old. That OAR cannot
+evaluate them is an answer, too; that it cannot do so in time, if it happens twice. An old answer serves until the new
+one comes, so that a new job need not wait.
 """
 
 from __future__ import annotations
@@ -10,111 +12,231 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from ...base import AdapterError
 
 log = logging.getLogger("pilotfish.adapters")
-#: Seconds for which an answer holds, and after which it is renewed.
-HOLDS_S, RENEWED_S = 300.0, 200.0
-#: Most questions in a snapshot, answers that are renewed, and answers that are kept.
-MOST_ASKED, MOST_RENEWED, MOST_KEPT = 5, 5, 1000
+#: Seconds after which an answer is renewed while a job with these properties waits, and up to which it serves.
+RENEWED_S, SERVES_S = 200.0, 3600.0
+#: Seconds after which OAR is asked again for properties that it could not evaluate, and how often it may be late before
+#: that counts as an answer: a busy machine is late once.
+AGAIN_S, LATE_TIMES = 300.0, 2
+#: Seconds between two questions for jobs that are not handed over.
+OTHERS_S = 5.0
+#: Largest share of the time that the questions of one user take.
+SHARE = 0.25
+#: Most properties of one user that are evaluated at a time, and most answers that are kept.
+MOST_OF_A_USER, MOST_KEPT = 200, 1000
+LATE = "OAR cannot evaluate its properties in time"
+WRONG = "OAR cannot evaluate its properties"
+NOWHERE = "its properties allow no node of pilotfish's cluster file"
 
 
-class _Answer(NamedTuple):
+class Question(Protocol):
+    """A question to OAR that is open."""
+
+    def poll(self) -> str | None:
+        """Return the answer; None: not yet. Raises AdapterError."""
+        ...
+
+    def abandon(self) -> None:
+        """Ask no longer."""
+        ...
+
+
+class AllowedNodes(NamedTuple):
+    """The nodes that properties allow.
+
+    `nodes`: all of OAR's; `ours`: those on which jobs may be placed. `obstacle`: why OAR must place such a job, or "".
+    """
+
+    nodes: frozenset[str]
+    ours: frozenset[str]
+    obstacle: str = ""
+
+
+class Waiting(NamedTuple):
+    """The properties of a waiting job. `offered`: whether it is handed over."""
+
+    job: int
+    user: str
+    properties: str
+    offered: bool
+
+
+@dataclass(slots=True)
+class _Record:
+    answer: AllowedNodes | None
     at: float  #: of the clock
-    nodes: frozenset[str]  #: all of OAR's
-    ours: frozenset[str]  #: on which jobs may be placed
+    user: str  #: for whom OAR was asked
+    outdated: bool = False  #: OAR's nodes have changed since
+    late: int = 0  #: how often OAR was late since the last answer
+
+    def due_at(self) -> float:
+        """Return when to ask again."""
+        if self.answer is not None and self.answer.obstacle in (LATE, WRONG):
+            return self.at + AGAIN_S
+        return -math.inf if self.outdated or self.answer is None or self.late else self.at + RENEWED_S
 
 
 class Properties:
     """The answers of OAR.
 
     Args:
-        ask: Runs a command of OAR's, and returns what it printed.
+        ask: Begins to ask OAR; None: not now.
         nodes: Names of the nodes on which jobs may be placed.
         clock: Seconds, monotonic.
     """
 
-    def __init__(self, ask: Callable[[Sequence[str]], str], nodes: Collection[str], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, ask: Callable[[str], Question | None], nodes: Collection[str], clock: Callable[[], float]
+    ) -> None:
         self._ask, self._nodes, self._clock = ask, frozenset(nodes), clock
-        self._known: dict[str, _Answer] = {}
-        self._left = MOST_ASKED
-        self._changes = 0  # how often an answer was another one than before
-
-    def begin(self, most: int = MOST_ASKED) -> None:
-        """Allow so many questions until the next call."""
-        self._left = most
-
-    def clear(self) -> None:
-        """Forget all answers."""
-        self._known.clear()
-
-    def allowed(self, properties: str) -> frozenset[str] | None:
-        """Return those of our nodes that properties allow, none if OAR cannot say; None: it is still to be asked."""
-        known = self._answer_for(properties)
-        return None if known is None else known.ours
-
-    def nodes(self, properties: str) -> frozenset[str] | None:
-        """Return all of OAR's nodes that properties (not "") allow, as `allowed` does."""
-        known = self._answer_for(properties)
-        return None if known is None else known.nodes
-
-    def _answer_for(self, properties: str) -> _Answer | None:
-        known = self._known.get(properties)
-        if (known is None or self._clock() - known.at >= HOLDS_S) and self._left:
-            self._left -= 1
-            return self._evaluate(properties)
-        return known
-
-    def allows_none(self, properties: str) -> bool:
-        """Return whether properties are known to allow no node."""
-        known = self._known.get(properties)
-        return known is not None and not known.ours
+        self._records: dict[str, _Record] = {}
+        self._any = AllowedNodes(frozenset(), self._nodes)
+        self._open: tuple[Question, Waiting, float] | None = None  # and since when
+        self._ready_at: dict[str, float] = {}  # when a user may be asked for again
+        self._others_at = -math.inf
+        self._reported: set[tuple[str, str]] = set()
 
     @property
-    def version(self) -> tuple[int, int]:
-        """Another one as soon as an answer may be another one."""
-        return self._changes, int(self._clock() // HOLDS_S)
+    def is_asking(self) -> bool:
+        """True while a question is open."""
+        return self._open is not None
 
-    def renew(self, used: Iterable[str]) -> None:
-        """Evaluate answers again that will soon expire: the properties that were used last, one in each call.
-
-        Args:
-            used: Properties of jobs, the newest ones last.
-
-        Raises:
-            AdapterError: OAR cannot be reached.
-        """
-        wanted = list(dict.fromkeys([*reversed([*self._known, *used])]))[:MOST_RENEWED]
-        now = self._clock()
-        useful = [each for each in wanted if not self.allows_none(each)]
-        ages = {each: now - self._known[each].at if each in self._known else math.inf for each in useful}
-        if ages and ages[oldest := max(ages, key=ages.__getitem__)] >= RENEWED_S:
-            self._evaluate(oldest)
-
-    def _evaluate(self, properties: str) -> _Answer:
-        found, before = self._ask_oar(properties), self._known.pop(properties, None)
-        new = _Answer(self._clock(), found, self._nodes & found if properties else self._nodes)
-        self._changes += before is None or before.ours != new.ours
-        self._known[properties] = new
-        if len(self._known) > MOST_KEPT:
-            del self._known[next(iter(self._known))]
-        return new
-
-    def _ask_oar(self, properties: str) -> frozenset[str]:
+    def answer(self, properties: str) -> AllowedNodes | None:
+        """Return the answer for properties; None: not yet."""
         if not properties:
-            return frozenset()
+            return self._any
+        record = self._records.get(properties)
+        return record.answer if record is not None and self._clock() - record.at < SERVES_S else None
+
+    def nodes(self, properties: str) -> frozenset[str] | None:
+        """Return all of OAR's nodes that properties (not "") allow; None: not yet."""
+        answer = self.answer(properties)
+        return None if answer is None else answer.nodes
+
+    def outdate(self) -> None:
+        """Note that OAR's nodes have changed: ask again for everything that a waiting job needs."""
+        for record in self._records.values():
+            record.outdated = True
+
+    def void(self) -> None:
+        """Drop the open question: OAR did not answer otherwise either, so its answer would say nothing about a job."""
+        if self._open is not None:
+            self._open[0].abandon()
+            self._open = None
+
+    def take_answer(self) -> bool:
+        """Take the answer to the open question if it has come; return whether a handed-over job can go on with it."""
+        if self._open is None:
+            return False
+        question, waiting, since = self._open
+        before = self.answer(waiting.properties)
         try:
-            said = self._ask(["oarnodes", "-J", "--sql", properties])
-            every = (json.loads(said) if said.strip() else {}).values()
-            return frozenset(str(each["network_address"]) for each in every)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("the output of oarnodes about properties cannot be read: %s", error)
-            return frozenset()
+            text = question.poll()
+            if text is None:
+                return False
+            answer = self._read(text)
         except AdapterError as error:
             if error.transient:
-                raise
-            log.warning("OAR cannot evaluate the properties %.200r of a job: %s", properties, error)
-            return frozenset()
+                self._pass_turn(waiting, since)
+                return False
+            answer = self._failure(waiting, error)
+            if answer is None:
+                self._pass_turn(waiting, since)
+                return False
+        self._pass_turn(waiting, since)
+        self._keep(waiting, before if before == answer and before is not None else answer)
+        return waiting.offered and before != answer
+
+    def _failure(self, waiting: Waiting, error: AdapterError) -> AllowedNodes | None:
+        """Return the answer that properties cannot be evaluated; None: ask once more."""
+        if error.kind != "timeout":
+            self._report(waiting, WRONG, f": {error}")
+            return AllowedNodes(frozenset(), frozenset(), WRONG)
+        record = self._records.get(waiting.properties)
+        if record is None:
+            record = self._keep(waiting, None)
+        record.late += 1
+        if record.late < LATE_TIMES:
+            return None
+        self._report(waiting, LATE, "")
+        return AllowedNodes(frozenset(), frozenset(), LATE)
+
+    def ask_next(self, waiting: Iterable[Waiting]) -> None:
+        """Begin the next question that is due, if none is open.
+
+        Args:
+            waiting: The waiting jobs with properties, in OAR's order.
+        """
+        if self._open is not None:
+            return
+        now = self._clock()
+        self._ready_at = {user: at for user, at in self._ready_at.items() if at > now - SERVES_S}
+        if (chosen := self._next(waiting, now)) is None:
+            return
+        try:
+            question = self._ask(chosen.properties)
+        except AdapterError as error:  # there is no such command, or no memory
+            self._report(chosen, WRONG, f": {error}")
+            self._keep(chosen, AllowedNodes(frozenset(), frozenset(), WRONG))
+            return
+        if question is not None:
+            self._open = question, chosen, now
+            self._others_at = self._others_at if chosen.offered else now + OTHERS_S
+
+    def _next(self, waiting: Iterable[Waiting], now: float) -> Waiting | None:
+        """Return the question of the user who has been ready for longest, a new one before one that is asked again."""
+        used: dict[str, set[str]] = {}
+        best: tuple[tuple[bool, float, float], Waiting] | None = None
+        for job in waiting:
+            mine = used.setdefault(job.user, set())
+            if job.properties in mine or len(mine) >= MOST_OF_A_USER:
+                continue
+            mine.add(job.properties)
+            ready_at, record = self._ready_at.get(job.user, -math.inf), self._records.get(job.properties)
+            due_at = -math.inf if record is None else record.due_at()
+            if max(ready_at, due_at, -math.inf if job.offered else self._others_at) > now:
+                continue
+            rank = not job.offered, ready_at, -math.inf if record is None else record.at
+            if best is None or rank < best[0]:
+                best = rank, job
+        return None if best is None else best[1]
+
+    def _pass_turn(self, waiting: Waiting, since: float) -> None:
+        now = self._clock()
+        self._open = None
+        self._ready_at[waiting.user] = now + (now - since) * (1.0 / SHARE - 1.0)
+
+    def _keep(self, waiting: Waiting, answer: AllowedNodes | None) -> _Record:
+        """Keep an answer; drop the oldest one of the user with the most if there are too many."""
+        self._records.pop(waiting.properties, None)
+        kept = self._records[waiting.properties] = _Record(answer, self._clock(), waiting.user)
+        if len(self._records) > MOST_KEPT:
+            ((user, _),) = Counter(record.user for record in self._records.values()).most_common(1)
+            del self._records[next(text for text, record in self._records.items() if record.user == user)]
+        return kept
+
+    def _read(self, text: str) -> AllowedNodes:
+        """Return the answer in what `oarnodes` printed. Raises AdapterError."""
+        try:
+            every = (json.loads(text) if text.strip() else {}).values()
+            nodes = frozenset(str(each["network_address"]) for each in every)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise AdapterError(f"the output of oarnodes cannot be read: {error}", kind="parse") from None
+        ours = self._nodes & nodes
+        return AllowedNodes(nodes, ours, "" if ours else NOWHERE)
+
+    def _report(self, waiting: Waiting, obstacle: str, detail: str) -> None:
+        """Log once for each user that OAR cannot evaluate properties."""
+        if (waiting.user, obstacle) not in self._reported:
+            self._reported.add((waiting.user, obstacle))
+            text = (
+                "job %d of user %s is left to OAR: %s%s; properties: %.200r; further ones of this user are not logged"
+            )
+            log.warning(text, waiting.job, waiting.user, obstacle, detail, waiting.properties)

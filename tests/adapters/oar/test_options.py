@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pilotfish.adapters import registry
-from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.base import AdapterError, BreakerState
 from pilotfish.adapters.oar.adapter import OarAdapter
-from pilotfish.adapters.oar.commands import OarCommands, poke, readable
-from pilotfish.adapters.oar.job_views import OarSelection
+from pilotfish.adapters.oar.commands import QUESTION_S, OarCommands, poke, readable
+from pilotfish.adapters.oar.job_views import UNEVALUATED, OarSelection
 from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.records.oarstat import LOSES
+from pilotfish.adapters.oar.records.properties import NOWHERE, WRONG
 from pilotfish.adapters.oar.records.world import Database
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -91,6 +93,52 @@ LINE 5:
     assert readable(said) == f"{asked}; value too long for type character varying(255)"
 
 
+#: How `oarnodes` ends on PostgreSQL with properties that take too long, and with wrong ones: exit code 0, no nodes.
+FAILED = "DBD::Pg::st execute failed: ERROR:  {} at /usr/share/perl5/OAR/IO.pm line 5759."
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "transient"),
+    [
+        (f"echo '{{}}'; echo '{FAILED.format('canceling statement due to statement timeout')}' >&2", "timeout", False),
+        (f"echo '{{}}'; echo '{FAILED.format('syntax error at end of input')}' >&2", "refused", False),
+        ("echo 'could not connect to server' >&2; exit 1", "unreachable", True),
+        ("echo 'FATAL:  terminating connection due to administrator command' >&2", "unreachable", True),
+        ("kill -9 $$", "unreachable", True),
+        ("exit 3", "refused", False),
+        ("echo > ready; exec sleep 60", "timeout", False),
+        ("echo 'connection to server on socket failed' >&2; echo > ready; exec sleep 60", "unreachable", True),
+    ],
+)
+def test_an_answer_about_properties_is_one_about_a_job_or_about_oar(
+    script: str, kind: str, transient: bool, tmp_path: Path
+) -> None:
+    at, commands = [0.0], OarCommands(5.0, ("/bin/sh", "-c", f"cd {tmp_path}; {script}"))
+    question = commands.ask_for_nodes("x = 1", lambda: at[0])
+    assert question is not None
+    with pytest.raises(AdapterError) as caught:
+        while question.poll() is None:
+            time.sleep(0.02)
+            at[0] = QUESTION_S + 1 if (tmp_path / "ready").exists() else 0.0
+    assert (caught.value.kind, caught.value.transient) == (kind, transient)
+    load = commands.load()
+    assert load.requests == {("properties", kind): 1} and set(load.breakers.values()) == {BreakerState.CLOSED}
+
+
+def test_a_question_about_properties_limits_the_statement_and_is_not_sent_to_an_oar_that_is_away() -> None:
+    commands = OarCommands(5.0, ("/bin/sh", "-c", 'echo "$PGOPTIONS"'))
+    question = commands.ask_for_nodes("x", time.monotonic)
+    assert question is not None
+    while (text := question.poll()) is None:
+        time.sleep(0.02)
+    assert text.split() == ["-c", "statement_timeout=1000", "-c", "default_transaction_read_only=on"]
+    away = OarCommands(5.0, ("/bin/sh", "-c", "exit 9"))
+    for _ in range(3):
+        with pytest.raises(AdapterError):
+            away.oar("nodes", ["oarnodes"])
+    assert away.ask_for_nodes("x", time.monotonic) is None
+
+
 @pytest.fixture
 def adapter(tmp_path: Path) -> OarAdapter:
     """The adapter on a recorded answer, with no OAR behind it; its commands print the nodes of a property."""
@@ -104,6 +152,8 @@ def adapter(tmp_path: Path) -> OarAdapter:
 
 
 def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter, tmp_path: Path) -> None:
+    assert adapter.snapshot().jobs.by_key["oar/5"].waits == UNEVALUATED
+    adapter.settle(20.0)
     views = adapter.snapshot().jobs.by_key
     asked = views["oar/5"].job
     assert asked.allowed == {"node2"}
@@ -128,13 +178,18 @@ def test_looking_writes_no_file_and_holding_does(adapter: OarAdapter, tmp_path: 
 def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
     special = [job(7, types=["container"]), job(8, forms=[]), job(9, properties=PROPERTIES)]
     reader = Database(lambda argv, environment: answer(*special), "dbname=oar", None, 5.0)
-    file = PlacementFile(tmp_path / "placements", ["queue pilot"], 1e9)
     pilot = OarSelection(frozenset({"pilot"}))
     nowhere = OarCommands(5.0, ("/bin/sh", "-c", "exit 0"))
-    for commands, freed in ((OarCommands(5.0, ("/bin/sh", "-c", "exit 3")), {7, 8, 9}), (nowhere, {7, 8, 9})):
+    fails = OarCommands(5.0, ("/bin/sh", "-c", "exit 3"))
+    for commands, freed, reason in ((fails, {7, 8, 9}, WRONG), (nowhere, {7, 8, 9}, NOWHERE)):
+        file = PlacementFile(tmp_path / reason, ["queue pilot"], 1e9)
         made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
+        made.settle(20.0)
         made.keep_holding(made.snapshot().time + 30)
         assert set(file.freed) == freed
+        (why,) = {view.due_why for view in made.snapshot().jobs if view.key == "oar/9"}
+        assert why == f"{reason}, so it is left to OAR"
+        made.close()
 
 
 def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:

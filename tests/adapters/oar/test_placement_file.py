@@ -10,6 +10,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.oar.placement_file import LONGEST_ALIVE_S, PlacementFile, silent_since
+from pilotfish.simulate.errors import ConfigError
 from tests.support.clock import Clock
 
 
@@ -89,3 +90,16 @@ def test_a_folder_of_others_is_not_trusted(tmp_path: Path) -> None:
     folder.chmod(0o777)
     with pytest.raises(AdapterError, match="not trusted"):
         PlacementFile(folder / "f", ["queue q"], 600.0).beat(30.0)
+
+
+def test_one_daemon_at_a_time_writes_a_file(tmp_path: Path) -> None:
+    first, second = (PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0) for _ in range(2))
+    first.lock()
+    with pytest.raises(ConfigError, match=rf"another pilotfish daemon .process {os.getpid()}. writes {first.path}"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+    PlacementFile(
+        tmp_path / "missing" / "placements", ["queue pilot"], 600.0
+    ).lock()  # the heartbeat says what is wrong
