@@ -131,11 +131,12 @@ class AccessConfig(_Section):
 
 
 class QuotaConfig(_Section):
-    """The most that one user may have at once."""
+    """The most that one user may have at once, and all users together."""
 
     workflows: int = Field(default=1000, ge=1)
     jobs: int = Field(default=100_000, ge=1)
     journal_mib: int = Field(default=512, ge=1)
+    total_journal_mib: int = Field(default=4096, ge=1)
     connections: int = Field(default=64, ge=1, le=512)
 
 

@@ -171,12 +171,13 @@ class Service:
             power=config.power,
         )
         self._tracker = self._cycle.tracker
-        requests = Requests(self._cycle, self._journal, cluster, profiles, self._access())
+        access = self._access()
+        requests = Requests(self._cycle, self._journal, cluster, profiles, access)
         notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
         prepare(loops, log.info)  # before the socket opens: no client or job waits for the compilation
         load_simulator(cluster)
-        self._server = self._listen(config.endpoint, requests)
+        self._server = self._listen(config.endpoint, requests, access)
         stack.callback(self._server.close)
         self._events = self._event_socket(stack)
 
@@ -241,11 +242,11 @@ class Service:
             log.warning("%s: cannot be read, so the dry run has no profiles: %s", path, error)
             return folder / path.name
 
-    def _listen(self, endpoint: str, requests: Requests) -> Server:
+    def _listen(self, endpoint: str, requests: Requests, access: Access) -> Server:
         """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
         section = self.config.socket
-        most = self.config.quotas.connections
-        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group, "connections": most}
+        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group, "bars": access.bars}
+        options["connections"] = self.config.quotas.connections
         try:
             return Server(endpoint, requests.handle, **options)
         except ConfigError as error:

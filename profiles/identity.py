@@ -143,6 +143,11 @@ def program(name: str) -> str | None:
     return " ".join(words) if len(words) == 2 and name.startswith((COMMAND, KIND)) else None
 
 
+def seen_by_others(name: str) -> str:
+    """Return what other users may see of a profile's name: of a command, only its first word."""
+    return program(name) or name if name.startswith(COMMAND) else name
+
+
 def name_apart(name: str, owner: int) -> str:
     """Return the name under which a user's runs of another user's named profile are kept: `align of uid 1005`.
 

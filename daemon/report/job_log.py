@@ -24,6 +24,8 @@ from .accuracy import model_of, source_of
 log = logging.getLogger("pilotfish.job")
 #: Jobs of a workflow that end alike in one cycle and have a line of the log each.
 MOST_ALIKE = 4
+#: The kind of the records that name a profile in their text.
+RELEARNED = "relearned"
 
 
 class JobLog:
@@ -63,7 +65,7 @@ class JobLog:
     def add_relearned(self, entry: Entry) -> None:
         """Record that a waiting job is planned with a profile learned again."""
         about = entry.job.profile.provenance
-        self._add(entry.key, "relearned", f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
+        self._add(entry.key, RELEARNED, f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
     def add_choice(
         self, entry: Entry, forecast: JobForecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot, user: int | None

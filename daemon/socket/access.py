@@ -1,7 +1,9 @@
 """Access over the socket: rights by owner and administrator, and quotas by user.
 
 Rule: the kernel names the user who asks (`Peer`), never the request. A workflow belongs to the user who submitted it;
-only its owner or an administrator changes it. The daemon's own user and root are administrators.
+only its owner or an administrator changes it. The daemon's own user and root are administrators. A uid that the user
+database does not know has no access: in a user namespace (a rootless container) one person has 65,536 of them, each of
+which would have quotas of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError
 from ..config import AccessConfig, QuotaConfig
 from ..state.queue import Submission
-from .ipc import Peer, user_name
+from .ipc import Peer, login_of, user_name
 
 
 class ForbiddenError(InvalidJobError):
@@ -43,6 +45,12 @@ class Access:
         self._admins = {0, os.geteuid(), *(uid_of(given, file, "access.admins") for given in access.admins)}
         self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
 
+    def bars(self, peer: Peer) -> str:
+        """Return why a user has no access at all, or ""."""
+        if peer.uid in self._admins or login_of(peer.uid) is not None:
+            return ""
+        return f"uid {peer.uid} has no name in the user database of this machine, and so no access to the service"
+
     def administers(self, peer: Peer) -> bool:
         """Return whether a user may change and see everything."""
         return peer.uid in self._admins or (self._admin_group is not None and self._admin_group in _groups(peer))
@@ -57,20 +65,28 @@ class Access:
             return lambda owner: True
         return lambda owner: owner == peer.uid
 
+    def owned_by(self, peer: Peer) -> Callable[[int | None], bool]:
+        """Return a function that says whether what belongs to a uid is this user's, or the user an administrator."""
+        if self.administers(peer):
+            return lambda owner: True
+        return lambda owner: owner == peer.uid
+
     def check_change(self, peer: Peer, submission: Submission) -> None:
         """Raise ForbiddenError unless a user may change a workflow."""
         if peer.uid != submission.owner and not self.administers(peer):
             whose = "an unknown user" if submission.owner is None else user_name(submission.owner)
             raise ForbiddenError(f"{submission.id} belongs to {whose}; its owner or an administrator can change it")
 
-    def check_submit(self, peer: Peer, jobs: int, present: Iterable[Submission], kept_bytes: int) -> None:
+    def check_submit(
+        self, peer: Peer, jobs: int, present: Iterable[Submission], kept_bytes: int, total_bytes: int
+    ) -> None:
         """Raise ForbiddenError unless a user may submit a workflow now.
 
         Args:
             peer: the user.
             jobs: of the workflow.
             present: all workflows that have not ended.
-            kept_bytes: of the user's workflows in the journal.
+            kept_bytes: of the user's workflows in the journal; total_bytes: of the workflows of all users.
         """
         if not self._submits:
             why = ""
@@ -92,6 +108,9 @@ class Access:
         if kept_bytes > self._quotas.journal_mib * 2**20:
             had = f"the workflows of {peer} fill {kept_bytes / 2**20:,.0f} MiB of the journal"
             raise ForbiddenError(f"{had} (allowed: {self._quotas.journal_mib:,}, quotas.journal_mib)")
+        if total_bytes > self._quotas.total_journal_mib * 2**20:
+            had = f"the workflows of all users fill {total_bytes / 2**20:,.0f} MiB of the journal"
+            raise ForbiddenError(f"{had} (allowed: {self._quotas.total_journal_mib:,}, quotas.total_journal_mib)")
 
 
 def uid_of(given: str | int, file: Path, key: str) -> int:

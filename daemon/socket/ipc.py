@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -59,14 +60,29 @@ def peer_of(connection: socket.socket) -> Peer:
     return Peer(uid, gid, pid)
 
 
-def user_name(uid: int) -> str:
-    """Return a user's name and uid, `ada (uid 1000)`; only the uid if it has no name."""
+#: Seconds for which the user database is not asked again for a name.
+NAME_S = 60.0
+
+
+def login_of(uid: int) -> str | None:
+    """Return a user's name in the user database, None without one; asked for at most once in NAME_S."""
+    return _login_of(uid, time.monotonic() // NAME_S)
+
+
+@lru_cache(maxsize=4096)
+def _login_of(uid: int, _period: float) -> str | None:
     import pwd
 
     try:
-        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid {uid}"
+        return None
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name and uid, `ada (uid 1000)`; only the uid if it has no name."""
+    login = login_of(uid)
+    return f"uid {uid}" if login is None else f"{login} (uid {uid})"
 
 
 def socket_path(endpoint: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, replace
@@ -15,6 +16,7 @@ from typing import Any
 
 from ...formats.documents.files import without_collections
 from ...formats.text import clean, count
+from ...profiles.identity import seen_by_others
 from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
@@ -24,6 +26,7 @@ from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
 from ..report.forecast_errors import owner_of
+from ..report.job_log import RELEARNED
 from ..report.selection import Chosen
 from ..report.status_documents import (
     MOST_JOBS,
@@ -41,6 +44,8 @@ from .ipc import Peer, refusal, user_name
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
+#: Lines of the log about the requests of one user in a minute.
+MOST_LINES = 60
 #: Characters of what a user chooses by.
 _LONGEST_NAME = 256
 #: What the document of a job says of its run.
@@ -63,6 +68,7 @@ class Requests:
     ) -> None:
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
         self._adapter, self._profiles, self._access = cycle.adapter, profiles, access
+        self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
             "submit": self._submit,
@@ -88,7 +94,7 @@ class Requests:
                 reply = call(request, peer)
                 return {"ok": True, "time": self._tracker.present, "seen": self._tracker.now, **reply}
         except ForbiddenError as error:
-            log.info("%s was refused: %s: %s", peer, do, clean(str(error)))
+            self._log(peer, f"was refused: {do}: {clean(str(error))}")
             return refusal(str(error), 403)
         except PilotfishError as error:
             return refusal(str(error))
@@ -96,19 +102,31 @@ class Requests:
             log.exception("a request for %s failed", request["do"])
             return refusal(f"the daemon failed on this request ({type(error).__name__}); its log has details", 500)
 
+    def _log(self, peer: Peer, text: str) -> None:
+        """Log what a user did, at most MOST_LINES lines of each user a minute: journald drops lines of a flood."""
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._lines = minute, Counter()
+        self._lines[peer.uid] += 1
+        if self._lines[peer.uid] <= MOST_LINES:
+            log.info("%s %s", peer, text)
+        elif self._lines[peer.uid] == MOST_LINES + 1:
+            log.info("%s makes many requests; what it does this minute is not logged any more", peer)
+
     def _submit(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         directory = _text(request, "directory")
         if not directory.startswith("/"):
             raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
         key = _text(request, "key") if request.get("key") is not None else None
-        kept_bytes, present = self._journal.bytes_of(peer.uid), self._tracker.queue.submissions.values()
-        self._access.check_submit(peer, 0, present, kept_bytes)
+        kept_bytes, total_bytes = self._journal.bytes_of(peer.uid), self._journal.total_bytes()
+        present = self._tracker.queue.submissions.values()
+        self._access.check_submit(peer, 0, present, kept_bytes, total_bytes)
         workflow = decode(_text(request, "workflow", longest=None), directory)
         if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
             if asked_for(decode_stored(known[1])) != asked_for(workflow):
                 raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes)
+        self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes, total_bytes)
         if not self._adapter.capabilities.here:  # the resource manager sets it
             workflow = replace(workflow, base_environment=None)
         workflow = self._profiles.with_profiles(workflow)
@@ -126,7 +144,7 @@ class Requests:
         self._journal.note_request(peer, submitted, "submit", submission.id)
         self._journal.submit(submission, key)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
-        log.info("accepted %s with %s from %s", submission.id, count(len(workflow.jobs), "job"), peer)
+        self._log(peer, f"submitted {submission.id} with {count(len(workflow.jobs), 'job')}")
         return {
             "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
             "exported": workflow.base_environment is not None,
@@ -149,9 +167,12 @@ class Requests:
             reply = self._documents.overview(present, ended, shown)
             reply["queue"], reply["queue_left_out"] = self._waiting_elsewhere(shown)
             reply["forecast_time"] = self._tracker.queue_forecasts.time
+        all_words = self._access.administers(peer)
         for workflow in reply["workflows"]:
             for job in workflow["jobs"]:
                 self._documents.add_queued(job, self._tracker.queue_forecasts, self._tracker.snapshot)
+                if not all_words and workflow["owner"] != str(peer):
+                    job["profile"] = seen_by_others(job["profile"])
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
         guard = self._tracker.forecasts.guard
         worst = guard.worst
@@ -201,10 +222,11 @@ class Requests:
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")
-        log.info("%s cancels %s", peer, clean(target))
-        with suppress(JournalError):  # a full disk must not keep anybody from cancelling
-            self._journal.note_request(peer, self._tracker.now, "cancel", target)
-        self._tracker.cancel(alive, str(peer))
+        if wanted := [entry for entry in alive if not entry.cancel_wanted]:  # else it is ending: nothing changes
+            self._log(peer, f"cancels {clean(target)}")
+            with suppress(JournalError):  # a full disk must not keep anybody from cancelling
+                self._journal.note_request(peer, self._tracker.now, "cancel", target)
+            self._tracker.cancel(wanted, str(peer))
         ending = sum(not entry.state.ended for entry in alive)
         return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._tracker.blocked}
 
@@ -239,9 +261,12 @@ class Requests:
         if entry.let_go:
             story += runs_without_us(document)
         begin = submission.submit_time if since is None else since
+        owner = owner_of(entry, submission)
+        if not self._access.owned_by(peer)(owner):
+            document["profile"], story = seen_by_others(document["profile"]), list(map(_for_others, story))
         return {
             "job": document,
-            "owner": _name(owner_of(entry, submission)),
+            "owner": _name(owner),
             "submit_time": min([begin, *(record["time"] for record in story)]),
             "after": list(entry.job.after),
             "waits": self._tracker.stuck.get(entry.key) or waits,
@@ -275,8 +300,13 @@ class Requests:
         if not self._access.sees(peer, None):
             raise ForbiddenError("only an administrator may see the forecasts of all users here (access.see: own)")
         starts = [record for record in self._journal.queued(LATEST) if record.start_time is not None]
+        owns = self._access.owned_by(peer)
+        jobs = (
+            job if owns(job.user) or not job.profile else replace(job, profile=seen_by_others(job.profile))
+            for job in self._journal.forecasts(LATEST)
+        )
         return {
-            "jobs": [list(astuple(job)) for job in self._journal.forecasts(LATEST)],
+            "jobs": [list(astuple(job)) for job in jobs],
             "starts": [list(astuple(record)) for record in starts],
         }
 
@@ -307,6 +337,16 @@ class Requests:
         if entry is None or not self._access.sees(peer, owner_of(entry, submission)):
             raise InvalidJobError(f"no job {job!r} was handed over through {workflow}")
         return entry
+
+
+def _for_others(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record of a job's story without the words of its command, which a profile's name may have."""
+    if record["kind"] == RELEARNED:
+        profile, comma, runs = record["text"].rpartition(", ")
+        return record | {"text": f"profile {seen_by_others(profile.removeprefix('profile '))}{comma}{runs}"}
+    data = record["data"]
+    known = isinstance(data, dict) and isinstance(data.get("profile"), str)
+    return record | {"data": data | {"profile": seen_by_others(data["profile"])}} if known else record
 
 
 def _chosen(request: dict[str, Any]) -> Chosen:

@@ -158,15 +158,23 @@ class Server:
         mode: permissions of the socket file.
         group: of the socket file; None = the daemon's.
         connections: most connections of one user.
+        bars: returns why a user may not connect, or "".
 
     Raises:
         ConfigError: another daemon listens there, or the socket cannot be made.
     """
 
     def __init__(
-        self, endpoint: str, handler: Handler, *, mode: int = 0o600, group: str | None = None, connections: int = 64
+        self,
+        endpoint: str,
+        handler: Handler,
+        *,
+        mode: int = 0o600,
+        group: str | None = None,
+        connections: int = 64,
+        bars: Callable[[Peer], str] = lambda peer: "",
     ) -> None:
-        self.path, self._handler, self._most_each = socket_path(endpoint), handler, connections
+        self.path, self._handler, self._most_each, self._bars = socket_path(endpoint), handler, connections, bars
         if _listens(self.path):
             raise ConfigError("socket", "path", f"another daemon listens on {self.path} already")
         if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
@@ -257,7 +265,10 @@ class Server:
             self._connections.add(connection)
             self._count[peer.uid] += 1
             most = MOST_CONNECTIONS + (RESERVED if peer.uid in (0, os.geteuid()) else 0)
-            if self._count[peer.uid] > self._most_each:
+            if why_not := self._bars(peer):
+                self._warn("users without a name in the user database try to connect; they are refused")
+                self._refuse(connection, why_not, 403)
+            elif self._count[peer.uid] > self._most_each:
                 self._warn(f"{peer} has more than {self._most_each} connections; further ones are refused")
                 self._refuse(connection, f"you have more than {self._most_each} connections to the daemon", 429)
             elif len(self._connections) > most:
@@ -349,6 +360,8 @@ class Server:
             self._selector.unregister(connection.channel)
         self._connections.discard(connection)
         self._count[connection.peer.uid] -= 1
+        if not self._count[connection.peer.uid]:
+            del self._count[connection.peer.uid]
         connection.channel.close()
 
     def _warn(self, text: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,8 +16,11 @@ from hypothesis import strategies as st
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.service import Service
+from pilotfish.daemon.socket import ipc
 from pilotfish.daemon.socket.access import Access
-from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.daemon.socket.ipc import Peer, user_name
+from pilotfish.daemon.socket.rpc import MOST_LINES
+from pilotfish.daemon.state.queue import Entry
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 
@@ -190,3 +195,66 @@ def test_as_root_the_daemon_refuses_unless_it_is_allowed(tmp_path, monkeypatch, 
         Service(config, show=print).run()
     assert str(config) in str(caught.value)
     assert (tmp_path / "state").exists() is allowed
+
+
+def test_a_uid_without_a_name_has_no_access(monkeypatch):
+    access = Access(AccessConfig(admins=[EVE]), QuotaConfig(), operated="", file=Path("daemon.yaml"))
+    named = next(each.pw_uid for each in pwd.getpwall() if each.pw_uid)
+    assert [access.bars(Peer(uid, 1, 1)) for uid in (0, os.geteuid(), EVE, named)] == [""] * 4
+    assert access.bars(Peer(231_072, 1, 1)).startswith("uid 231072 has no name in the user database")
+
+
+def test_the_user_database_is_asked_for_a_name_once_a_minute(monkeypatch):
+    asked = []
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: asked.append(uid) or SimpleNamespace(pw_name="ada"))
+    ipc._login_of.cache_clear()
+    assert {user_name(4_000_000) for _ in range(1000)} == {"ada (uid 4000000)"} and len(asked) <= 2
+    ipc._login_of.cache_clear()
+
+
+def test_the_journal_has_a_bound_for_all_users_together(bench, kit):
+    ask = kit.requests(bench, quotas=QuotaConfig(total_journal_mib=1))
+    long = kit.job("a", environment=tuple((f"X{i}", "x" * 100_000) for i in range(6)))
+    assert submit(ask, ADA, long)["ok"] and submit(ask, BOB, long)["ok"]
+    reply = submit(ask, EVE, kit.job("a"))
+    assert "of all users fill 1 MiB" in reply["error"] and "quotas.total_journal_mib" in reply["error"]
+
+
+def test_lines_about_one_user_are_bounded_and_hide_no_other(bench, kit, caplog):
+    caplog.set_level("INFO")
+    ask = kit.requests(bench)
+    workflow = submit(ask, ADA, kit.job("a", seconds=900))["id"]
+    for _ in range(3 * MOST_LINES):
+        ask("cancel", EVE, target=workflow)
+    ask("cancel", BOB, target=workflow)
+    texts = [record.message for record in caplog.records]
+    assert sum(f"uid {EVE}" in text for text in texts) == MOST_LINES + 1
+    assert sum("is not logged any more" in text for text in texts) == 1
+    assert sum(f"uid {BOB} was refused" in text for text in texts) == 1
+
+
+def test_a_cancel_of_what_is_ending_is_no_change(bench, kit, caplog):
+    caplog.set_level("INFO")
+    ask = kit.requests(bench)
+    workflow = submit(ask, ADA, kit.job("a", seconds=900))["id"]
+    bench.run(1)
+    replies = [ask("cancel", ADA, target=workflow) for _ in range(50)]
+    assert [reply["ending"] for reply in replies] == [1] * 50
+    assert len(bench.journal._db.execute("SELECT * FROM requests WHERE do = 'cancel'").fetchall()) == 1
+    assert sum("cancels" in record.message for record in caplog.records) == 1
+
+
+def test_others_see_the_first_word_of_a_command(bench, kit):
+    ask, words = kit.requests(bench), ("./align", "--token", "s3cret")
+    workflow = submit(ask, ADA, replace(kit.job("a"), command=words))["id"]
+    bench.run(12)
+    entry = Entry(workflow, replace(kit.job("a"), command=words), 0)
+    bench.cycle.tracker.log.add_relearned(entry)
+    bench.cycle.tracker.save()
+    answers = {
+        uid: [ask("status", uid), ask("explain", uid, job=f"{workflow}/a"), ask("accuracy", uid)]
+        for uid in (ADA, BOB, os.geteuid())
+    }
+    assert all("s3cret" not in str(answer) and "cmd: align" in str(answer) for answer in answers[BOB])
+    assert all("s3cret" in str(answer) for uid in (ADA, os.geteuid()) for answer in answers[uid])
+    assert answers[BOB][1]["story"][-1]["text"] == "profile cmd: align, from 0 runs"

@@ -425,3 +425,12 @@ def test_an_unknown_group_or_folder_is_a_config_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot listen"):
         Server(f"{tmp_path}/file/s", lambda *_: {})
+
+
+def test_a_barred_user_is_refused_before_the_request_is_read(tmp_path):
+    answered = []
+    with serving(tmp_path / "s", lambda request, peer: answered.append(request), bars=lambda peer: "no name") as path:
+        for _ in range(200):
+            with pytest.raises(DaemonError, match="no name"):
+                ask(path, "status")
+    assert not answered
