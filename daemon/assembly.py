@@ -127,7 +127,7 @@ def options_of(config: DaemonConfig) -> Options:
     return Options(**chosen, window=WINDOW, place_all=config.without_gain == "place")
 
 
-def guard_of(config: DaemonConfig, errors: Iterable[tuple[Forecaster, float]] = ()) -> Guard:
+def guard_of(config: DaemonConfig, errors: Iterable[tuple[Forecaster, float, int | None]] = ()) -> Guard:
     """Return the guard; `errors` are those from before a restart."""
     section = config.guard
     bound, window = section.max_median_error, section.window

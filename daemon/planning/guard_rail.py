@@ -3,14 +3,16 @@
 Rule: each model is judged separately on measured, given and predicted profiles, so that a wrong guess condemns no model
 and good guesses hide no wrong model. If the median error of the last `window` run times of a forecaster passes the
 bound, the fallback policy plans jobs with profiles of that source until the median is under half of the bound
-(hysteresis). A forecaster without a job while others had FORGOTTEN windows of them starts over.
+(hysteresis). A forecaster without a job while others had FORGOTTEN windows of them starts over. The errors of one user's
+jobs have at most half of the weight while jobs of others ended too, so that no user alone makes the guard trip.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections import deque
-from collections.abc import Collection, Iterable
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 FORGOTTEN = 10
@@ -34,7 +36,7 @@ class Guard:
         window: errors of a forecaster that are considered, and needed before the guard may trip, >= 1.
         fallback: the policy used while tripped.
         enabled: False watches, but never overrules a policy.
-        errors: (forecaster, error) from before a restart, the oldest first.
+        errors: (forecaster, error, uid of the job's user) from before a restart, the oldest first.
     """
 
     def __init__(
@@ -44,15 +46,15 @@ class Guard:
         window: int,
         fallback: str,
         enabled: bool = True,
-        errors: Iterable[tuple[Forecaster, float]] = (),
+        errors: Iterable[tuple[Forecaster, float, int | None]] = (),
     ) -> None:
         self.bound, self.window, self.fallback, self.enabled = bound, window, fallback, enabled
-        self._errors: dict[Forecaster, deque[float]] = {}
+        self._errors: dict[Forecaster, deque[tuple[int | None, float]]] = {}
         self._last_seen: dict[Forecaster, int] = {}
         self._count = 0
         self._distrusted: set[Forecaster] = set()
-        for forecaster, error in errors:
-            self.add(error, forecaster)
+        for forecaster, error, user in errors:
+            self.add(error, forecaster, user)
 
     @property
     def distrusted(self) -> frozenset[Forecaster]:
@@ -71,17 +73,23 @@ class Guard:
         return max(candidates, key=lambda forecaster: self.median(forecaster) or 0.0, default=Forecaster())
 
     def median(self, forecaster: Forecaster) -> float | None:
-        """Return the median of the latest errors, None without any."""
-        return statistics.median(self._errors[forecaster]) if forecaster in self._errors else None
+        """Return the median of the errors in the window, None without any."""
+        return _median(_in_turns(self._errors[forecaster], self.window)) if forecaster in self._errors else None
 
-    def add(self, error: float, forecaster: Forecaster = Forecaster()) -> bool:
-        """Add an error, >= 0. Return whether a forecaster came to be distrusted or trusted by it."""
+    def add(self, error: float, forecaster: Forecaster = Forecaster(), user: int | None = None) -> bool:
+        """Add an error. Return whether a forecaster came to be distrusted or trusted by it.
+
+        Args:
+            error: of a run time, >= 0.
+            forecaster: whose forecast it was.
+            user: uid of the job's user; those that are not known count as one.
+        """
         before = forecaster in self._distrusted
-        errors = self._errors.setdefault(forecaster, deque(maxlen=self.window))
-        errors.append(error)
+        self._errors.setdefault(forecaster, deque(maxlen=FORGOTTEN * self.window)).append((user, error))
         self._count += 1
         self._last_seen[forecaster] = self._count
-        median = statistics.median(errors)
+        errors = _in_turns(self._errors[forecaster], self.window)
+        median = _median(errors)
         if median > self.bound and len(errors) == self.window:
             self._distrusted.add(forecaster)
         elif median <= self.bound / 2:
@@ -111,3 +119,26 @@ class Guard:
                 del self._last_seen[forecaster], self._errors[forecaster]
                 self._distrusted.discard(forecaster)
         return len(self._distrusted) < before
+
+
+def _in_turns(errors: Sequence[tuple[int | None, float]], most: int) -> list[tuple[int | None, float]]:
+    """Return the latest errors, of all users in turns; `errors` are (user, error), the oldest first."""
+    turns, ranked = Counter[int | None](), list[tuple[int, int]]()
+    for age, (user, _) in enumerate(reversed(errors)):
+        ranked.append((turns[user], age))
+        turns[user] += 1
+    return [errors[-1 - age] for _, age in sorted(ranked)[:most]]
+
+
+def _median(errors: Sequence[tuple[int | None, float]]) -> float:
+    """Return the median of (user, error), where no user has more weight than all others together."""
+    counts = Counter(user for user, _ in errors)
+    if len(counts) == 1:
+        return statistics.median(error for _, error in errors)
+    weights = {user: min(1.0, (len(errors) - number) / number) for user, number in counts.items()}
+    left = sum(weights[user] for user, _ in errors) / 2 - 1e-9
+    for user, error in sorted(errors, key=itemgetter(1)):
+        left -= weights[user]
+        if left <= 0.0:
+            return error
+    raise AssertionError("there is an error")

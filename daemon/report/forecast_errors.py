@@ -83,7 +83,8 @@ class ForecastErrors:
                 if taken is not None and taken >= MUCH:
                     self.metrics.errors.external.inc()
                 else:
-                    self._judge(entry, Forecaster(model_of(entry.nodes, cluster), source_of(entry.job)), error)
+                    forecaster = Forecaster(model_of(entry.nodes, cluster), source_of(entry.job))
+                    self._judge(entry, forecaster, error, owner_of(entry, submission))
                     forecast = entry.forecast
                     self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
                 groups = interval_groups(entry, submission)
@@ -96,17 +97,17 @@ class ForecastErrors:
             error = error_ratio(entry.promised - submitted, entry.finish_time - submitted)
             self.metrics.errors.observe_kind("finish_time", error)
 
-    def _judge(self, entry: Entry, forecaster: Forecaster, error: float) -> None:
-        """Let the guard, the drift of profiles and the metrics see an error, a ratio."""
+    def _judge(self, entry: Entry, forecaster: Forecaster, error: float, user: int | None) -> None:
+        """Let the guard, the drift of profiles and the metrics see an error, a ratio, of a user's job."""
         profile, learned_as = profile_of(entry.job), self._learned_as(entry.job)
         self.metrics.errors.observe(forecaster, profile, error)
         excess = factor(error) - 1.0
         self._drift.add(learned_as, entry.job, excess)
         if learned_as != profile:  # another user's profile, of whatever the job really ran: no fault of the model
             return
-        self._unsaved.errors.append((forecaster, excess))
+        self._unsaved.errors.append((forecaster, excess, user))
         before = self.guard.distrusted
-        if self.guard.add(excess, forecaster):
+        if self.guard.add(excess, forecaster, user):
             self._log_guard(before)
 
     def _log_guard(self, before: frozenset[Forecaster]) -> None:

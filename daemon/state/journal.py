@@ -62,7 +62,7 @@ class Unsaved:
     Args:
         records: (key, time, cycle, kind, text, data) of jobs, for `explain`.
         outcomes: outcome of each intent, by row.
-        errors: (forecaster, error of a run time, a factor less one), for the guard after a restart.
+        errors: (forecaster, error of a run time, a factor less one, uid), for the guard after a restart.
         pending: jobs to look up in the accounting.
         queued: jobs of the resource manager's queue, by key.
         kept: what the policy must know after a restart, under "policy".
@@ -70,7 +70,7 @@ class Unsaved:
 
     records: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
-    errors: list[tuple[Forecaster, float]] = field(default_factory=list)
+    errors: list[tuple[Forecaster, float, int | None]] = field(default_factory=list)
     pending: list[PendingUsage] = field(default_factory=list)
     queued: dict[str, QueueRecord] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -191,8 +191,8 @@ class Journal:
                     "INSERT INTO story (key, time, cycle, kind, text, data) VALUES (?, ?, ?, ?, ?, ?)",
                     (key, time, cycle, kind, text, json.dumps(data) if data else None),
                 )
-            for (model, source), ratio in unsaved.errors:
-                run("INSERT INTO errors (model, source, ratio) VALUES (?, ?, ?)", (model, source, ratio))
+            for (model, source), ratio, user in unsaved.errors:
+                run("INSERT INTO errors (model, source, ratio, user) VALUES (?, ?, ?, ?)", (model, source, ratio, user))
             for each in unsaved.pending:
                 _put(run, "accounting", each)
             for record in unsaved.queued.values():
@@ -270,6 +270,10 @@ class Journal:
         """Return how many bytes the workflows of a user take here, ended ones included."""
         return int(self._read("SELECT coalesce(sum(size), 0) FROM workflows WHERE owner = ?", (owner,))[0][0])
 
+    def total_bytes(self) -> int:
+        """Return how many bytes the workflows of all users take here, ended ones included. O(workflows)."""
+        return int(self._read("SELECT coalesce(sum(size), 0) FROM workflows")[0][0])
+
     def size(self, workflow: str) -> int:
         """Return how many jobs a workflow has."""
         return int(self._read("SELECT count(*) FROM jobs WHERE workflow = ?", (workflow,))[0][0])
@@ -315,10 +319,10 @@ class Journal:
         names = ("time", "cycle", "kind", "text", "data")
         return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
 
-    def last_errors(self, count: int) -> list[tuple[Forecaster, float]]:
-        """Return the last `count` forecast errors of run times, each with its forecaster, the oldest first."""
-        rows = self._read("SELECT model, source, ratio FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [(Forecaster(model, source), ratio) for model, source, ratio in reversed(rows)]
+    def last_errors(self, count: int) -> list[tuple[Forecaster, float, int | None]]:
+        """Return the last `count` forecast errors of run times, with forecaster and user, the oldest first."""
+        rows = self._read("SELECT model, source, ratio, user FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        return [(Forecaster(model, source), ratio, user) for model, source, ratio, user in reversed(rows)]
 
     def forecasts(self, most: int) -> list[ForecastOutcome]:
         """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(jobs).

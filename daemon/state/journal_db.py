@@ -75,7 +75,7 @@ CREATE TABLE story (
     text TEXT NOT NULL, data TEXT);
 CREATE INDEX story_of ON story (key);
 CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT NULL DEFAULT '',
-    source TEXT NOT NULL DEFAULT '');
+    source TEXT NOT NULL DEFAULT '', user INTEGER);
 CREATE TABLE accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL, traits TEXT NOT NULL DEFAULT '') WITHOUT ROWID;

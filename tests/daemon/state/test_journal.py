@@ -27,7 +27,7 @@ def filled(tmp_path, kit):
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
     entry.forecast, entry.promised, entry.expected = JobForecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
-    errors = [(Forecaster("max-min", "given"), 0.25), (Forecaster(), 0.5)]
+    errors = [(Forecaster("max-min", "given"), 0.25, 7), (Forecaster(), 0.5, None)]
     journal.save([entry], unsaved=Unsaved([("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors))
     yield path, journal, submission
     journal.close()
@@ -41,8 +41,8 @@ def test_a_restart_finds_every_field_again(filled):
     assert loaded == submission
     assert loaded.workflow == submission.workflow
     assert again.records("w.1/a") == [{"time": 101.0, "cycle": 4, "kind": "chosen", "text": "n1", "data": {"x": 1}}]
-    assert again.last_errors(1) == [(Forecaster(), 0.5)]
-    assert again.last_errors(9) == [(Forecaster("max-min", "given"), 0.25), (Forecaster(), 0.5)]
+    assert again.last_errors(1) == [(Forecaster(), 0.5, None)]
+    assert again.last_errors(9) == [(Forecaster("max-min", "given"), 0.25, 7), (Forecaster(), 0.5, None)]
     again.close()
 
 
