@@ -3,8 +3,8 @@
 Rule: each model is judged separately on measured, given and predicted profiles, so that a wrong guess condemns no model
 and good guesses hide no wrong model. If the median error of the last `window` run times of a forecaster passes the
 bound, the fallback policy plans jobs with profiles of that source until the median is under half of the bound
-(hysteresis). A forecaster without a job while others had FORGOTTEN windows of them starts over. The errors of one user's
-jobs have at most half of the weight while jobs of others ended too, so that no user alone makes the guard trip.
+(hysteresis). A forecaster without a job while others had FORGOTTEN windows of them starts over. The jobs of one user
+have at most half of the weight while jobs of others ended, too, so that no user alone makes the guard trip.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class Access:
             peer: the user.
             jobs: of the workflow.
             present: all workflows that have not ended.
-            kept_bytes: of the user's workflows in the journal; total_bytes: of the workflows of all users.
+            kept_bytes: of the user's workflows in the journal.
+            total_bytes: of the workflows of all users there.
         """
         if not self._submits:
             why = ""
