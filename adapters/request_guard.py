@@ -216,8 +216,9 @@ class RequestGuard:
         """Raise AdapterError if the breaker is OPEN, or in one of these states."""
         breaker = self._breakers[service]
         if breaker.state in (closed or (BreakerState.OPEN,)):
-            since = f"has been left alone for {breaker.open_s:.0f} s and will be tried in {breaker.left_s:.0f} s"
-            raise self._not_sent(call, "open", f"{self._called[service]} {since}, because: {breaker.why}")
+            since = f"has not been asked for {breaker.open_s:.0f} s, and " if breaker.open_s >= 1.0 else ""
+            again = f"is asked again in {max(1.0, breaker.left_s):.0f} s, because it failed: {breaker.why}"
+            raise self._not_sent(call, "open", f"{self._called[service]} {since}{again}")
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""

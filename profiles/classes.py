@@ -71,7 +71,7 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
         origin: the type on which it was measured; None = the profile is not converted.
     """
     if profile.provenance.source == "default":
-        return Classification(None, "nothing is known of it")
+        return Classification(None, "no profile")
     found = _whole(_parts(profile, node, origin))
     if found.kind is None or profile.provenance.source != "predicted":
         return found

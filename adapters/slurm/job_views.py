@@ -186,8 +186,10 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
 def _view(key: str, made_of: Sources, selection: SlurmSelection, now: float) -> JobView:
     job, asked, (what, why), verdict, later = made_of
     begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
-    if begun or key != f"{PREFIX}{job.id}":
+    if key != f"{PREFIX}{job.id}":
         return view
+    if begun:
+        return replace(view, due_why=job.left_to_slurm) if job.left_to_slurm and selection.takes(job) else view
     if job.pinned is not None:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=job.pinned, offered=True, reason=reason)

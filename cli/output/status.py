@@ -369,9 +369,9 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord]
         )
         low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
         for found in calibration(jobs):
-            which = f"{found.calibrated} of {count(found.groups, found.kind)} of {ENOUGH_JOBS} or more jobs"
+            which = f"{found.calibrated} of {count(found.groups, found.kind)} with {ENOUGH_JOBS} or more jobs"
             more = f"; {found.below} below" * (found.below > 0) + f"; {found.above} above" * (found.above > 0)
-            screen.put(f"hold      {which}: {low} to {high} % inside{more}")
+            screen.put(f"reliable  {which}: {low} to {high} % inside{more}")
     if gain := turnaround_gain(jobs):
         _show_gain(screen, gain)
     if assumed := len(jobs) - len(whole):

@@ -5,8 +5,9 @@ Rule: it changes nothing; the file of a journal is copied and the copy is read, 
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ...formats.documents.atomic_write import write_whole
 from ...simulate.errors import ConfigError
@@ -18,6 +19,7 @@ from ..output.documents import print_json
 from ..streams import note
 from ..usage_errors import bad
 from .daemon_client import ask_daemon
+from .owners_rights import as_owner
 
 if TYPE_CHECKING:
     from ...daemon.report.accuracy import ForecastOutcome
@@ -63,7 +65,7 @@ def accuracy(
         drawn[out], out = "--out", None
     for target, option_name in drawn.items():
         picture_files.check(target, option_name)
-    jobs, starts = _read(journal) if journal else _ask(socket)
+    jobs, starts = _records(_read(journal) if journal else ask_daemon(socket, "accuracy"))
     chosen = Chosen(user)
     jobs = [job for job in jobs if chosen.owned(None if job.user is None else user_name(job.user))]
     starts = [start for start in starts if chosen.owned(None if start.owner is None else user_name(start.owner))]
@@ -82,17 +84,16 @@ def accuracy(
         show_accuracy(jobs, starts, everything=everything)
 
 
-def _ask(socket: str | None) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
-    """Return the forecasts of run times and of starts from the daemon."""
+def _records(reply: dict[str, Any]) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
+    """Return the forecasts of run times and of starts in a reply."""
     from ...daemon.report.accuracy import ForecastOutcome
     from ...daemon.report.start_accuracy import QueueRecord
 
-    reply = ask_daemon(socket, "accuracy")
     return [ForecastOutcome(*job) for job in reply["jobs"]], [QueueRecord(*job) for job in reply["starts"]]
 
 
-def _read(path: Path) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
-    """Return the forecasts of run times and of starts from a journal."""
+def _read(path: Path) -> dict[str, Any]:
+    """Return the forecasts of run times and of starts from a journal; root reads with the rights of its owner."""
     from contextlib import closing
 
     from ...daemon.report.accuracy import LATEST
@@ -100,6 +101,11 @@ def _read(path: Path) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
 
     if not path.is_file():
         raise ConfigError(str(path), "", "there is no such file", "journal.sqlite in the state_dir of a daemon")
-    with closing(Journal(path, in_memory=True)) as journal:
-        starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
-        return journal.forecasts(LATEST), starts
+
+    def read() -> dict[str, Any]:
+        with closing(Journal(path, in_memory=True)) as journal:
+            starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
+            outcomes = journal.forecasts(LATEST)
+        return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts))}
+
+    return as_owner(path, read)

@@ -67,7 +67,8 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
     if gain > cost:
         return PlacementGain(gain, cost, {}, of_holding)
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
-    why = f"placing {count(len(waiting), 'waiting job')} would gain {gains} and cost {costs}"
+    jobs = count(len(waiting), "waiting job")
+    why = f"placing {jobs} would save {gains} of turnaround and cost {costs}, both summed over all of them"
     own = {name for name in offered if not problem.startable[name].held}
     return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), of_holding)
 

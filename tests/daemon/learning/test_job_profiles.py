@@ -44,7 +44,7 @@ def test_the_class_is_that_on_the_planned_node():
     assert {name: shown["class"] for name, shown in found.items()} == {
         "far": "cpu-bound", "near": "bandwidth-bound", "nap": "sleeping", "new": None,
     }  # fmt: skip
-    assert found["new"]["class_why"] == "nothing is known of it"
+    assert found["new"]["class_why"] == "no profile"
     shown = with_classes({"jobs": [{"id": "nap"}, {"id": "other"}]}, found)
     assert shown["jobs"][0]["class"] == "sleeping" and shown["jobs"][1] == {"id": "other"}
 

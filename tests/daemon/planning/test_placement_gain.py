@@ -40,7 +40,9 @@ def test_a_gain_above_the_cost_places_every_job() -> None:
 def test_without_gain_what_would_wait_is_released_and_what_starts_now_is_placed() -> None:
     found = placement_gain(*case({"a": (10.0, 10.0), "b": (20.0, 20.5), "c": (30.0, 30.0)}), latency_s=1.0)
     assert found.released.keys() == {"rm/b", "rm/c"}
-    assert found.released["rm/b"] == "placing 2 waiting jobs would gain 0.5 s and cost 3.0 s"
+    assert found.released["rm/b"] == (
+        "placing 2 waiting jobs would save 0.5 s of turnaround and cost 3.0 s, both summed over all of them"
+    )
 
 
 @pytest.mark.parametrize(
