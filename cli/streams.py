@@ -39,6 +39,10 @@ def warn(*texts: str) -> None:
     note(*(f"warning: {text}" for text in dict.fromkeys(texts)))
 
 
+#: Priorities of syslog(3) for lines of stderr that the journal gets, by how they begin.
+_PRIORITIES = {"pilotfish: error:": "<3>", "pilotfish: warning:": "<4>"}
+
+
 def print_diagnostic(*lines: str) -> None:
     """Print lines on stderr with control characters escaped; ignore a stderr that cannot be written."""
     from ..formats.text import clean
@@ -47,9 +51,19 @@ def print_diagnostic(*lines: str) -> None:
         sys.stdout.flush()
     try:
         for line in lines:
-            print(clean(line), file=sys.stderr, flush=True)
+            print(f"{_priority(line)}{clean(line)}", file=sys.stderr, flush=True)
     except OSError:
         discard(sys.stderr)
+
+
+def _priority(line: str) -> str:
+    """Return the prefix that gives an error or a warning its priority in the journal, "" on any other stderr."""
+    if "JOURNAL_STREAM" not in os.environ:
+        return ""
+    from ..daemon.systemd import in_journal
+
+    kind = next((prefix for begin, prefix in _PRIORITIES.items() if line.startswith(begin)), "")
+    return kind if kind and in_journal() else ""
 
 
 def open_closed_streams() -> None:

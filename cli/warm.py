@@ -59,8 +59,7 @@ def warm(
 def _compile(missing: list[str], workers: int | None) -> None:
     """Compile kernels in processes of their own, those that take longest first; print a line for each."""
     import time
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
+    from concurrent.futures import ThreadPoolExecutor, as_completed
 
     from ..simulate.kernels import KERNELS
 
@@ -69,9 +68,9 @@ def _compile(missing: list[str], workers: int | None) -> None:
     note(f"compiling {count(len(missing), 'kernel')} for this machine, {most} at once (about {max(seconds, 1):.0f} s)")
     printed: set[str] = set()
     began = time.monotonic()
-    with ProcessPoolExecutor(most, mp_context=get_context("spawn")) as pool:
+    with ThreadPoolExecutor(most) as pool:
         order = sorted(missing, key=lambda name: -KERNELS[name].seconds)
-        for number, done in enumerate(as_completed([pool.submit(compiled, name) for name in order]), 1):
+        for number, done in enumerate(as_completed([pool.submit(_compiled, name) for name in order]), 1):
             name, lines = done.result()
             warn(*(line for line in lines if line not in printed))
             printed.update(lines)
@@ -79,13 +78,15 @@ def _compile(missing: list[str], workers: int | None) -> None:
             note(f"{number} of {len(missing)}: {name}, {KERNELS[name].title} ({seconds:.0f} s)")
 
 
-def compiled(kernel: str) -> tuple[str, list[str]]:
-    """Compile a kernel and keep it; return its name, and what was wrong."""
-    from ..simulate.kernels import load
+def _compiled(kernel: str) -> tuple[str, list[str]]:
+    """Compile a kernel in a process of its own, which has ended then; return its name, and what was wrong."""
+    import subprocess
+    import sys
 
-    lines: list[str] = []
-    load(kernel, lines.append)
-    return kernel, lines
+    load = "import sys; from pilotfish.simulate.kernels import load; load(sys.argv[1], print)"
+    argv = [sys.executable, *(["-P"] * sys.flags.safe_path), "-c", load, kernel]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return kernel, [*done.stdout.splitlines(), *done.stderr.splitlines()[-1:]]
 
 
 def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:

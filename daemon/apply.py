@@ -61,11 +61,13 @@ class Recording:
     Args:
         show: called with each line.
         preview: returns the commands of an action, which are printed after it.
+        about: returns what follows the action in its line.
         shown: the last line of each job.
     """
 
     show: Callable[[str], None]
     preview: Callable[[Action], Iterable[str]] = lambda action: ()
+    about: Callable[[Action], str] = lambda action: ""
     dry: bool = True
     shown: dict[str, str] = field(default_factory=dict)
 
@@ -76,8 +78,8 @@ class Recording:
     def apply(self, action: Action) -> None:
         """Print the action, unless it is the last one printed for its job."""
         if self.new([action]):
-            self.shown[action.key] = line = describe(action)
-            self.show(line)
+            self.shown[action.key] = describe(action)
+            self.show(describe(action) + self.about(action))
             for command in self.preview(action):
                 self.show(f"  {command}")
 

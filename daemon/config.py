@@ -29,7 +29,7 @@ from .report.delays import FILE
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
     "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "longest_cycle_seconds",
-    "guard", "relearn", "log", "keep_days",
+    "guard", "relearn", "log", "keep_days", "dry_run", "paused",
 ))  # fmt: skip
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
@@ -214,6 +214,7 @@ class DaemonConfig(_Section):
     profiles: FilePath | None = None
     keep_days: float = Field(default=30.0, gt=0)
     dry_run: bool = False
+    paused: bool = False
     socket: SocketConfig = SocketConfig()
     events: EventsConfig = EventsConfig()
     access: AccessConfig = AccessConfig()

@@ -96,4 +96,4 @@ class Cycle:
     @property
     def mode(self) -> str:
         """The daemon's mode, one of `metrics.MODES`."""
-        return "blocked" if self.tracker.blocked else self.planner.mode(self.tracker.queue, dry=self.applier.dry)
+        return self.tracker.halted or self.planner.mode(self.tracker.queue, dry=self.applier.dry)

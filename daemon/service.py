@@ -3,6 +3,9 @@
 Rule: one thread; a cycle begins when there is reason to look (see `cadence`); a signal sets a flag and nothing else.
 READY=1 follows the first cycle, WATCHDOG=1 each completed cycle, also one that found the resource manager unreachable,
 because a restart of the daemon would not help. A read that finds the counters unchanged counts as a cycle.
+
+A reload that changes `dry_run` closes everything and opens it again, as a restart does, in the same process. Before a
+live daemon becomes a dry run, it gives back what it pins and holds: a dry run changes no job.
 """
 
 from __future__ import annotations
@@ -23,7 +26,6 @@ from typing import Any
 from ..adapters.base import Adapter, AdapterError
 from ..formats.cluster import read_cluster
 from ..formats.text import count
-from ..profiles.measure.neighbour_counters import NeighbourCounters
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
@@ -31,14 +33,14 @@ from .apply import Applier, Live, Recording
 from .assembly import assemble, guard_of, options_of
 from .config import (
     RELOADABLE,
-    changed_keys,
+    DaemonConfig,
     check_counters,
     check_objective,
     load_policy_of,
     load_service_config,
     naming_config,
 )
-from .learning.node_counters import NodeCounters
+from .learning.node_counters import NodeCounters, configured_counters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
@@ -47,6 +49,7 @@ from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import check_power
 from .planning.problem import Planner
+from .reload import reread
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
@@ -58,22 +61,21 @@ from .socket.rpc import Requests
 from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
 from .state.journal_db import copy_database
-from .systemd import notify, notify_reloading, set_up_logging
-from .timing.age_clock import AgeClock
+from .systemd import beat, in_journal, notify, set_up_logging, stop_beating
 from .timing.cadence import IDLE_COUNT_S, Cadence
 from .timing.next_look import NextLook
+from .timing.pruning import Pruning
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish.service")
 #: Longest time that a client waits for an answer while jobs run, seconds.
 TICK_S = 0.1
-PRUNE_EVERY_S = 86400.0
 #: The compiled loops of plans, then those of forecasts of a resource manager's queue.
 LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
 #: Seconds that systemd grants for compiling the simulator, on however busy a machine.
 COMPILE_S = 900
-#: Seconds from the start of the daemon to the first pruning: time to correct a clock that is wrong after a boot.
-PRUNE_FIRST_S = 3600.0
+#: Most seconds for which a live daemon gives back what it holds, before it becomes a dry run.
+HAND_BACK_S = 15.0
 
 
 class Service:
@@ -101,19 +103,29 @@ class Service:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter, self._show_commands = make_adapter, show_commands
         self.config = load_service_config(config)
-        self._dry = dry_run or self.config.dry_run
+        self._forced_dry, self._dry = dry_run, dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
+        self._reopen: DaemonConfig | None = None  # with which everything is opened again
         self._reachable = True
         self._faults: set[str] = set()
-        self._prune_at = time.monotonic() + PRUNE_FIRST_S
-        self._age_clock = AgeClock()
-        self._cadence = Cadence(self.config.cycle_seconds, self.config.longest_cycle_seconds)
         self._events: EventSocket | None = None
 
     def run(self) -> int:
         """Serve until SIGTERM or SIGINT; return the exit code. Raises ConfigError if it cannot start."""
+        with ExitStack() as signals:
+            self._wakeup = self._catch_signals(signals)
+            while not self._stop:
+                self._serve()
+            notify("STOPPING=1")
+            log.info("stopped; jobs go on")
+        return 0
+
+    def _serve(self) -> None:
+        """Open everything, and serve until a signal or a change of `dry_run` ends it."""
+        if self._reopen is not None:
+            self.config, self._reopen = self._reopen, None
+            self._dry = self._forced_dry or self.config.dry_run
         with ExitStack() as stack:
-            self._wakeup = self._catch_signals(stack)
             set_up_logging(self.config.log.level, self.config.log.format)
             self._open(stack)
             log.info(
@@ -126,9 +138,6 @@ class Service:
                 count(sum(not each.offered for each in self._tracker.queue.submissions.values()), "workflow"),
             )
             self._loop()
-            notify("STOPPING=1")
-            log.info("stopped; jobs go on")
-        return 0
 
     def _open(self, stack: ExitStack) -> None:
         config = self.config
@@ -142,7 +151,9 @@ class Service:
         self._journal = Journal(config.journal, in_memory=self._dry)
         stack.callback(self._journal.close)
         self._metrics = Metrics()
+        self._metrics.note_config_read()
         self._health = Health(self._patience_s(), time.monotonic)
+        self._cadence = Cadence(config.cycle_seconds, config.longest_cycle_seconds)
         self._exporter = self._export(stack) if config.metrics.enabled else None
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
@@ -150,8 +161,13 @@ class Service:
         if self._adapter.capabilities.offers:
             self._journal.keep_handed_over(self._adapter.name, time.time())
         preview = self._adapter.preview if self._show_commands else lambda action: ()
-        applier: Applier = Recording(self._show, preview) if self._dry else Live(self._adapter)
+        quiet = in_journal() and not self._show_commands  # the journal gets decisions as records of the log
+        show = (lambda line: None) if quiet else self._show
+        applier: Applier = Live(self._adapter)
+        if self._dry:
+            applier = Recording(show, preview, lambda action: self._tracker.about(action))
         profiles = LearnedProfiles(self._profile_store(stack))
+        self._pruning = Pruning(self._journal, self._adapter, lambda: self.config.keep_days)
         self._drift = ProfileDrift(**self._drift_options())
         self._cycle = assemble(
             self._adapter,
@@ -171,8 +187,10 @@ class Service:
             power=config.power,
         )
         self._tracker = self._cycle.tracker
+        self._tracker.log.quiet = self._dry and not quiet
+        self._set_paused()
         access = self._access()
-        requests = Requests(self._cycle, self._journal, cluster, profiles, access)
+        requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload)
         notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
         prepare(loops, log.info)  # before the socket opens: no client or job waits for the compilation
@@ -199,7 +217,7 @@ class Service:
         return exporter
 
     def _observers(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
-        watch = self._adapter, tracker, self._cadence, time.monotonic, self._health.confirmed
+        watch = self._adapter, tracker, self._cadence, time.monotonic, self._confirm
         self._next_look = NextLook(*watch, idle_nodes=lambda: self._cycle.planner.switcher.active)
         learners = [] if self._dry else self._learners(stack, profiles, tracker)
         return [*learners, self._next_look]
@@ -207,21 +225,11 @@ class Service:
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""
         stack.callback(profiles.write)
-        counters = NodeCounters(self._counters(), profiles)
+        found = configured_counters(self.config.counters, here=self._adapter.capabilities.here)
+        counters = NodeCounters(found, profiles)
         stack.callback(counters.close)
         renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
         return [counters, *self._usage_reader(profiles, tracker), renewal]
-
-    def _counters(self) -> NeighbourCounters:
-        """Return the configured hardware counters for jobs that run on this node."""
-        asked, here = self.config.counters, self._adapter.capabilities.here
-        named = asked if isinstance(asked, list) else []
-        counters = NeighbourCounters(named or (None if here and asked == "auto" else ()))
-        for name in counters.missing.keys() & set(named):
-            log.warning("counters: %s is not available: %s", name, counters.missing[name])
-        if counters.names:
-            log.info("hardware counters of jobs: %s", ", ".join(counters.names))
-        return counters
 
     def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         section = self.config.accounting
@@ -299,15 +307,35 @@ class Service:
 
     def _loop(self) -> None:
         ready = False
-        while not self._stop:
+        while not (self._stop or self._handed_back()):
             if self._reload_wanted:
-                self._reload()
+                with suppress(ConfigError):  # it is logged
+                    self._reload()
             began = self._next_look.begin()
             self._next_look.end(self._cycle.trigger, completed=self._one_cycle())
             notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
             ready = True
-            self._prune(began)
+            if not self._dry:
+                self._pruning.prune(self._tracker.now, began)
             self._pause()
+
+    def _handed_back(self) -> bool:
+        """Return whether to open everything again: a live daemon gives back what it holds before, if it can in time."""
+        if self._reopen is None:
+            return False
+        return self._dry or not self._tracker.holds_anything or time.monotonic() > self._hand_back_until
+
+    def _confirm(self) -> None:
+        """Note that nothing has happened since the last completed cycle."""
+        self._health.confirmed()
+        if not (self._dry or self._tracker.blocked):
+            beat()
+
+    def _set_paused(self) -> None:
+        """Pause as configured, or while a live daemon becomes a dry run; a dry run has nothing to pause."""
+        self._tracker.paused = not self._dry and (self.config.paused or self._reopen is not None)
+        if self._dry:
+            stop_beating()
 
     def _one_cycle(self) -> bool:
         """Go through a cycle; return whether it was completed."""
@@ -326,6 +354,7 @@ class Service:
         self._reachable = True
         self._faults.clear()
         self._health.completed(report.trouble)
+        self._confirm()
         return True
 
     def _report_fault(self, error: Exception) -> None:
@@ -344,6 +373,8 @@ class Service:
             if self._server.receive() and self._next_look.outdated():
                 return
             self._server.answer()
+            if self._reopen is not None:
+                self._cadence.hear(time.monotonic())  # look soon whether all is given back
             changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
             if (left := self._next_look.left_s(changed=changed)) <= 0:
                 return
@@ -367,54 +398,32 @@ class Service:
             self._cadence.hear(time.monotonic())
         return news and certain
 
-    def _prune(self, now: float) -> None:
-        """Once a day, drop workflows that ended long ago, from the journal and from the adapter.
-
-        Args:
-            now: monotonic seconds.
-        """
-        if self._dry or not self._tracker.now:
-            return
-        age_now = self._age_clock.read(self._tracker.now, now)
-        if now < self._prune_at:
-            return
-        self._prune_at = now + PRUNE_EVERY_S
-        before = age_now - 86400.0 * self.config.keep_days
-        try:
-            for key in self._journal.expired(before):
-                self._adapter.forget(key)
-            self._journal.prune(before)
-        except (AdapterError, JournalError) as error:
-            log.warning("old workflows could not be dropped: %s", error)
-
-    def _reload(self) -> None:
+    def _reload(self) -> dict[str, Any]:
+        """Read the configuration again; return what it changes. Raises ConfigError if it is wrong."""
         self._reload_wanted = False
-        notify_reloading()
-        try:
-            new = load_service_config(self._file)
-            check_objective(new, self._file, self._cluster, time.time())
-            check_power(new.model_copy(update={"power": self.config.power}), self._file, self._adapter)
-            load_policy_of(new, self._file)
-        except ConfigError as error:
-            log.error("the configuration was not reloaded, the old one stays in force: %s", error)
-        else:
-            changed = changed_keys(self.config, new)
-            if later := sorted(changed - RELOADABLE):
-                log.warning("these keys need a restart: %s", ", ".join(later))
-            self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
-            set_up_logging(self.config.log.level, self.config.log.format)
-            self._cycle.planner.options = options_of(self.config)
-            self._cycle.planner.kept.use(self.config.policy)
-            with suppress(JournalError):  # it goes on with the guard that it has
-                self._tracker.forecasts.guard = self._guard()
-            self._tracker.isolation.reasons.clear()
-            self._cycle.trigger.renew()
-            self._drift.configure(**self._drift_options())
-            self._health.patience_s = self._patience_s()
-            self._cadence.every_s = self.config.cycle_seconds
-            self._cadence.longest_s = self.config.longest_cycle_seconds
-            log.info("the configuration was reloaded: %s", ", ".join(sorted(changed & RELOADABLE)) or "nothing changed")
-        notify("READY=1")
+        new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics)
+        self._reopen, dry = None, self._forced_dry or new.config.dry_run
+        if dry != self._dry:
+            self._reopen, self._hand_back_until = new.config, time.monotonic() + HAND_BACK_S
+            log.warning("it becomes %s", "a dry run, and first gives back what it pins and holds" if dry else "live")
+        self._use(new.config)
+        return {"changed": new.changed, "restart": new.restart, "dry_run": dry, "reopens": dry != self._dry}
+
+    def _use(self, new: DaemonConfig) -> None:
+        """Use those keys of a configuration that a running daemon can change."""
+        self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
+        set_up_logging(self.config.log.level, self.config.log.format)
+        self._cycle.planner.options = options_of(self.config)
+        self._cycle.planner.kept.use(self.config.policy)
+        with suppress(JournalError):  # it goes on with the guard that it has
+            self._tracker.forecasts.guard = self._guard()
+        self._tracker.isolation.reasons.clear()
+        self._cycle.trigger.renew()
+        self._drift.configure(**self._drift_options())
+        self._health.patience_s = self._patience_s()
+        self._cadence.every_s = self.config.cycle_seconds
+        self._cadence.longest_s = self.config.longest_cycle_seconds
+        self._set_paused()
 
     def _catch_signals(self, stack: ExitStack) -> int:
         """Let signals set flags and interrupt any wait; return the file descriptor that they make readable."""

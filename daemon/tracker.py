@@ -39,6 +39,8 @@ PIN_S = 10.0
 RECORDED = 10_000
 #: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
 MOST_AHEAD = 2
+#: Why a pause gives a job back.
+PAUSED = "pilotfish is paused"
 
 
 def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
@@ -62,6 +64,13 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
             counted[view.job.owner] += 1
             found.append((counted[view.job.owner], Release(view.key, view.due_why or "it was held long enough")))
     return [release for _, release in sorted(found, key=itemgetter(0))]
+
+
+def handed_back(snapshot: Snapshot) -> list[Release]:
+    """Return releases for all jobs that we pin or may hold, the pinned ones first."""
+    pinned = [Release(one.key, PAUSED) for one in overdue(snapshot, -math.inf)]
+    held = lapsed(snapshot, -math.inf, {one.key for one in pinned})
+    return [*pinned, *(Release(one.key, PAUSED) for one in held)]
 
 
 def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
@@ -112,7 +121,7 @@ class JobTracker:
     ) -> None:
         self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue: Queue = journal.load()
-        self.log = JobLog(unsaved)
+        self.log = JobLog(unsaved, lambda entry: owner_of(entry, self.queue.submissions[entry.workflow]))
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
@@ -130,6 +139,8 @@ class JobTracker:
         )
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None
+        #: Nothing is planned or started, and what was handed over is given back.
+        self.paused = False
 
     @property
     def now(self) -> float:
@@ -145,6 +156,16 @@ class JobTracker:
     def blocked(self) -> str:
         """The reason why the journal cannot be written, or ""."""
         return self.write_ahead.blocked
+
+    @property
+    def halted(self) -> str:
+        """The mode in which nothing is started, `blocked` or `paused`, or ""."""
+        return "blocked" if self.blocked else "paused" if self.paused else ""
+
+    @property
+    def holds_anything(self) -> bool:
+        """True if the last snapshot shows a job that we pin or may hold."""
+        return self.snapshot is not None and bool(handed_back(self.snapshot))
 
     @property
     def stuck(self) -> dict[str, str]:
@@ -235,7 +256,7 @@ class JobTracker:
             returning: nodes that take no job now, but that a job may wait for, for a policy that switches nodes; None:
                 the policy has nothing to decide while no job waits.
         """
-        if returning is None and not self.any_waiting:
+        if self.paused or (returning is None and not self.any_waiting):
             return None
         if self._followed is not snapshot:
             self._follow(snapshot, [])
@@ -321,6 +342,8 @@ class JobTracker:
             for entry in self.queue.active()
             if entry.cancel_wanted and (entry.handed or entry.ahead) and entry.not_before <= self.now
         ]
+        if self.paused:
+            return [*cancels, *handed_back(snapshot)]
         can = self._adapter.capabilities
         starting = {action.key for action in starts}
         ahead = [] if starts else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
@@ -348,6 +371,11 @@ class JobTracker:
                 self.log.add_applied(applied, entry, dry=dry)
         if results:
             self.save()
+
+    def about(self, action: Action) -> str:
+        """Return whose job an action is for, and what it gains, for the line of a dry run; "" of an unknown job."""
+        entry = self.queue.find(action.key)
+        return self.log.about(action, entry) if entry is not None else ""
 
     def _follow(self, snapshot: Snapshot, events: Sequence[JobEvent]) -> None:
         """Advance the simulation of running jobs to the snapshot; start over if that fails."""

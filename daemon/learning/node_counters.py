@@ -19,6 +19,22 @@ from .profile_learning import LearnedProfiles
 log = logging.getLogger("pilotfish.profiles")
 
 
+def configured_counters(setting: str | list[str], *, here: bool) -> NeighbourCounters:
+    """Return the hardware counters of a configuration, for jobs that run on this node.
+
+    Args:
+        setting: names of counters, `auto` or `none`.
+        here: whether jobs run on this node.
+    """
+    names = setting if isinstance(setting, list) else []
+    counters = NeighbourCounters(names or (None if here and setting == "auto" else ()))
+    for name in counters.missing.keys() & set(names):
+        log.warning("counters: %s is not available: %s", name, counters.missing[name])
+    if counters.names:
+        log.info("hardware counters of jobs: %s", ", ".join(counters.names))
+    return counters
+
+
 class NodeCounters(Observer):
     """Lets the profiles learn from completed jobs, with what was counted of them.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ...formats.text import count
-from ...simulate.model.plan import Plan, Rejection
+from ...simulate.model.plan import Plan, PowerSwitch, Rejection
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..apply import Applied, describe
 from ..state.queue import JobEvent, Queue
@@ -107,10 +107,11 @@ def sentence(report: CycleReport, states: Counter[JobState], seconds: float) -> 
     """
     kinds = Counter(event.kind for event in report.events)
     failed = sum(bool(applied.error) for applied in report.applied)
-    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items()) if kind != "started"]
-    done = [describe(applied.action) for applied in report.applied if not applied.error]
-    if done:
-        parts.append(", ".join(done[:4]) + (f" and {len(done) - 4} more" if len(done) > 4 else ""))
+    parts = [f"{number} {kind}" for kind, number in sorted(kinds.items()) if kind != "started"]
+    applied = [one.action for one in report.applied if not one.error]
+    verbs = Counter(describe(action).partition(" ")[0] for action in applied if not isinstance(action, PowerSwitch))
+    parts += [f"{verb} {count(number, 'job')}" for verb, number in sorted(verbs.items())]
+    parts += [describe(action) for action in applied if isinstance(action, PowerSwitch)]
     if failed:
         parts.append(f"{failed} not applied")
     if report.rejected:

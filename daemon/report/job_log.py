@@ -6,16 +6,17 @@ Rule: a record waits in `Unsaved` until the journal has taken it. What repeats e
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...formats.text import count, percent, seconds
 from ...profiles.classes import classify_on
-from ...simulate.model.plan import LEVEL, Plan, PlannedJob, Rejection
+from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, Start
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
 from ..learning.job_profiles import has_default_profile, profile_of
+from ..socket.ipc import user_name
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
 from ..state.queue import Entry, JobEvent, ending
@@ -29,10 +30,18 @@ RELEARNED = "relearned"
 
 
 class JobLog:
-    """Writes records of jobs to `unsaved` and to the log; `cycle` and `now` (epoch s) are the last snapshot's."""
+    """Writes records of jobs to `unsaved` and to the log; `cycle` and `now` (epoch s) are the last snapshot's.
 
-    def __init__(self, unsaved: Unsaved) -> None:
-        self._unsaved = unsaved
+    Args:
+        unsaved: collects the records.
+        owner: returns the uid of a job's user; None: not known.
+
+    Attributes:
+        quiet: the applier prints the decisions of a dry run itself.
+    """
+
+    def __init__(self, unsaved: Unsaved, owner: Callable[[Entry], int | None]) -> None:
+        self._unsaved, self._owner, self.quiet = unsaved, owner, False
         self.cycle, self.now = 0, 0.0
         self._choices: dict[str, str] = {}
         self._last_error = ""  # several actions that fail alike in a row are logged once
@@ -41,20 +50,21 @@ class JobLog:
 
     def add_events(self, events: Iterable[JobEvent]) -> None:
         """Record what a snapshot or a user did to jobs; many of one workflow that end alike are one line of the log."""
-        alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        alike: dict[tuple[str, str], list[tuple[Entry, str]]] = {}
         for event in events:
             entry, text = event.entry, event.text
             if entry.state.ended:
                 text = ending(entry.state, entry.exit_code, entry.signal, entry.reason)
             self._add(entry.key, event.kind, text)
             if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
-                alike.setdefault((entry.workflow, str(entry.state)), []).append((entry.key, text))
+                alike.setdefault((entry.workflow, str(entry.state)), []).append((entry, text))
         for (workflow, state), ended in alike.items():
-            for key, text in ended if len(ended) <= MOST_ALIKE else ():
-                log.warning("%s %s", key, text, extra={"job": key, "cycle": self.cycle})
+            for entry, text in ended if len(ended) <= MOST_ALIKE else ():
+                log.warning("%s %s", entry.key, text, extra=self._fields(entry))
             if len(ended) > MOST_ALIKE:
-                what, (key, text) = count(len(ended), "job"), ended[0]
-                log.warning("%s: %s %s (%s: %s)", workflow, what, state, key, text, extra={"cycle": self.cycle})
+                jobs, (entry, text) = count(len(ended), "job"), ended[0]
+                extra = {"cycle": self.cycle}
+                log.warning("%s: %s %s (%s: %s)", workflow, jobs, state, entry.key, text, extra=extra)
 
     def add_taken(self, entry: Entry, taken: float | None) -> None:
         """Record the share of its run time that others took from an ended job; None = unknown."""
@@ -130,7 +140,9 @@ class JobLog:
         text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
         last_error, self._last_error = self._last_error, applied.error
         if applied.error and applied.sent and applied.error != last_error:  # one not sent is logged for the cluster
-            log.warning("%s", text, extra={"job": entry.key, "cycle": self.cycle})
+            log.warning("%s", text, extra=self._fields(entry))
+        elif not applied.error and not (dry and self.quiet):
+            log.info("%s%s%s", "dry run: " * dry, text, self.about(applied.action, entry), extra=self._fields(entry))
         kind = "failed" if applied.error else "dry-run" if dry else "applied"
         self._add(entry.key, kind, text)
         choice = self._choices.pop(entry.key, "")
@@ -138,6 +150,22 @@ class JobLog:
             self._repeated[entry.key] = {"chosen": choice, kind: text}
         else:
             self._repeated.pop(entry.key, None)
+
+    def about(self, action: Action, entry: Entry) -> str:
+        """Return whose job an action is for, its name in the resource manager, and what a start gains: ` (A, B, C)`."""
+        owner = self._owner(entry)
+        words = ["" if owner is None else _account(owner), entry.job.known_as.rpartition(" of ")[0]]
+        if isinstance(action, Start) and entry.offered and entry.forecast and entry.plain_end is not None:
+            gain_s = entry.plain_end - entry.forecast.finish_time
+            when = f"{seconds(abs(gain_s))} {'sooner' if gain_s > 0 else 'later'} than" if abs(gain_s) >= 1.0 else "as"
+            words.append(f"ends {when} in the queue's own order{'?' * has_default_profile(entry.job)}")
+        text = ", ".join(filter(None, words))
+        return f" ({text})" if text else ""
+
+    def _fields(self, entry: Entry) -> dict[str, Any]:
+        """Return the fields of a line about a job in the log."""
+        owner = self._owner(entry)
+        return {"job": entry.key, "user": None if owner is None else _account(owner), "cycle": self.cycle}
 
     def add_rejected(self, rejection: Rejection) -> None:
         """Record an action that the check dropped."""
@@ -151,13 +179,24 @@ class JobLog:
         self._stuck = stuck
         for reason, keys in reasons.items():
             who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
-            log.warning("%s wait%s: %s", who, "s" if len(keys) == 1 else "", reason, extra={"job": min(keys)})
+            log.warning(
+                "%s wait%s: %s",
+                who,
+                "s" if len(keys) == 1 else "",
+                reason,
+                extra={"job": min(keys), "cycle": self.cycle},
+            )
 
     def _add(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
         if self._repeated.get(key, {}).get(kind) == text:
             return
         self._unsaved.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})
+
+
+def _account(owner: int) -> str:
+    """Return the name of a user, `uid N` without one."""
+    return user_name(owner).partition(" (uid ")[0]
 
 
 def _preempted(nodes: Collection[str], snapshot: Snapshot) -> dict[str, float]:

@@ -236,13 +236,14 @@ _SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 _LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _START_ERRORS = (1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
-MODES = ("live", "dry-run", "fallback", "blocked")
+MODES = ("live", "dry-run", "fallback", "paused", "blocked")
 
 
 class Metrics:
     """Every metric of the daemon, in a registry of its own.
 
-    The mode is one of MODES: fallback = the guard overrules the policy; blocked = the journal cannot be written.
+    The mode is one of MODES: fallback = the guard overrules the policy; paused = the configuration says so;
+    blocked = the journal cannot be written.
     """
 
     def __init__(self) -> None:
@@ -255,6 +256,13 @@ class Metrics:
             return kind(f"pilotfish_{name}", text, labels, registry=registry, **options)
 
         make(Gauge, "build_info", "Version of the running daemon.", ("version",)).labels(__version__).set(1)
+        self.reload_successful = make(
+            Gauge, "config_last_reload_successful", "1 if the last reload of the configuration was accepted, else 0."
+        )
+        self.reload_time = make(
+            Gauge, "config_last_reload_success_timestamp_seconds",
+            "When the configuration in force was read, at the start or by a reload, in seconds since 1970.",
+        )  # fmt: skip
         self.mode = make(Gauge, "mode", "1 for the mode the daemon is in, 0 for the others.", ("mode",))
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
         self.snapshot_age = make(
@@ -320,6 +328,11 @@ class Metrics:
         self._threads: list[int] = []
         self._node_load: list[Any] = []
         self._node_watts: list[float | None] = []
+
+    def note_config_read(self) -> None:
+        """Note that the configuration in force was read now."""
+        self.reload_successful.set(1)
+        self.reload_time.set_to_current_time()
 
     def set_mode(self, mode: str) -> None:
         """Show the daemon in `mode`, one of MODES."""

@@ -55,6 +55,11 @@ class Access:
         """Return whether a user may change and see everything."""
         return peer.uid in self._admins or (self._admin_group is not None and self._admin_group in _groups(peer))
 
+    def check_administers(self, peer: Peer) -> None:
+        """Raise ForbiddenError unless a user may change and see everything."""
+        if not self.administers(peer):
+            raise ForbiddenError("only an administrator may do this (access.admins, access.admin_group)")
+
     def sees(self, peer: Peer, owner: int | None) -> bool:
         """Return whether a user may see a workflow of that owner; None = unknown, or many users."""
         return self._everybody_sees or peer.uid == owner or self.administers(peer)

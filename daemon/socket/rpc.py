@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -61,13 +61,20 @@ class Requests:
         cluster: where submitted jobs must fit.
         profiles: replace default profiles by what earlier runs showed.
         access: judges who may do what.
+        reload: reads the configuration again, and returns what it changes. Raises ConfigError.
     """
 
     def __init__(
-        self, cycle: Cycle, journal: Journal, cluster: Cluster, profiles: GivenProfiles, access: Access
+        self,
+        cycle: Cycle,
+        journal: Journal,
+        cluster: Cluster,
+        profiles: GivenProfiles,
+        access: Access,
+        reload: Callable[[], dict[str, Any]] = dict,
     ) -> None:
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
-        self._adapter, self._profiles, self._access = cycle.adapter, profiles, access
+        self._adapter, self._profiles, self._access, self._read_again = cycle.adapter, profiles, access, reload
         self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
@@ -78,6 +85,7 @@ class Requests:
             "explain": self._explain,
             "accuracy": self._accuracy,
             "rights": lambda request, peer: {"administers": self._access.administers(peer)},
+            "reload": self._reload,
         }
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -309,6 +317,11 @@ class Requests:
             "jobs": [list(astuple(job)) for job in jobs],
             "starts": [list(astuple(record)) for record in starts],
         }
+
+    def _reload(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        self._access.check_administers(peer)
+        log.info("%s reloads the configuration", peer)
+        return self._read_again()
 
     def _find(self, workflow: str, peer: Peer) -> Submission:
         """Return a workflow; one that the user may not see is not there. Raises InvalidJobError."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pwd
 import signal
 import socket
 import subprocess
@@ -163,11 +164,43 @@ def test_a_reload_applies_a_good_file_and_ignores_a_bad_one(daemon):
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "the old one stays" in daemon.said(), "the first_message")
     assert ask(daemon.endpoint, "status")["policy"] == "slf"
-    daemon.write("policy: mom\nseed: 3\ndry_run: true\n")
-    daemon.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "need a restart: dry_run" in daemon.said(), "the hint")
+    with pytest.raises(DaemonError, match=r"pilotfish.yaml: policy: found 'nonsense'"):
+        ask(daemon.endpoint, "reload")
+    assert shown(daemon)["config_last_reload_successful"] == 0.0
+    daemon.write("policy: mom\nseed: 3\ncounters: none\n")
+    reply = ask(daemon.endpoint, "reload")
+    assert (reply["changed"], reply["restart"], reply["reopens"]) == (["policy", "seed"], ["counters"], False)
+    metrics = shown(daemon)
+    assert metrics["config_last_reload_successful"] == 1.0
+    assert abs(metrics["config_last_reload_success_timestamp_seconds"] - time.time()) < PATIENCE_S
     assert ask(daemon.endpoint, "status")["policy"] == "mom"
     assert daemon.stop(signal.SIGINT) == 0
+
+
+def shown(daemon) -> dict[str, float]:
+    lines = requests.get(f"http://127.0.0.1:{daemon.port}/metrics", timeout=PATIENCE_S).text.splitlines()
+    plain = (line.removeprefix("pilotfish_").rsplit(" ", 1) for line in lines if line[0] != "#")
+    return {name: float(value) for name, value in plain}
+
+
+def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(daemon, kit, capsys):
+    def reload(more: str) -> str:
+        daemon.write(more)
+        assert main(["reload", "--config", str(daemon.config)]) == 0
+        return capsys.readouterr().out
+
+    daemon.start()
+    assert reload("paused: true\n") == "reloaded: paused\n"
+    assert ask(daemon.endpoint, "status")["mode"] == "paused"
+    first = daemon.submit(shell(kit, "a", "echo a >> trail"))
+    assert reload("dry_run: true\n") == "reloaded: dry_run, paused\n"
+    assert ask(daemon.endpoint, "status")["mode"] == "dry-run"
+    eventually(lambda: f"start {first}/a on a" in (daemon.folder / "out").read_text(), "the decision")
+    assert not (daemon.folder / "trail").exists()
+    assert reload("") == "reloaded: dry_run\n"
+    assert daemon.ended(first)["exit_code"] == 0
+    assert (daemon.folder / "trail").read_text() == "a\n"
+    assert daemon.stop() == 0 and "Traceback" not in daemon.said()
 
 
 MINE = """
@@ -243,7 +276,9 @@ def test_a_dry_run_prints_and_starts_nothing(daemon, kit):
     out = daemon.folder / "out"
     eventually(lambda: ask(daemon.endpoint, "explain", job="a")["story"], "a decision")
     assert daemon.stop() == 0
-    assert out.read_text() == f"start {workflow}/a on a\n"
+    name = pwd.getpwuid(os.geteuid()).pw_name
+    assert out.read_text() == f"start {workflow}/a on a ({name})\n"
+    assert daemon.said().count("on a") == 0 and "start 1 job" in daemon.said()  # the log does not repeat it
     assert not (daemon.folder / "trail").exists()
     assert not (daemon.folder / "state" / "journal.sqlite").exists()
 
