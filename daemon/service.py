@@ -49,7 +49,7 @@ from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import check_power
 from .planning.problem import Planner
-from .reload import reread
+from .reloading import reread
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
