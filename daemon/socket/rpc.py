@@ -179,7 +179,7 @@ class Requests:
         for workflow in reply["workflows"]:
             for job in workflow["jobs"]:
                 self._documents.add_queued(job, self._tracker.queue_forecasts, self._tracker.snapshot)
-                if not all_words and workflow["owner"] != str(peer):
+                if not all_words and (job.get("owner") or workflow["owner"]) != str(peer):
                     job["profile"] = seen_by_others(job["profile"])
             workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
         guard = self._tracker.forecasts.guard
