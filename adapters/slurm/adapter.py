@@ -26,6 +26,7 @@ from ..base import Activity, Adapter, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
 from ..keys import file_name
 from . import accounting_lookup, job_views, submission
+from .controller_clock import ControllerClock
 from .handed_over.first_begins import FirstBegins
 from .handed_over.job_update import LET_GO, OurChanges
 from .handed_over.job_writer import JobWriter
@@ -42,32 +43,6 @@ from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
 from .whole_queue import observed_queue
-
-#: Seconds between two requests for the controller's time.
-CLOCK_EVERY_S = 300.0
-
-
-class ControllerClock:
-    """The controller's clock: `ask` requests it, epoch seconds; `clock` is monotonic, seconds, and carries it on."""
-
-    def __init__(self, ask: Callable[[], float], clock: Callable[[], float]) -> None:
-        self._ask, self._clock = ask, clock
-        self._offset, self._asked = 0.0, float("-inf")
-
-    @property
-    def due(self) -> bool:
-        """True if `now` will send a request."""
-        return self._clock() - self._asked > CLOCK_EVERY_S
-
-    def now(self) -> float:
-        """Return the time, epoch seconds. Raises AdapterError if it was never known and cannot be read."""
-        if self.due:
-            began = self._clock()
-            answer = self._ask()
-            self._asked = self._clock()
-            self._offset = answer + 0.5 - (began + self._asked) / 2  # Slurm answers in whole seconds
-        return self._clock() + self._offset
-
 
 #: Seconds for which a job that was read counts as fresh when it is to be changed.
 FRESH_S = 2.0
@@ -387,6 +362,8 @@ class SlurmAdapter(Adapter):
                 self._writer.change(job, fields)
             if self._writer.recorder is None:
                 self.changes.record.drop(job.id)
+        elif job.paused:
+            self._writer.end_pause(job)
         elif may_begin(job, now) or not is_held(job, now):
             return
         elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:

@@ -57,6 +57,7 @@ class SlurmJob:
     own_nodes: bool = False  #: whether it is its user who asked for the nodes to which we bound it
     let_go: bool = False  #: whether we gave it to Slurm for good
     moved: bool = False  #: whether its begin time is not the one with which it was handed over
+    paused: bool = False  #: whether we hold it back until `begin`, to bind it to nodes, and have not begun to do that
     unsettled: bool = False  #: whether a placement of it began lately and is not known to have succeeded
 
     @property

@@ -89,10 +89,18 @@ class OurChanges:
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
             found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
-        moved = is_held(job, -math.inf) and self._begins.moved(job)
+        if paused := pin is not None and pin.uid == job.uid and not pin.nodes and job.begin == pin.time:
+            found = replace(found, paused=now() < pin.time)
+        moved = not paused and is_held(job, -math.inf) and self._begins.moved(job)
         if let_go or moved:
             found = replace(found, let_go=let_go, moved=moved)
-        if pin is not None and found.pinned is None and pin.uid == job.uid and now() < pin.time + HOLD_BACK_S:
+        if (
+            pin is not None
+            and found.pinned is None
+            and not found.paused
+            and pin.uid == job.uid
+            and now() < pin.time + HOLD_BACK_S
+        ):
             return replace(found, unsettled=True)  # time alone settles it
         return found
 

@@ -2,8 +2,8 @@
 
 Rule: nothing is written to a job that has changed since the decision, so changes by its user stay. Nodes are written
 only to a job that cannot begin, because Slurm would resize a job that has begun. A job that may begin is held back
-first, by a command that Slurm refuses for a job that has begun. After a missing answer nothing more is written; the
-next reads of the queue decide.
+first, by a command that Slurm refuses for a job that has begun; this pause is on record, so that the next daemon goes
+on with it. After a missing answer nothing more is written; the next reads of the queue decide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....simulate.model.snapshot import JobState
 from ...base import NOT_SENT, AdapterError
 from ..records import SlurmJob
 from ..transport.command_transport import Transport
-from .job_update import OurChanges, came_too_late, hold_back, pin_fields, pin_for
+from .job_update import LET_GO, OurChanges, came_too_late, hold_back, pin_fields, pin_for
 from .marks import Pin
 from .ownership import hold_back_until, may_begin, ready
 
@@ -99,6 +99,11 @@ class JobWriter:
             self._doubt(job.id)
         return None if begun else pin
 
+    def end_pause(self, job: SlurmJob) -> None:
+        """Let a job begin that we held back and did not bind. Raises AdapterError."""
+        if self.change(job, LET_GO):
+            self._record(job.id, None)
+
     def change(self, job: SlurmJob, fields: Mapping[str, str]) -> bool:
         """Write fields of a job, in one command; return False if it began or ended before. Raises AdapterError."""
         if job.uid != self._uid and self._time() < self._foreign_until:
@@ -176,7 +181,16 @@ def _request(job: SlurmJob) -> SlurmJob:
     held = 0 if job.priority == 0 else 1
     reason = "" if ready(job) else job.reason
     return replace(
-        job, reason=reason, priority=held, begin=None, start=None, end=None, planned=(), tres=(), unsettled=False
+        job,
+        reason=reason,
+        priority=held,
+        begin=None,
+        start=None,
+        end=None,
+        planned=(),
+        tres=(),
+        paused=False,
+        unsettled=False,
     )
 
 

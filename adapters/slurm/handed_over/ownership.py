@@ -108,6 +108,12 @@ def is_held(job: SlurmJob, now: float) -> bool:
     return -EARLY_S <= later <= LATE_S
 
 
+def hold_end(job: SlurmJob) -> float:
+    """Return until when a job that we hold back was to be held before, epoch seconds; its submission if it was not."""
+    later = begins_later(job)
+    return (job.submit or 0.0) if later is None or job.begin is None else job.begin - later
+
+
 def may_begin(job: SlurmJob, now: float) -> bool:
     """Return whether a job that is FREE or HELD may begin within ENOUGH_S, so that it is to be held back first."""
     return job.begin is None or job.begin < now + ENOUGH_S
@@ -141,7 +147,7 @@ def ownership_of(job: SlurmJob, selection: SlurmSelection, now: float) -> tuple[
         return Ownership.WAITING, f"Slurm says {job.reason}"
     if job.unsettled:
         return Ownership.WAITING, "pilotfish does not know yet whether it was placed; Slurm may start it"
-    if is_held(job, now):
+    if job.paused or is_held(job, now):
         return Ownership.HELD, ""
     if job.begin is not None and job.begin > now:
         if job.begin <= now + EXACT_S:

@@ -20,6 +20,7 @@ from ..handed_over.ownership import (
     OwnershipCache,
     SlurmSelection,
     hold_back_until,
+    hold_end,
     is_held,
     may_begin,
 )
@@ -258,6 +259,9 @@ class Eligibility:
         return self._partitions_by_name[job.partition]
 
     def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
+        if job.paused:
+            longest = (job.submit or 0.0) + self._deferral.max_defer_s
+            return min(hold_end(job), longest), "it was held back for nodes and not bound to them; its hold is over"
         if job.submit is None or may_begin(job, self.now) or not (what is Ownership.HELD or is_held(job, self.now)):
             return None, ""
         longest = self._deferral.max_defer_s

@@ -12,8 +12,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import psutil
@@ -192,6 +193,33 @@ def test_the_machines_clock_is_stepped_by_an_hour_both_ways(slurm: SlurmCluster,
         assert re.search(r"3(599|60\d) s ahead of the controller's", daemon.said())
         assert not re.search(r"cannot be reached|Traceback", daemon.said()), daemon.said()
         assert daemon.stop(signal.SIGTERM) == 0
+
+
+@plain
+@pytest.mark.parametrize("room", [True, False], ids=["room", "no room"])
+def test_the_next_daemon_goes_on_with_a_job_that_was_held_back_to_be_bound(
+    slurm: SlurmCluster, tmp_path: Path, room: bool, record_property: Callable[[str, object], None]
+) -> None:
+    """It binds the job, or ends the pause once the hold is over, and the job begins before the pause would end."""
+    shims, work = Shims(tmp_path / "shims", "root"), Work.of(slurm, "paused")
+    with closing(Watched(tmp_path, slurm)) as daemon:
+        daemon.environment |= shims.environment
+        daemon.start()
+        work.add("true")
+        work.wait()
+        shims.set("scontrol", "kill-held")
+        job = work.add("true", "--cpus-per-task=4", grace_s=8)
+        eventually(lambda: daemon.process is not None and daemon.process.poll() is not None, "the death of the daemon")
+        until = datetime.fromisoformat(slurm.show(job)["EligibleTime"]).timestamp()
+        assert until > work.submitted[job] + 20.0, "it is held back"
+        blockers = [] if room else [slurm.submit("sleep 8", "--cpus-per-task=4") for _ in range(slurm.nodes)]
+        daemon.start()
+        work.wait()
+        work.each_ran_once()
+        late_s = work.runs()[job][0].began - work.submitted[job] - 8.0
+        record_property("measured", f"{late_s:.1f} s after the end of its hold, {len(blockers)} nodes busy for 8 s")
+        assert work.runs()[job][0].began < until - 1.0
+        went_on(daemon)
 
 
 @plain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from pilotfish.adapters.slurm.handed_over.ownership import (
     HOLD_BACK_S,
     Ownership,
     SlurmSelection,
+    hold_end,
     ownership_of,
 )
 from pilotfish.adapters.slurm.records import SlurmJob
@@ -107,8 +109,8 @@ class Slurm(CommandTransport):
         return self.at
 
 
-def writer_for(slurm: Slurm) -> JobWriter:
-    changes = OurChanges(Marks(), PinRecord(None), SlurmSelection().takes)
+def writer_for(slurm: Slurm, folder: Path | None = None) -> JobWriter:
+    changes = OurChanges(Marks(), PinRecord(folder), SlurmSelection().takes)
     return JobWriter(slurm, changes, slurm.time, slurm.time, MAX_DEFER_S, slurm.doubts.append)
 
 
@@ -183,6 +185,44 @@ def test_after_a_lost_answer_nothing_is_written_until_it_is_settled() -> None:
     assert job.unsettled and what is Ownership.WAITING and "does not know yet" in why and len(slurm.written) == 1
     slurm.pass_time(2 * HOLD_BACK_S)
     assert ownership_of(writer.read(7), SlurmSelection(), slurm.at)[0] is Ownership.FREE
+
+
+class Killed(BaseException):
+    """The daemon is killed here."""
+
+
+@pytest.mark.parametrize(("comment", "begin", "held_until"), [("pilotfish", 0.0, 0.0), ("pilotfish:hold=9", 9.0, 9.0)])
+def test_the_next_daemon_goes_on_with_a_job_that_the_one_before_held_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comment: str, begin: float, held_until: float
+) -> None:
+    slurm = Slurm(replace(FREE, comment=comment, begin=begin), [])
+    slurm.room = 500.0
+    first = writer_for(slurm, tmp_path)
+    judged = first.read(7)
+
+    def die(job: SlurmJob) -> SlurmJob:
+        if slurm.written:
+            raise Killed
+        return judged
+
+    monkeypatch.setattr(first, "read_again", die)
+    with pytest.raises(Killed):
+        first.place(judged, ("n1",))
+    assert [sorted(fields) for fields in slurm.written] == [["StartTime"]]
+    slurm.pass_time(3.0)
+    following = writer_for(slurm, tmp_path)
+    job = following.read(7)
+    assert job.paused and ownership_of(job, SlurmSelection(), slurm.at) == (Ownership.HELD, "")
+    assert hold_end(job) == held_until
+    at_once = replace(slurm.job)
+    assert following.place(job, ("n1",)) is not None and len(slurm.written) == 2, "it is bound at once"
+    slurm.job, slurm.written = at_once, []
+    following = writer_for(slurm, tmp_path)
+    following.changes.record.add(7, Pin(5, (), int(at_once.begin)))
+    following.end_pause(following.read(7))
+    assert slurm.written == [{"StartTime": "now"}] and not following.read(7).paused
+    slurm.job = replace(slurm.job, begin=LATER_S)
+    assert not following.read(7).paused, "that is a begin time of its user's"
 
 
 def test_a_begin_time_that_was_moved_is_the_users() -> None:

@@ -91,6 +91,9 @@ def test_cores_allocated_to_no_visible_job_are_taken() -> None:
         ({"special": "licenses"}, Deferral(), 990),
         ({"begin": NOW - 1, "reason": "Priority"}, Deferral(), None),
         ({"comment": "pilotfish"}, Deferral(), None),
+        ({"paused": True, "begin": NOW + 29}, Deferral(), 990 + 600),
+        ({"paused": True, "begin": NOW + 15}, Deferral(60.0), 1050),
+        ({"paused": True, "begin": NOW + 29, "comment": "pilotfish"}, Deferral(), 990),
         ({"special": "licenses", "begin": NOW + 15, "submit": NOW + 15 - 600}, Deferral(), None),  # it begins by itself
     ],
 )
