@@ -348,7 +348,7 @@ class Requests:
         entry = submission.entries.get(job) or submission.let_go.get(job)
         entry = entry or self._journal.handed_over_entry(workflow, job)
         if entry is None or not self._access.sees(peer, owner_of(entry, submission)):
-            raise InvalidJobError(f"no job {job!r} was handed over through {workflow}")
+            raise InvalidJobError(f"{workflow} has no job {job!r} that was handed over")
         return entry
 
 

@@ -19,6 +19,7 @@ from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
 
+from pilotfish.cli.__main__ import main
 from pilotfish.daemon.socket import ipc
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
@@ -253,6 +254,35 @@ def test_jobs_that_are_not_handed_over_show_when_they_start(slurm: SlurmCluster,
     )
     started = {f"slurm/{job}" for job in jobs}
     eventually(lambda: started <= {row[0] for row in ask("accuracy")["starts"]}, "all starts")
+
+
+def test_a_job_that_was_let_go_is_headed_so_until_after_its_end(
+    slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It needs a node that is busy until the daemon may hold it no longer."""
+    with closing(SlurmDaemon(tmp_path, slurm.nodes, slurm.cpus, wide_nodes=slurm.nodes, max_defer_s=5)) as daemon:
+        daemon.start()
+        for name in ("PILOTFISH_ADAPTER", "PILOTFISH_CLIENT"):
+            monkeypatch.delenv(name, raising=False)
+
+        def heading(job: int) -> str:
+            main(["explain", f"slurm/{job}", "--socket", str(daemon.socket)])
+            return capsys.readouterr().out
+
+        full = ("--exclusive", f"--nodes={slurm.nodes}")
+        busy = slurm.submit("sleep 600", *full)
+        eventually(lambda: slurm.show(busy)["JobState"] == "RUNNING", "all nodes to be busy")
+        job = hand_over(slurm, "sleep 3", *full, "--job-name=align")
+        eventually(lambda: f"slurm/{job}: let go; pending; " in heading(job), "it to be let go")
+        slurm.run("scancel", str(busy))
+        eventually(lambda: f"slurm/{job}: let go; running; " in heading(job), "it to run")
+        daemon.stop(signal.SIGKILL)
+        daemon.start()
+        eventually(lambda: f"slurm/{job}: let go; completed; " in heading(job), "its end to be seen")
+        shown = daemon.story(job)["job"]
+        assert (shown["name"], shown["partition"]) == ("align", slurm.show(job)["Partition"])
+        assert "cancelled" not in heading(job) and "by the resource manager" in heading(job)
+        assert 3.0 <= shown["finish_time"] - shown["start_time"] <= 10.0
 
 
 @pytest.fixture

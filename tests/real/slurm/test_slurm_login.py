@@ -385,6 +385,8 @@ def test_a_user_asks_why_any_job_of_theirs_waits(user: User, make_user: Any, sit
     found = [user("explain", f"{parts}+{offset}").stdout for offset in (0, 1)]
     assert [f"as job {parts + offset} of Slurm" in text for offset, text in enumerate(found)] == [True, True]
     assert user("explain", f"{parts}+2").returncode == 1
+    listed = user("status").stdout.splitlines()
+    assert any(line.startswith(f"{asked} ") and "pending" in line for line in listed), listed
     done = make_user("news")("explain", str(asked))
     assert done.returncode == 1 and "no workflow of yours has a job" in done.stderr
     site.run("scancel", *map(str, (plain, array, asked, parts)))
