@@ -72,7 +72,12 @@ class AdapterError(PilotfishError):
         argv: The command that failed, if there was one.
         exit_code: Its exit code.
         stderr_tail: The end of its stderr.
+
+    Attributes:
+        again_s: Seconds until another attempt makes sense, as far as it is known.
     """
+
+    again_s = 0.0
 
     def __init__(
         self,

@@ -218,12 +218,12 @@ class RequestGuard:
         if breaker.state in (closed or (BreakerState.OPEN,)):
             since = f"has not been asked for {breaker.open_s:.0f} s, and " if breaker.open_s >= 1.0 else ""
             again = f"is asked again in {max(1.0, breaker.left_s):.0f} s, because it failed: {breaker.why}"
-            raise self._not_sent(call, "open", f"{self._called[service]} {since}{again}")
+            raise self._not_sent(call, "open", f"{self._called[service]} {since}{again}", breaker.left_s)
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""
         if pause := self._budget.pause_s(read=False):
-            raise self._not_sent(call, "budget", f"the request budget is used up for the next {pause:.1f} s")
+            raise self._not_sent(call, "budget", f"the request budget is used up for the next {pause:.1f} s", pause)
 
     def _send(self, call: str, service: str, ask: Callable[[], Result]) -> Result:
         """Send one request. Raises AdapterError: `open` if it must not be sent now, otherwise as `ask` does."""
@@ -237,6 +237,7 @@ class RequestGuard:
         except AdapterError as error:
             outcome, seconds = error.kind, self._clock() - began
             breaker.failed(seconds, str(error)) if error.transient else breaker.answered(seconds)
+            error.again_s = breaker.left_s
             raise
         else:
             breaker.answered(self._clock() - began)
@@ -244,9 +245,11 @@ class RequestGuard:
         finally:
             self.note_aside(call, outcome, self._clock() - began)
 
-    def _not_sent(self, call: str, kind: str, why: str) -> AdapterError:
+    def _not_sent(self, call: str, kind: str, why: str, again_s: float) -> AdapterError:
         self._count(call, kind)
-        return AdapterError(f"{call}: {why}", transient=True, kind=kind)
+        error = AdapterError(f"{call}: {why}", transient=True, kind=kind)
+        error.again_s = again_s
+        return error
 
     def _count(self, call: str, outcome: str) -> None:
         self._requests[call, outcome] = self._requests.get((call, outcome), 0) + 1

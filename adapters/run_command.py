@@ -2,13 +2,15 @@
 
 Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
 something reads before it tries again. A command that ran out of time is killed. A setuid program cannot be killed; it
-is left alone and not waited for. `BackgroundCommand` is for questions for which the caller does not wait.
+is left alone and not waited for. A read is given up when this process is to stop. `BackgroundCommand` is for questions
+for which the caller does not wait.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +19,17 @@ from typing import IO
 
 from .base import AdapterError
 
+#: Seconds between two looks whether this process is to stop.
+LOOK_S = 0.2
+
+
+class StopFlag:
+    """A flag that a signal handler may set. `wanted`: this process is to stop."""
+
+    wanted = False
+
+
+STOP = StopFlag()
 #: Commands that could not be killed, to be reaped when they have ended.
 _left: list[subprocess.Popen[bytes]] = []
 
@@ -31,7 +44,13 @@ class EndedCommand:
 
 
 def run_command(
-    argv: Sequence[str], timeout_s: float, environment: Mapping[str, str], needs: str, folder: Path | None = None
+    argv: Sequence[str],
+    timeout_s: float,
+    environment: Mapping[str, str],
+    needs: str,
+    folder: Path | None = None,
+    *,
+    reads: bool = False,
 ) -> EndedCommand:
     """Run a command without a stdin, and return how it ended.
 
@@ -41,21 +60,35 @@ def run_command(
         environment: All of its environment.
         needs: What a person is told to install where there is no such command.
         folder: Its working directory; None: ours.
+        reads: It changes nothing, so it is given up when this process is to stop.
 
     Raises:
-        AdapterError: It could not be run (`missing`, `spawn`), or did not end in time (`timeout`).
+        AdapterError: It could not be run (`missing`, `spawn`), did not end in time (`timeout`), or was given up
+            (`stopped`).
     """
     process = _start(argv, environment, needs, folder, subprocess.PIPE, subprocess.PIPE)
+    deadline, answer = time.monotonic() + timeout_s, None
     try:
-        stdout, stderr = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        _abandon(process)
-        why = f"{argv[0]} did not answer within {timeout_s:g} s"
-        raise AdapterError(why, transient=True, kind="timeout", argv=argv) from None
+        while answer is None:
+            answer = _answer(process, max(0.0, deadline - time.monotonic()), reads=reads)
+            if answer is None and time.monotonic() >= deadline:
+                why = f"{argv[0]} did not answer within {timeout_s:g} s"
+                raise AdapterError(why, transient=True, kind="timeout", argv=argv)
+            if answer is None and STOP.wanted:
+                raise AdapterError(f"{argv[0]} was given up", transient=True, kind="stopped", argv=argv)
     except BaseException:
         _abandon(process)
         raise
+    stdout, stderr = answer
     return EndedCommand(process.returncode, stdout, stderr.decode(errors="replace"))
+
+
+def _answer(process: subprocess.Popen[bytes], left_s: float, *, reads: bool) -> tuple[bytes, bytes] | None:
+    """Return what a command has printed; None: it has not ended, and time is over or this process may have to stop."""
+    try:
+        return process.communicate(timeout=min(left_s, LOOK_S) if reads else left_s)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 class BackgroundCommand:

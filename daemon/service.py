@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 from ..adapters.base import Adapter, AdapterError
+from ..adapters.run_command import STOP
 from ..formats.cluster import read_cluster
 from ..formats.text import count
 from ..simulate.errors import ConfigError
@@ -54,6 +55,7 @@ from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
 from .report.metrics import Metrics, metered
+from .report.outage_log import OutageLog
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
 from .socket.ipc import socket_path
@@ -106,13 +108,14 @@ class Service:
         self._forced_dry, self._dry = dry_run, dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
         self._reopen: DaemonConfig | None = None  # with which everything is opened again
-        self._reachable = True
+        self._outages, self._again_s = OutageLog(time.monotonic), 0.0
         self._faults: set[str] = set()
         self._events: EventSocket | None = None
 
     def run(self) -> int:
         """Serve until SIGTERM or SIGINT; return the exit code. Raises ConfigError if it cannot start."""
         with ExitStack() as signals:
+            signals.callback(setattr, STOP, "wanted", False)
             self._wakeup = self._catch_signals(signals)
             while not self._stop:
                 self._serve()
@@ -312,7 +315,8 @@ class Service:
                 with suppress(ConfigError):  # it is logged
                     self._reload()
             began = self._next_look.begin()
-            self._next_look.end(self._cycle.trigger, completed=self._one_cycle())
+            completed = self._one_cycle()
+            self._next_look.end(self._cycle.trigger, completed=completed, again_s=self._again_s)
             notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
             ready = True
             if not self._dry:
@@ -342,16 +346,15 @@ class Service:
         try:
             report = self._cycle.run()
         except AdapterError as error:
-            if self._reachable:
-                log.error("the cluster cannot be reached: %s; nothing is decided until it can", error)
-            self._reachable = False
+            self._again_s = error.again_s
+            if not self._stop:
+                self._outages.begin(str(error))
             return False
         except Exception as error:  # the daemon goes on; without a completed cycle its health turns bad
+            self._again_s = 0.0
             self._report_fault(error)
             return False
-        if not self._reachable:
-            log.warning("the cluster can be reached again")
-        self._reachable = True
+        self._outages.end()
         self._faults.clear()
         self._health.completed(report.trouble)
         self._confirm()
@@ -382,7 +385,7 @@ class Service:
 
     def _sleep(self, left: float) -> bool:
         """Wait for a client, a signal, an event or the resource manager; return whether there is news for certain."""
-        busy = self._reachable and self._tracker.any_running
+        busy = not self._outages.lasts and self._tracker.any_running
         descriptor, events = self._adapter.fileno(), self._events.fileno() if self._events else None
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
@@ -439,4 +442,4 @@ class Service:
         if number == signal.SIGHUP:
             self._reload_wanted = True
         else:
-            self._stop = True
+            self._stop = STOP.wanted = True

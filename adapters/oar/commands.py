@@ -78,7 +78,7 @@ class OarCommands:
 
     def _psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
         needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
-        done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"))
+        done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"), reads=True)
         if done.exit_code:
             said = " ".join(done.stderr.split())[-300:]
             wrong = any(word in said for word in _WRONG)
@@ -98,7 +98,7 @@ class OarCommands:
             accepted: Exit codes of a success.
         """
         send = self._guard.write if call in CHANGES else self._guard.read
-        return send(call, partial(self._oar, argv, accepted))
+        return send(call, partial(self._oar, argv, accepted, reads=call not in CHANGES))
 
     def ask_for_nodes(self, properties: str, clock: Callable[[], float]) -> NodesQuestion | None:
         """Begin to ask for the nodes that properties allow; None: not now. Raises AdapterError.
@@ -114,9 +114,10 @@ class OarCommands:
         command = BackgroundCommand(argv, {**self._environment, "PGOPTIONS": limits}, _NEEDS, Path("/"))
         return NodesQuestion(command, clock, partial(self._guard.note_aside, "properties"))
 
-    def _oar(self, argv: Sequence[str], accepted: Sequence[int]) -> str:
+    def _oar(self, argv: Sequence[str], accepted: Sequence[int], *, reads: bool) -> str:
         folder = self.folder if self.folder.is_dir() else None
-        done = run_command([*self._prefix, *argv], self.timeout_s, self._environment, _NEEDS, folder)
+        words = [*self._prefix, *argv]
+        done = run_command(words, self.timeout_s, self._environment, _NEEDS, folder, reads=reads)
         if done.exit_code not in accepted:
             said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
             away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)

@@ -73,7 +73,7 @@ class Cadence:
         self.every_s, self.longest_s = every_s, longest_s
         self._began, self._gap_s, self._look_s = -math.inf, LEAST_GAP_S, 0.0
         self._rested_at = -math.inf  # when all looks so far have taken IDLE_SHARE of the time
-        self._prompt_at = -math.inf
+        self._prompt_at = self._again_at = -math.inf
         self._looks: list[float] = []
         self._follow: list[float] = []
         self._need, self._change_at, self._end_at = Need(), math.inf, math.inf
@@ -81,8 +81,13 @@ class Cadence:
         self._looked_at: Activity | None = None
         self._counted_at, self._moved_at = -math.inf, -math.inf
 
+    def fail(self, now: float, again_s: float) -> None:
+        """Note that the cycle failed: the next one is due in so many seconds, at the cadence at most."""
+        self._again_at = now + max(again_s, self.every_s)
+
     def begin(self, now: float) -> None:
         """Note the start of a cycle."""
+        self._again_at = -math.inf
         self._began, self._looked_at = now, self._counts
         self._looks = [look for look in self._looks if look > now]
         self._follow = [look for look in self._follow if look > now]
@@ -141,6 +146,8 @@ class Cadence:
 
     def due(self, *, changed: bool) -> float:
         """Return when the next cycle is due; `changed`: the daemon itself has something new to plan."""
+        if self._again_at > -math.inf:
+            return self._again_at
         if changed:
             return self._began + LEAST_GAP_S
         look = max(self._looks[0], self._began + self._gap_s) if self._looks else math.inf

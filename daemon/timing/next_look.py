@@ -65,8 +65,14 @@ class NextLook(Observer):
         self._cadence.begin(self._began)
         return self._began
 
-    def end(self, trigger: Trigger, *, completed: bool) -> None:
-        """Note the end of the cycle; `trigger` says when to plan again."""
+    def end(self, trigger: Trigger, *, completed: bool, again_s: float = 0.0) -> None:
+        """Note the end of the cycle.
+
+        Args:
+            trigger: says when to plan again.
+            completed: whether it was completed.
+            again_s: seconds until another attempt makes sense, if it was not.
+        """
         now, need, look_s = self._clock(), Need(unsettled=True), self._clock() - self._began
         self._completed = completed
         if completed:
@@ -75,6 +81,8 @@ class NextLook(Observer):
             matters = self._tracker.any_waiting or self._idle_nodes()
             need = replace(need, change_s=min(need.change_s, plan_s if matters else math.inf))
         self._cadence.end(now, need, look_s)
+        if not completed:
+            self._cadence.fail(now, again_s)
 
     def left_s(self, *, changed: bool) -> float:
         """Return for how many seconds nothing is to be done, at most 0 if a cycle is due; read the counts if they are.

@@ -47,6 +47,8 @@ ENVIRONMENT = {
     "SLURM_TIME_FORMAT": "standard",
     "SLURM_BITSTR_LEN": str(LONGEST_TASK_LIST),
 }
+#: Commands that change nothing, besides `scontrol show`.
+_READS = frozenset(("squeue", "sinfo", "sacct", "sdiag", "sacctmgr", "sprio", "sshare"))
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
 #: Variables that would make a user's `sbatch` submit something else than one job, or change its answer.
 _NOT_EVEN_FOR_USERS = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_CLUSTERS", "SBATCH_DEBUG")
@@ -69,7 +71,8 @@ class CommandRunner:
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""
-        done = run_command(argv, self.timeout_s, self._environment, "the Slurm adapter needs Slurm's commands")
+        needs, reads = "the Slurm adapter needs Slurm's commands", argv[0] in _READS or "show" in argv[1:3]
+        done = run_command(argv, self.timeout_s, self._environment, needs, reads=reads)
         if problem := _problem(argv, done.exit_code, done.stderr):
             raise problem
         return done.stdout.decode(errors="surrogateescape")

@@ -292,3 +292,18 @@ def test_it_is_never_later_than_the_bound(lengths: list[float], idle: bool) -> N
         due = cadence.due(changed=False)
         assert now + 1.0 <= due <= now + 30.0 * (IDLE_FACTOR if idle else 1.0)
         now = due
+
+
+def test_after_a_failure_only_the_next_attempt_counts() -> None:
+    cadence = Cadence(0.5)
+    cadence.begin(100.0)
+    cadence.end(100.1)
+    cadence.fail(100.1, 0.0)
+    cadence.hear(100.2)
+    assert cadence.due(changed=True) == 100.6
+    cadence.begin(100.6)
+    cadence.end(100.7)
+    cadence.fail(100.7, 40.0)
+    assert cadence.due(changed=True) == cadence.due(changed=False) == 140.7
+    cadence.begin(140.7)
+    assert cadence.due(changed=True) < 141.0

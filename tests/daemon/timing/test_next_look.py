@@ -129,6 +129,8 @@ def test_a_cycle_that_failed_is_followed_by_another(polled: Polled) -> None:
     polled.look.begin()
     polled.look.end(polled.bench.cycle.trigger, completed=False)
     assert polled.cadence.due(changed=False) == 1.0
+    polled.look.end(polled.bench.cycle.trigger, completed=False, again_s=40.0)  # as the breaker says
+    assert polled.cadence.due(changed=True) == polled.cadence.due(changed=False) == 40.0
 
 
 def test_counts_are_read_when_they_are_due_and_confirm_that_nothing_has_happened(polled: Polled) -> None:

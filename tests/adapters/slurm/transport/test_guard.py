@@ -81,6 +81,9 @@ def test_who_was_waited_for_in_vain_is_left_alone_at_once() -> None:
     slurm.ill()
     assert kind_of(slurm.transport.jobs) == "unreachable"
     assert [kind_of(slurm.transport.jobs) for _ in range(50)] == ["open"] * 50
+    with pytest.raises(AdapterError) as caught:
+        slurm.transport.jobs()
+    assert 0.0 < caught.value.again_s <= limits.FIRST_S
     assert len(slurm.asked) == 1
     with pytest.raises(AdapterError, match=r"jobs: the controller is asked again in 1 s, because it failed: "):
         slurm.transport.jobs()
