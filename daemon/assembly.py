@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
@@ -17,7 +18,7 @@ from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
-from .planning.guard_rail import Forecaster, Guard
+from .planning.guard_rail import FORGOTTEN, Forecaster, Guard
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
@@ -119,6 +120,27 @@ def _past_forecasts(journal: Journal) -> list[ForecastOutcome]:
     except ConfigError as error:
         log.warning("prediction intervals and speeds of nodes begin without the jobs that ended before: %s", error)
         return []
+
+
+#: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.
+DECIDING = frozenset(
+    ("policy", "objective", "without_gain", "budget", "time_limit", "seed", "guard", "power", "cycle_seconds")
+)
+
+
+def decided_by(config: DaemonConfig, journal: Journal) -> dict[str, Any]:
+    """Return the arguments of `assemble` by which a configured daemon decides.
+
+    Args:
+        config: of the service.
+        journal: of the service, or a copy; the guard remembers its forecast errors.
+    """
+    return {
+        "guard": guard_of(config, journal.last_errors(FORGOTTEN * config.guard.window)),
+        "options": options_of(config),
+        "power": config.power,
+        "recheck_s": max(1.0, config.cycle_seconds),
+    }
 
 
 def options_of(config: DaemonConfig) -> Options:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.errors import InvalidJobError
@@ -19,7 +20,8 @@ from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
 from ..simulate.queue_policies.policy_specs import limit_of
 from .apply import Live, Recording, describe
-from .assembly import assemble
+from .assembly import assemble, decided_by
+from .config import DaemonConfig
 from .learning.external_load import LoadOfOthers
 from .planning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
@@ -160,24 +162,32 @@ class QueuePreview:
     jobs: tuple[Job, ...]
 
 
-def preview_queue(adapter: Adapter, options: Options, profiles: Path) -> QueuePreview:
+def preview_queue(
+    adapter: Adapter, options: Options, profiles: Path, service: tuple[DaemonConfig, Journal] | None = None
+) -> QueuePreview:
     """Return what the daemon would do now. Raises AdapterError.
 
     Args:
         adapter: whose queue is read.
         options: how to plan.
         profiles: a profile store that may be written to, such as a copy.
+        service: its configuration, and a copy of its journal, which is closed; None = a daemon that has just been
+            installed. `options` with another policy than the configured one have no guard.
     """
     from .learning.profile_learning import LearnedProfiles  # a run of a workflow needs no profile store
 
-    journal = _in_memory()
+    journal, decided = _in_memory(), {"guard": _no_guard(options.policy)}
+    if service is not None:
+        config, journal = service
+        decided = decided_by(config, journal)
+        if options.policy != config.policy:
+            decided["guard"] = _no_guard(options.policy)
     try:
         if adapter.capabilities.offers:
             journal.keep_handed_over(adapter.name, time.time())
-        guard = _no_guard(options.policy)
         recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
-        clock = time.monotonic
-        cycle = assemble(adapter, recording, journal, Metrics(), guard, options, clock, profiles=learned)
+        given: dict[str, Any] = {"clock": time.monotonic, "profiles": learned, **decided, "options": options}
+        cycle = assemble(adapter, recording, journal, Metrics(), **given)
         adapter.settle(SETTLE_S)
         began = time.perf_counter()
         report = cycle.run()

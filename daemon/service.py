@@ -31,7 +31,7 @@ from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
-from .assembly import assemble, guard_of, options_of
+from .assembly import assemble, decided_by, options_of
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -45,7 +45,6 @@ from .learning.node_counters import NodeCounters, configured_counters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
 from .learning.usage_reader import UsageReader
-from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import check_power
@@ -177,17 +176,14 @@ class Service:
             applier,
             self._journal,
             self._metrics,
-            self._guard(),
-            options_of(config),
-            time.monotonic,
+            clock=time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
-            recheck_s=max(1.0, config.cycle_seconds),
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=None if self._dry else config.delays,
-            power=config.power,
+            **decided_by(config, self._journal),
         )
         self._tracker = self._cycle.tracker
         self._tracker.log.quiet = self._dry and not quiet
@@ -296,9 +292,6 @@ class Service:
         for note in adapter.notes:
             log.warning("%s", note)
         return adapter
-
-    def _guard(self) -> Guard:
-        return guard_of(self.config, self._journal.last_errors(FORGOTTEN * self.config.guard.window))
 
     def _drift_options(self) -> dict[str, Any]:
         relearn = self.config.relearn
@@ -419,7 +412,7 @@ class Service:
         self._cycle.planner.options = options_of(self.config)
         self._cycle.planner.kept.use(self.config.policy)
         with suppress(JournalError):  # it goes on with the guard that it has
-            self._tracker.forecasts.guard = self._guard()
+            self._tracker.forecasts.guard = decided_by(self.config, self._journal)["guard"]
         self._tracker.isolation.reasons.clear()
         self._cycle.trigger.renew()
         self._drift.configure(**self._drift_options())

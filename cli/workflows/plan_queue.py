@@ -6,17 +6,19 @@ import sqlite3
 import tempfile
 import time
 from contextlib import ExitStack, closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...adapters import registry
 from ...adapters.base import Adapter
+from ...daemon.assembly import options_of
 from ...daemon.config import check_limit, load_policy_of
 from ...daemon.learning.job_profiles import classes_of, with_classes
 from ...daemon.one_off import QueuePreview, preview_queue
 from ...daemon.paths import profile_store_path, state_dir
 from ...daemon.planning.problem import Options
+from ...daemon.state.journal import Journal
 from ...daemon.state.journal_db import copy_database
 from ...formats.plan import plan_to_dict
 from ...formats.text import count
@@ -61,8 +63,7 @@ def show_queue(
     name, settings, configured = configured_adapter(adapter, config)
     if configured:
         given = {one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default}
-        keys = ("policy", "objective", "seed", "budget", "time_limit")
-        planning = Options(**({key: getattr(configured, key) for key in keys} | given))
+        planning = replace(options_of(configured), **given)
         if planning.policy.startswith(COMPONENT):
             problem = f"{planning.policy} decides only in the daemon, and only once about each job"
             raise ConfigError(str(config), "policy", problem, "-p with another policy; or pilotfish daemon --dry-run")
@@ -86,7 +87,8 @@ def show_queue(
         load_simulator()
         warn(*manager.notes)
         with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
-            seen = preview_queue(manager, planning, _copy(profiles, Path(folder)))
+            service = _remembered(configured) if configured else None
+            seen = preview_queue(manager, planning, _copy(profiles, Path(folder)), service)
         if as_json:
             print_json("glance", _document(seen, manager, cluster))
         else:
@@ -115,6 +117,16 @@ def _recognise_pins(manager: Adapter, configured: DaemonConfig | None) -> None:
             manager.keep_state(folder, read_only=True)
     except ConfigError as error:
         warn(f"pins of the service are not recognised: {error}")
+
+
+def _remembered(configured: DaemonConfig) -> tuple[DaemonConfig, Journal]:
+    """Return the configuration with a copy of the journal of its service; if it cannot be read, say so."""
+    try:
+        with as_account(owner_of(configured.journal)):
+            return configured, Journal(configured.journal, in_memory=True)
+    except ConfigError as error:
+        warn(f"planning without what the service remembers: {error}")
+        return configured, Journal(Path(":memory:"), in_memory=True)
 
 
 def _copy(store: Path, folder: Path) -> Path:
