@@ -37,16 +37,6 @@ class Chosen:
         """Return whether the workflow of an id is chosen."""
         return self.workflow is None or self.workflow in (workflow, workflow.rpartition(".")[0])
 
-    def queued(self, owner: str | None, partition: str, name: str) -> bool:
-        """Return whether a job of the resource manager's queue is chosen, whatever its state.
-
-        Args:
-            owner: as in `owned`.
-            partition: where it was submitted; "": nowhere.
-            name: that its user gave it.
-        """
-        return self.owned(owner) and self.partition in (None, partition) and self.called(name)
-
     def called(self, name: str) -> bool:
         """Return whether a job of this name is chosen."""
         return self.name is None or fnmatchcase(name, self.name)

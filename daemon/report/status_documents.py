@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
@@ -17,6 +16,7 @@ from ...adapters.base import Adapter
 from ...formats.hostlist import fold
 from ...simulate.model.cluster import Cluster, Node
 from ...simulate.model.job import Job
+from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
 from ..learning.job_profiles import has_default_profile, label_of
@@ -37,7 +37,6 @@ _URGENCY = {state: 1 for state in JobState if state.takes_nodes} | {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class VisibleJobs:
     """The jobs in a reply: those of the chosen ones that a user may see.
 
@@ -46,30 +45,40 @@ class VisibleJobs:
         sees: whether the user may see what belongs to a uid; None: of many users, or not known.
     """
 
-    chosen: Chosen
-    sees: Callable[[int | None], bool]
+    def __init__(self, chosen: Chosen, sees: Callable[[int | None], bool]) -> None:
+        self.chosen, self.sees = chosen, sees
+        self._owners = dict[int | None, bool]()
+
+    def of_owner(self, owner: int | None) -> bool:
+        """Return whether what belongs to a user may be shown; each user is looked up once."""
+        if owner not in self._owners:
+            self._owners[owner] = self.sees(owner) and self.chosen.owned(_name(owner))
+        return self._owners[owner]
 
     def has(self, submission: Submission) -> bool:
         """Return whether a workflow may be shown; each job that was handed over has an owner of its own."""
-        if not self.chosen.named(submission.id):
-            return False
-        return submission.offered or (self.sees(submission.owner) and self.chosen.owned(_name(submission.owner)))
+        return self.chosen.named(submission.id) and (submission.offered or self.of_owner(submission.owner))
 
     def in_any_state(self, submission: Submission) -> list[Entry]:
         """Return the jobs of a workflow that may be shown, whatever their state."""
         entries, chosen = list(submission.entries.values()), self.chosen
-        if not submission.offered:
-            return [each for each in entries if chosen.partition is None and chosen.called(each.job.id)]
-        owners = {owner: _name(owner) for each in entries if self.sees(owner := each.job.owner)}
-        return [
-            each for each in entries
-            if each.job.owner in owners and chosen.queued(owners[each.job.owner], each.partition, each.name)
-        ]  # fmt: skip
+        if submission.offered:
+            entries = [each for each in entries if self.of_owner(each.job.owner)]
+        if chosen.partition is not None:
+            entries = [each for each in entries if submission.offered and each.partition == chosen.partition]
+        if chosen.name is not None:
+            entries = [each for each in entries if chosen.called(each.name if submission.offered else each.job.id)]
+        return entries
 
     def of(self, submission: Submission) -> list[Entry]:
         """Return the jobs of a workflow that are shown."""
         state = self.chosen.state
         return [each for each in self.in_any_state(submission) if state in (None, str(each.state))]
+
+    def queued(self, job: ObservedJob) -> bool:
+        """Return whether a job of the resource manager's queue is shown."""
+        here = self.chosen.partition in (None, job.queue) and self.chosen.called(job.name)
+        return here and self.of_owner(job.owner)
 
 
 def queue_fields(job: Job, since: float | None, let_go: str = "", standing: str = "let go") -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Requests:
             ended = [
                 id
                 for id, owner in self._journal.recent(RECENT).items()
-                if id not in active and shown.sees(owner) and chosen.named(id) and chosen.owned(_name(owner))
+                if id not in active and chosen.named(id) and shown.of_owner(owner)
             ]
             present = [each for each in active.values() if shown.has(each)]
             present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
@@ -205,11 +205,8 @@ class Requests:
         if forecasts.observed is None or chosen.workflow is not None or chosen.state not in (None, "pending"):
             return [], 0
         found = [
-            job
-            for job in forecasts.observed.jobs
-            if job.waiting and shown.sees(job.owner) and queue.find(job.key) is None
+            job for job in forecasts.observed.jobs if job.waiting and shown.queued(job) and queue.find(job.key) is None
         ]
-        found = [job for job in found if chosen.queued(_name(job.owner), job.queue, job.name)]
         return [forecasts.document(job) for job in found[:MOST_JOBS]], max(0, len(found) - MOST_JOBS)
 
     def _nodes(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -138,6 +138,7 @@ def _leave(entry: Entry, view: JobView | None, now: float) -> None:
         entry.finish_time = now if view is None or view.finish_time is None else view.finish_time
     else:
         entry.let_go, entry.nodes = view.due_why or TAKEN_BACK, ()
+        entry.forecast = entry.promised = entry.expected = entry.plain_end = None  # of a start that is not ours now
         entry.show(view)
 
 

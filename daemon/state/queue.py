@@ -12,6 +12,7 @@ import dataclasses
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import ClassVar
 
 from ...formats.hostlist import with_cores
@@ -60,6 +61,7 @@ class Entry:
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
         followed: other jobs wait until it has completed.
         suspended: it was seen suspended, so that its times say nothing about its run time; not kept over a restart.
+        began: it was seen to run since its last start; not kept over a restart.
     """
 
     workflow: str
@@ -93,6 +95,7 @@ class Entry:
     missed_since: float = 0.0
     followed: bool = False
     suspended: bool = False
+    began: bool = False
     key: str = field(init=False)
     shape: Shape = field(init=False)
     planned: Job | None = field(init=False, default=None)
@@ -252,7 +255,7 @@ class Queue:
         return {
             entry.key: submission.submit_time
             for submission in self.submissions.values()
-            for entry in (*submission.entries.values(), *submission.let_go.values())
+            for entry in chain(submission.entries.values(), submission.let_go.values())
             if (entry.handed or entry.ahead or submission.offered or (entry.intent is not None and not entry.refused))
             and not entry.state.ended
             and entry.key not in shown
@@ -317,6 +320,7 @@ class Queue:
         entry.handed, entry.refused, entry.missed = True, "", 0
         entry.reason = view.reason or (entry.reason if entry.cancel_wanted else "")
         entry.state, entry.nodes = view.state, view.nodes or entry.nodes
+        entry.began = entry.began or view.start_time is not None
         entry.suspended = entry.suspended or view.state in (JobState.SUSPENDED, JobState.RESUMING)
         entry.start_time = view.start_time if view.start_time is not None else entry.start_time
         if view.state.ended:
@@ -365,6 +369,7 @@ class Queue:
 
     def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> JobEvent:
         """Put a job back whose start, as the snapshot shows, did not happen."""
+        began, entry.began = entry.began, False
         entry.handed, why = False, left.reason if left else ""
         if entry.refused and not (left and (left.offered or left.ahead)):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
@@ -376,7 +381,8 @@ class Queue:
             return self._end_waiting(entry, now, why)
         entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
         entry.attempts, entry.refused, entry.missed = entry.attempts + 1, "", 0
-        return JobEvent("retry", entry, f"its start did not happen{f' ({why})' if why else ''}; it is tried again")
+        what = "the resource manager requeued it" if began else "its start did not happen"
+        return JobEvent("retry", entry, f"{what}{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> JobEvent:
         ended = max(now, self.submissions[entry.workflow].submit_time)  # before the first snapshot there is no time

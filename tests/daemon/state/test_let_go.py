@@ -154,6 +154,21 @@ def test_a_job_that_is_let_go_takes_part_in_no_plan_and_has_no_forecast_of_ours(
     assert kit.requests(offering)("explain", job="rjms/1")["job"]["plan"] is None
 
 
+def test_a_forecast_of_a_job_that_was_let_go_is_not_compared_with_its_run(offering, kit):
+    offering.manager.stuck = True
+    offering.manager.offer(queued(kit, "1"))
+    while not offering.manager.releases:
+        offering.run(1)
+    offering.run(1)
+    release(offering)
+    offering.run(1)
+    begin(offering)
+    offering.run(6)
+    assert kit.requests(offering)("explain", job="1")["job"]["standing"] == "let go"
+    assert offering.journal.find("rjms").entries["1"].finish_time is not None
+    assert kit.requests(offering)("accuracy")["jobs"] == []
+
+
 def test_a_job_that_the_plan_leaves_to_the_manager_has_no_planned_start(offering, kit):
     why, plans = "placing 1 waiting job saves less than it costs", []
     tracker = offering.cycle.tracker
@@ -275,6 +290,9 @@ def test_times_count_from_the_first_submission_also_after_a_requeue(offering, ki
     offering.run(2)
     reply = kit.requests(offering)("explain", job="rjms/1")
     assert (reply["submit_time"], reply["job"]["start_time"]) == (1000.0, None)
+    assert [record["text"] for record in reply["story"] if record["kind"] == "retry"] == [
+        "the resource manager requeued it; it is tried again"
+    ]
     assert all(record["time"] >= reply["submit_time"] for record in reply["story"])
 
 
