@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.table import Table
 
 from ...daemon.report.accuracy import JobOutcome, RunOutcome, factor
-from ...daemon.state.queue import ending, mark
+from ...daemon.state.endings import ending, mark
 from ...formats.hostlist import fold
 from ...formats.text import clean, count, decimals, duration, fit, joules, percent, seconds, times
 from ...simulate.model.cluster import Cluster

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...adapters.user_jobs import Story, UserJob, UserJobs
 from ...daemon.learning.job_profiles import profile_of
-from ...daemon.state.queue import ending
+from ...daemon.state.endings import ending
 from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState

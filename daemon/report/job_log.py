@@ -17,9 +17,10 @@ from ..apply import Applied, describe
 from ..learning.external_load import MUCH
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..socket.ipc import user_name
+from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
-from ..state.queue import Entry, JobEvent, ending
+from ..state.queue import Entry, JobEvent
 from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.daemon.state.queue import ending, mark
+from pilotfish.daemon.state.endings import ending, mark
 
 
 @pytest.mark.parametrize(
