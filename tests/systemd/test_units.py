@@ -148,6 +148,12 @@ def test_local_jobs_get_back_all_that_jobs_inherit():
     )
 
 
+def test_the_service_is_started_again_for_ever():
+    unit = _settings("pilotfishd.service")
+    assert (unit["StartLimitIntervalSec"], unit["Restart"]) == ("0", "on-failure") and "StartLimitBurst" not in unit
+    assert int(unit["RestartSec"]) >= 10  # a start that fails takes 1.5 s of CPU time
+
+
 def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
     unit = _settings("pilotfishd.service")
     assert unit["Type"] == "notify" and unit["NotifyAccess"] == "main"
