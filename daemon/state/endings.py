@@ -1,4 +1,4 @@
-"""How a job ended, in words.
+"""The words for how a job ended.
 
 Rule: pure; a reason that the resource manager or the queue gives goes before what state, exit code and signal say.
 """
