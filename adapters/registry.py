@@ -81,7 +81,16 @@ def options_of_service(
     return found
 
 
-def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, state_dir: Path, **options: Any) -> int:
+def reap(
+    name: str,
+    older_s: float,
+    show: Callable[[str], None],
+    *,
+    dry: bool,
+    holds: bool,
+    state_dir: Path,
+    **options: Any,
+) -> int:
     """Release overdue pins; return how many releases failed. Pins of an adapter without `reap` end with it.
 
     Args:
@@ -89,6 +98,7 @@ def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, s
         older_s: Least age of a pin, and least time since a deadline, seconds.
         show: Called with one line for each release.
         dry: Only show.
+        holds: Also end holds that have lasted too long; without, only what a live service has left is taken back.
         state_dir: Directory of the adapter's `keep_state`.
         options: Options of the adapter's own `create`.
 
@@ -98,7 +108,7 @@ def reap(name: str, older_s: float, show: Callable[[str], None], *, dry: bool, s
     """
     release = _function(name, "reap", f"{name!r} has no reaper: its pins end with the service")
     _check(name, options)
-    return cast(int, release(older_s, show, dry=dry, state_dir=state_dir, **options))
+    return cast(int, release(older_s, show, dry=dry, holds=holds, state_dir=state_dir, **options))
 
 
 def has_reaper(name: str) -> bool:

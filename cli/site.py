@@ -260,8 +260,8 @@ def reap(
     """Clear pins whose jobs have not started, so that no job waits for a daemon that has stopped.
 
     It needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
-    `dry_run: true`, it only prints what it would do. If the configuration is invalid, it uses the part that it can
-    read, and exits with 1.
+    `dry_run: true`, it still clears pins, because only a live daemon can have left them, but it ends no hold. If the
+    configuration is invalid, it uses the part that it can read, and exits with 1.
 
     \b
     Examples:
@@ -274,17 +274,14 @@ def reap(
     found, invalid = load_reaper_config(path)
     if invalid:
         note(f"error: {invalid}", f"{path}: only what it says of adapter, state_dir and dry_run is used")
-    dry = dry_run or found.dry_run
-    if found.dry_run and not dry_run:
-        note(f"{path}: dry_run is true, so nothing is released")
     lines: list[str] = []
     say = lines.append if as_json else show
     failed = int(bool(invalid))
     with adapter_errors(path):
         for name in _reaped_adapters(found, path, invalid):
-            failed += _reap(name, found, path, older_than, say, dry=dry)
+            failed += _reap(name, found, path, older_than, say, dry=dry_run)
     if as_json:
-        print_json("reaped", {"dry_run": dry, "failed": failed, "actions": lines})
+        print_json("reaped", {"dry_run": dry_run, "failed": failed, "actions": lines})
     return int(failed > 0)
 
 
@@ -307,7 +304,9 @@ def _reap(name: str, config: DaemonConfig, path: Path, older_s: float, say: Call
         try:
             with naming_config(path):
                 state = config.state / name
-                return failed + registry.reap(name, older_s, say, dry=dry, state_dir=state, **settings)
+                return failed + registry.reap(
+                    name, older_s, say, dry=dry, holds=not config.dry_run, state_dir=state, **settings
+                )
         except ConfigError as error:
             if settings.pop(error.key.removeprefix("adapter.options."), None) is None:
                 raise

@@ -127,6 +127,7 @@ def reap(
     show: Callable[[str], None],
     *,
     dry: bool,
+    holds: bool,
     state_dir: Path,
     placement_file: str | PathLike[str] | None = None,
     server: str = "127.0.0.1:6666",
@@ -140,6 +141,7 @@ def reap(
         older_s: Least time since the end of its heartbeat, seconds.
         show: Called with one line for what is done.
         dry: Only show.
+        holds: Not needed: only a live service writes such a file.
         state_dir: Not needed.
         placement_file: The file that the shim reads; None: there is no shim.
         server: Host and port of OAR's server.

@@ -154,6 +154,7 @@ def reap(
     show: Callable[[str], None],
     *,
     dry: bool,
+    holds: bool,
     state_dir: Path,
     timeout_s: float = 15.0,
     max_defer_s: float = 3600.0,
@@ -165,6 +166,7 @@ def reap(
         older_s: Least age of a pin, and least time since the end of a hold, seconds.
         show: Called with one line for each release.
         dry: Only show.
+        holds: Also end overdue holds.
         state_dir: Directory of `SlurmAdapter.keep_state`.
         timeout_s: Time limit of a command, seconds.
         max_defer_s: Longest time that a job is kept after its submission, seconds.
@@ -177,7 +179,8 @@ def reap(
     _check(timeout_s=timeout_s, max_defer_s=max_defer_s, **options)
     fields = ("partitions", "qos", "accounts", "features", "comment")
     selection = SlurmSelection.of(**{name: options[name] for name in fields if name in options})
-    return Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s).reap(older_s, show, dry=dry)
+    reaper = Reaper(CommandRunner(timeout_s), selection, state_dir, max_defer_s if holds else math.inf)
+    return reaper.reap(older_s, show, dry=dry)
 
 
 def user_jobs(timeout_s: float) -> OwnJobs:

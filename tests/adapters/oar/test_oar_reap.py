@@ -27,7 +27,7 @@ def reap(file: Path, server: socket.socket, older_s: float = 0.0, *, dry: bool =
     said: list[str] = []
     port = server.getsockname()[1]
     options = {"queues": ["q"], "placement_file": str(file), "server": f"127.0.0.1:{port}"}
-    return registry.reap("oar", older_s, said.append, dry=dry, state_dir=file.parent, **options), said
+    return registry.reap("oar", older_s, said.append, dry=dry, holds=True, state_dir=file.parent, **options), said
 
 
 def heard(server: socket.socket) -> bytes:

@@ -29,6 +29,11 @@ SYSTEMD = "/usr/lib/systemd/systemd"
 PROGRAMS = ("unshare", "nsenter", "systemctl", "journalctl", "ip", "pivot_root", SYSTEMD)
 NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child")
 PATIENCE_S = 60.0
+CONFIG = """schema: pilotfish/daemon/v1
+cluster: cluster.yaml
+adapter: {name: local, options: {cgroups: false}}
+socket: {mode: "0660", group: operators}
+"""
 
 
 def missing() -> str:
@@ -108,6 +113,20 @@ class Machine:
         inside.parent.mkdir(parents=True, exist_ok=True)
         inside.write_text(text)
         inside.chmod(0o644)
+
+    def configure(self, keys: str = "") -> None:
+        """Write the configuration of the service, with these keys in it."""
+        self.write("/etc/pilotfish/pilotfish.yaml", CONFIG + keys)
+
+    def python(self, code: str) -> str:
+        """Run Python code inside; return what it printed."""
+        return self.run(
+            "env", "LD_LIBRARY_PATH=/opt/pilotfish/python/lib", "/opt/pilotfish/python/bin/python3", "-c", code
+        )
+
+    def since(self, unit: str) -> str:
+        """Return the option of journalctl for what was logged since a unit was started last."""
+        return f"_SYSTEMD_INVOCATION_ID={self.show(unit, 'InvocationID')}"
 
     def journal(self, *options: str) -> list[str]:
         """Return the messages in the journal."""
