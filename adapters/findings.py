@@ -50,6 +50,8 @@ class ServiceState:
         state_dir: Directory of the adapter's own state; None: unknown.
         config: File of its configuration; None: no configuration is examined.
         account: Account that it runs as; "": unknown.
+        hangs: It listens, and does not answer (`mode` is "").
+        socket: Path of its socket; "": that file does not exist.
     """
 
     mode: str | None = None
@@ -58,3 +60,10 @@ class ServiceState:
     state_dir: Path | None = None
     config: Path | None = None
     account: str = ""
+    hangs: bool = False
+    socket: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The command that lets a daemon answer that does not."""
+        return "systemctl restart pilotfishd" if self.hangs else "systemctl start pilotfishd"

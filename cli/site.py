@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import getpass
 import math
-import os
-import pwd
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ..adapters import registry
-from ..adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
-from ..daemon.paths import client_socket, default_config_path, state_dir
+from ..adapters.findings import NOTE, OK, PROBLEM, Finding, ServiceState
+from ..daemon.paths import default_config_path, state_dir
 from ..simulate.errors import ConfigError
-from ..trust import UntrustedError, as_account, check_file, check_folder, owner_of
+from ..trust import owner_of
 from . import options
 from .inputs import config_file, configured_adapter, read_cluster
 from .options import flag, option
 from .output.documents import print_json
+from .service_findings import (
+    current_user,
+    file_findings,
+    group_findings,
+    is_known,
+    policy_findings,
+    service_state,
+    settings_account,
+)
 from .streams import note, show, show_document
 from .usage_errors import adapter_errors, bad
 
@@ -51,18 +55,18 @@ def doctor(
       pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user pilotfish
       pilotfish doctor --setup
     """
-    who = user or _me()
+    who = user or current_user()
     if setup or undo:
         with adapter_errors(config):
             for back in [False] * setup + [True] * undo:
                 show_document(registry.setup(adapter, user or "pilotfish", undo=back) + "\n")
         return 0
-    if trial and user not in (None, _me()):
+    if trial and user not in (None, current_user()):
         raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
     everything = adapter is None and config is None
-    found = _examine_all(who, trial) if everything else _examine(adapter, config, who, trial)
+    found = _examine_all(user, trial) if everything else _examine(adapter, config, user, trial)
     missing = f"there is no Unix user {who} here"
-    if not _is_known(who) and not any(finding.says.startswith(missing) for finding in found):
+    if not is_known(who) and not any(finding.says.startswith(missing) for finding in found):
         found.append(Finding(PROBLEM, "account", f"{missing}, so the service cannot run as it"))
     if as_json:
         print_json("doctor", {"findings": [asdict(finding) for finding in found]})
@@ -73,27 +77,12 @@ def doctor(
     return int(any(finding.level == "problem" for finding in found))
 
 
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
-
-
-def _is_known(user: str) -> bool:
-    """Return whether this machine has a user of that name; a container may run as a user without one ("")."""
-    try:
-        return not user or pwd.getpwnam(user).pw_uid >= 0
-    except KeyError:
-        return False
-
-
-def _examine_all(user: str, trial: bool) -> list[Finding]:
+def _examine_all(user: str | None, trial: bool) -> list[Finding]:
     """Examine what is here: the default configuration, this machine, its resource managers."""
     config, found = default_config_path(), []
     if config is None:
         found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
-        found += _service(None)[1]
+        found += service_state(None)[1]
     else:
         try:
             examined = _examine(None, config, user, trial)
@@ -109,81 +98,25 @@ def _examine_all(user: str, trial: bool) -> list[Finding]:
     return found
 
 
-def _examine(adapter: str | None, config: Path | None, user: str, trial: bool) -> list[Finding]:
+def _examine(adapter: str | None, config: Path | None, user: str | None, trial: bool) -> list[Finding]:
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
-    service, found = _service(loaded) if loaded else (ServiceState(), [])
+    service, found = service_state(loaded) if loaded else (ServiceState(), [])
+    owner = user or (owner_of(loaded.journal.parent) if loaded else "")
+    account, service = owner or current_user(), replace(service, account=owner or settings_account())
     if config and loaded and cluster:
-        found += _policy(loaded, config, cluster)
-        service = replace(service, config=config.absolute(), account=_account_of(loaded, user))
-        found += _files(config, loaded, service.account)
+        found += policy_findings(loaded, config, cluster)
+        service = replace(service, config=config.absolute())
+        found += file_findings(config, loaded, account)
+        found += group_findings(loaded, account)
     folder = loaded.journal.parent if loaded else state_dir()
     with adapter_errors(config):
         settings = registry.options_of_service(
             name, settings, folder=(config or folder).parent, state_dir=folder / name, read_only=True
         )
-        examined = registry.examine(name, cluster, user, service, trial=trial, **settings)
+        examined = registry.examine(name, cluster, account, service, trial=trial, **settings)
     here = any(finding.topic == "cpus" for finding in examined)  # its jobs run on this machine
     return [*examined, *found, *(_counters() if here else ())]
-
-
-def _service(config: DaemonConfig | None) -> tuple[ServiceState, list[Finding]]:
-    """Return the state of the service of this configuration (None: at the default socket), and findings about it."""
-    from ..daemon.socket.ipc import DaemonError, NoDaemonError, ask
-    from .service.daemon_client import expected_server
-
-    dry, power = (config.dry_run, config.power.save) if config else (False, False)
-    endpoint = config.endpoint if config else client_socket()
-    mode: str | None = ""
-    try:
-        mode = str(ask(endpoint, "status", timeout_s=5.0, trusted=expected_server).get("mode", "unknown"))
-        found = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
-    except NoDaemonError as error:
-        found = Finding(NOTE, "service", str(error))
-        if config is not None:
-            words = f"{error}: jobs that are held for it wait until their hold is over"
-            found = Finding(NOTE if dry else WARNING, "service", words, ("systemctl start pilotfishd",))
-    except DaemonError as error:
-        mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
-    return ServiceState(mode, dry, power, config.adapter_state if config else None), [found]
-
-
-def _policy(config: DaemonConfig, path: Path, cluster: Cluster) -> list[Finding]:
-    """Return a finding if the power of the nodes does not allow the objective or the policy."""
-    from ..daemon.config import check_objective
-
-    try:
-        check_objective(config, path, cluster, time.time())
-    except ConfigError as error:
-        return [Finding(PROBLEM, "policy", str(error))]
-    return []
-
-
-def _account_of(config: DaemonConfig, user: str) -> str:
-    """Return the account of the service: for root, who cannot know, the one that owns the state directory."""
-    return (owner_of(config.journal.parent) if user == "root" else "") or user
-
-
-def _files(path: Path, config: DaemonConfig, account: str) -> list[Finding]:
-    """Return which files and folders of the service another user controls, as its account sees them."""
-    if not _is_known(account):
-        return [Finding(NOTE, "files", f"not examined, because {account} does not exist here")]
-    if os.geteuid() and account != _me():
-        return [Finding(NOTE, "files", f"not examined: only root can check it as {account}")]
-    socket, wrong = Path(config.endpoint).parent, dict[str, Finding]()  # by what is said: a folder is named once
-    checks: dict[Path, Callable[[Path], object]] = {socket: partial(check_folder, sticky=True)}
-    checks |= dict.fromkeys((config.profile_store.parent, config.journal.parent, config.adapter_state), check_folder)
-    checks |= dict.fromkeys((path, Path(config.cluster), config.journal, config.profile_store), check_file)
-    with as_account(account):
-        for each, check in checks.items():
-            try:
-                check(each)
-            except FileNotFoundError:
-                continue  # the service makes it
-            except OSError as error:
-                says = str(error.strerror) if isinstance(error, UntrustedError) else f"{each}: {error.strerror}"
-                wrong[says] = Finding(PROBLEM, "files", says)
-    return [*wrong.values()] or [Finding(OK, "files", f"no other user controls the files and folders of {account}")]
 
 
 def _counters() -> list[Finding]:

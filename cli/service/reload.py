@@ -9,6 +9,7 @@ from ...simulate.errors import ConfigError, PilotfishError
 from .. import options
 from ..inputs import config_file
 from ..output.documents import print_json
+from ..service_findings import endpoint_of
 from ..streams import show, warn
 from .daemon_client import ask_daemon
 
@@ -34,7 +35,7 @@ def reload(config: options.ConfigFile = None, socket: options.Socket = None, as_
     wrong: ConfigError | None = None
     if socket is None:
         try:
-            socket = load_config(config_file(config)).endpoint
+            socket = endpoint_of(load_config(config_file(config)))
         except ConfigError as error:  # the service refuses the file, too, and notes that
             wrong = error
     try:

@@ -38,6 +38,10 @@ class NoDaemonError(DaemonError):
     """No daemon listens, or it did not answer in time; a retry may help."""
 
 
+class SilentDaemonError(NoDaemonError):
+    """A daemon listens, and did not answer in time."""
+
+
 class _LaterError(DaemonError):
     """There are too many requests at this moment."""
 
@@ -136,7 +140,7 @@ def ask(
         raise DaemonError(f"the workflow has {len(body):,} bytes as JSON (allowed: {LARGEST_BODY:,})")
     query = urlencode({key: value for key, value in arguments.items() if value is not None})
     head = f"POST /{VERSION}/{do}?{query} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-    silent = NoDaemonError(f"the daemon at {path} did not answer within {timeout_s:g} s")
+    silent = SilentDaemonError(f"the daemon at {path} did not answer within {timeout_s:g} s")
     while True:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
             _connect(channel, path, until, silent)

@@ -21,6 +21,11 @@ SHORT_S = 60.0
 
 def findings(answers: Answers, selection: SlurmSelection, service: ServiceState) -> Iterator[Finding]:
     """Yield rights, privacy, power and accounting."""
+    if service.account not in ("", answers.user) and not answers.rules_all:
+        says = f"{answers.user} need not be an operator; the account of the service, {service.account}, must be one"
+        yield Finding(NOTE, "rights", says, (f"pilotfish doctor --user {service.account}",))
+        yield from _accounting(answers)
+        return
     yield _rights(answers)
     yield from _privacy(answers)
     if service.power_save and not (answers.rules_all or answers.level == "Administrator"):
@@ -57,17 +62,24 @@ def _rights(answers: Answers) -> Finding:
     if not answers.has_accounting:
         says = f"without accounting there are no operators: only root and {answers.slurm_user} may place jobs"
         return Finding(PROBLEM, "rights", says)
+    if hidden := _hidden(answers, "users", "accounts") if not level and not answers.sees_all else "":
+        return Finding(NOTE, "rights", f"{hidden}: whether {user} is an operator is not shown to you")
     if level:
         make = (f"sacctmgr modify user where name={user} set AdminLevel=Operator",)
         return Finding(PROBLEM, "rights", f"{user} is not an operator: Slurm lets it change only its own jobs", make)
     return Finding(PROBLEM, "rights", f"accounting has no user {user}: Slurm lets it change only its own jobs", again)
 
 
+def _hidden(answers: Answers, *kinds: str) -> str:
+    """Return the setting that hides some kinds of data from ordinary users, or ""."""
+    words = [word for word in answers.config.words("PrivateData") if word in (*kinds, "all")]
+    return f"PrivateData={','.join(words)}" if words else ""
+
+
 def _privacy(answers: Answers) -> Iterator[Finding]:
-    hidden = [word for word in answers.config.words("PrivateData") if word in ("jobs", "nodes", "partitions", "all")]
-    if not hidden:
+    text = _hidden(answers, "jobs", "nodes", "partitions")
+    if not text:
         return
-    text = f"PrivateData={','.join(hidden)}"
     if answers.rules_all or answers.level in ("Operator", "Administrator"):
         yield Finding(NOTE, "privacy", f"{text}: users see only their own; {answers.user} sees all, and `pilotfish "
                       "explain` shows it to every user of the daemon's socket")  # fmt: skip

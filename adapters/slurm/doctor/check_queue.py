@@ -23,6 +23,7 @@ OVERDUE_S = 60.0
 LUA = "job_submit.lua"
 #: The request of `--time-min`, in words.
 MIN_TIME = SPECIAL["MinTime"]
+_SOCKET = re.compile(r'^local SOCKET = "([^"]+)"', re.MULTILINE)
 _HOLD = re.compile(r"^local HOLD_S = (\d+)", re.MULTILINE)
 UNDO = ("JobSubmitPlugins=   # without lua, in slurm.conf; only then remove the file", "scontrol reconfigure")
 
@@ -69,15 +70,15 @@ def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     if held and service.mode == "":
         last = max(job.begin or 0.0 for job in held) - answers.now
         says = f"{len(held)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
-        yield Finding(WARNING, "queue", says, ("systemctl start pilotfishd",))
+        yield Finding(WARNING, "queue", says, (service.remedy,))
     if late := [job.id for job in held if job.deadline and job.begin and job.deadline < job.begin]:
         some = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
         yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({some}): if pilotfish "
                       "does not start them, Slurm ends them", ("scontrol update JobId=... StartTime=now",))  # fmt: skip
     if overdue:
         yield Finding(PROBLEM, "queue", f"{overdue} jobs with pins older than {OVERDUE_S:.0f} s have not started: "
-                      "the reaper does not run", ("systemctl enable --now pilotfish-reap.timer",
-                      "pilotfish reap --config /etc/pilotfish/pilotfish.yaml"))  # fmt: skip
+                      "the reaper does not run, or fails", ("systemctl enable --now pilotfish-reap.timer",
+                      "systemctl status pilotfish-reap"))  # fmt: skip
 
 
 def _unknown_pins(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
@@ -131,9 +132,15 @@ def _holding(text: str, service: ServiceState) -> Finding:
     """Return whether a daemon takes the jobs that our script holds."""
     found = _HOLD.search(text)
     hold = f"{found[1]} s" if found else "its hold"
+    looked_at = _SOCKET.search(text)
+    if service.mode == "" and not service.socket and looked_at:
+        says = f"{LUA} holds no job now, because there is no {looked_at[1]}"
+        return Finding(OK, "job_submit", says)
     if service.mode == "":
         says = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
-        return Finding(PROBLEM, "job_submit", says, ("systemctl start pilotfishd", *UNDO))
+        return Finding(PROBLEM, "job_submit", says, (service.remedy, *UNDO))
+    if service.mode == "paused":
+        return Finding(NOTE, "job_submit", f"{LUA} holds jobs, and the daemon, which is paused, gives them back")
     if service.dry_run or service.mode == "dry-run":
         says = f"{LUA} holds jobs for pilotfish, whose dry run places none: each may wait {hold} in vain"
         return Finding(WARNING, "job_submit", says, ("dry_run: false   # in pilotfish.yaml", *UNDO))

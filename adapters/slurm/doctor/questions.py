@@ -60,6 +60,7 @@ class Answers:
     files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
     unread: frozenset[str] = frozenset()  #: names of the files that are not readable
     at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
+    sees_all: bool = True  #: the current user is root, from whom Slurm hides nothing
     slurm_confs: tuple[str, ...] = ()  #: files of that name here, looked for only if the commands find no Slurm
     errors: dict[str, AdapterError] = field(default_factory=dict)  #: `munge` is asked only if Slurm does not answer
 
@@ -140,6 +141,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
         clock: This machine's clock, epoch seconds.
     """
     answers, transport = Answers(user, _uid_of(user)), CommandTransport(run)
+    answers.sees_all = os.geteuid() == 0
 
     def attempt(name: str, question: Callable[[], Answer], otherwise: Answer) -> Answer:
         try:

@@ -34,7 +34,7 @@ ABSENT = "Id=pilotfish-reap.timer\nLoadState=not-found\nActiveState=inactive\n\n
     ("shown", "service", "level", "words"),
     [
         (SHOWN.format(**USUAL), LIVE, OK, "clears pins"),
-        (SHOWN.format(**USUAL), DRY, OK, "only prints"),
+        (SHOWN.format(**USUAL), DRY, OK, "clears pins"),
         (SHOWN.format(**USUAL | {"active": "inactive"}), LIVE, WARNING, "waits for it"),
         (SHOWN.format(**USUAL | {"active": "inactive"}), DRY, OK, "before you go live"),
         (ABSENT, LIVE, WARNING, "does not run"),

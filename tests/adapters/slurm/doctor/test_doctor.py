@@ -55,6 +55,21 @@ def test_only_reading_commands_are_run() -> None:
     assert len(run.asked) <= 9
 
 
+def test_a_user_who_is_not_the_account_of_the_service_need_not_be_an_operator() -> None:
+    hidden = asked_of(changed(PrivateData="jobs"), level="None")
+    for answers in (asked_of(level="None"), asked_of(user="games"), hidden):
+        every = found(answers, ServiceState("live", account="pilotfish"))
+        assert not [each for each in every if each.level in (PROBLEM, WARNING)]
+        (rights,) = (each for each in every if each.topic == "rights")
+        assert rights.level is NOTE and rights.mend == ("pilotfish doctor --user pilotfish",)
+
+
+def test_rights_that_are_hidden_from_the_current_user_are_no_problem() -> None:
+    answers = asked_of(changed(PrivateData="users"), user="games")
+    answers.sees_all = False
+    assert about("rights", answers) == [(NOTE, "PrivateData=users: whether games is an operator is not shown to you")]
+
+
 CASES: dict[str, tuple[Callable[[], Answers], str, Level, str]] = {
     "newer commands": (lambda: asked_of(client=(24, 5)), "versions", WARNING, "newer than the controller"),
     "older commands": (lambda: asked_of(client=(21, 8)), "versions", NOTE, "up to two releases older"),

@@ -213,21 +213,22 @@ def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
         assert slurm.updates == [["JobId=7", "ReqNodeList="]]
 
 
-def test_where_the_configuration_says_dry_run_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("dry", [True, False])
+def test_under_dry_run_it_takes_back_what_a_live_daemon_has_left_and_ends_no_hold(
+    dry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "schema: pilotfish/daemon/v1\ncluster: gone.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
-    (tmp_path / "pilotfish.yaml").write_text(text + "dry_run: true\n")
+    (tmp_path / "pilotfish.yaml").write_text(text + f"dry_run: {str(dry).lower()}\n")
     record(tmp_path / "state" / "slurm")
-    slurm = Slurm({})
+    slurm = Slurm({}, HELD | {"JobID": "8"})
     monkeypatch.setattr(
         "pilotfish.adapters.slurm.transport.runner.CommandRunner.__call__", lambda self, argv: slurm(argv)
     )
     argv = ["reap", "--config", str(tmp_path / "pilotfish.yaml")]
-    assert main(argv) == 0 and slurm.updates == []
+    assert main([*argv, "--dry-run"]) == 0 and slurm.updates == []
     said = capsys.readouterr()
-    assert said.out == "release slurm/7\n" and "dry_run is true" in said.err
-    (tmp_path / "pilotfish.yaml").write_text(text)
+    assert said.out.splitlines() == ["release slurm/7", "release slurm/8"][: 2 - dry] and said.err == ""
+    del slurm.rows[1]
     assert main(argv) == 0 and slurm.updates == [["JobId=7", "ReqNodeList="]]
 
 
@@ -272,13 +273,14 @@ INVALID = (
 def test_an_invalid_configuration_does_not_stop_the_reaper(
     old: str, new: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A pin on record is released, whatever is wrong with the file; where it may say `dry_run: true`, none is."""
+    """A pin on record is released, whatever is wrong with the file."""
     slurm, config, state = Slurm({}), tmp_path / "c.yaml", tmp_path / "mine"
     monkeypatch.setattr(runner, "CommandRunner", lambda timeout_s: slurm)
     monkeypatch.setenv("STATE_DIRECTORY", str(state))  # as its unit
     monkeypatch.delenv("PILOTFISH_STATE", raising=False)
-    record(state / "slurm")
     for dry in ("true", "yes", "'true'", "maybe", "false"):
+        slurm.updates.clear()
+        record(state / "slurm")
         config.write_text(VALID.replace(old, new).replace("false", dry))
         config.chmod(0o600)
         code = main(["reap", "--config", str(config)])
@@ -286,7 +288,7 @@ def test_an_invalid_configuration_does_not_stop_the_reaper(
         assert said.out == "release slurm/7\n", (dry, said.err)
         assert (code == 0) is (not says and dry in ("true", "false"))
         assert (says in said.err or dry not in ("true", "false")) and "Traceback" not in said.err
-        assert slurm.updates == ([["JobId=7", "ReqNodeList="]] if dry == "false" else [])
+        assert slurm.updates == [["JobId=7", "ReqNodeList="]]
     config.chmod(0o666)
     assert main(["reap", "--config", str(config)]) == 1
     assert "is not trusted" in capsys.readouterr().err and len(slurm.updates) == 1
