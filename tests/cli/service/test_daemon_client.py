@@ -15,6 +15,7 @@ from pilotfish.cli.service import daemon_client, service_commands
 from pilotfish.cli.service.daemon_client import DaemonClient, UnreachableError, expected_server
 from pilotfish.cli.user_client.client import UserClient
 from pilotfish.daemon import paths
+from pilotfish.simulate.errors import PilotfishError
 
 
 def other_user() -> pwd.struct_passwd:
@@ -76,7 +77,7 @@ def test_administrators_ask_the_systems_daemon_and_others_what_the_settings_say(
     def answer(socket, do, **arguments):
         assert (socket, do) == (str(site / "s"), "rights")
         if rights is None:
-            raise daemon_client.PilotfishError("it is hung")
+            raise PilotfishError("it is hung")
         return rights
 
     monkeypatch.setattr(daemon_client, "ask_daemon", answer)
