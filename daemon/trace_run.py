@@ -74,7 +74,7 @@ class TraceJobs:
         self, workload: Workload, cluster: Cluster, runtimes: str, predictor: RunTimePredictor | None = None
     ) -> None:
         self.workload, self.cluster, self.runtimes, self._predictor = workload, cluster, runtimes, predictor
-        refuse_unknown_times(workload, walltimes=runtimes in _KNOWN)
+        self.refuse(workload, runtimes)
         names = [str(name) for name in workload.more.get("name", workload.id).tolist()]
         if len(set(names)) < len(names):  # several traces
             names = [f"{name}.{row}" for row, name in enumerate(names)]
@@ -84,6 +84,16 @@ class TraceJobs:
         slowest = cluster.types[speeds.index(min(speeds))]
         self._measured_on = slowest.name if len(cluster.types) > 1 else None
         self._truth: dict[int, Profile] = {}
+
+    @staticmethod
+    def refuse(workload: Workload, runtimes: str) -> None:
+        """Refuse jobs that the planner cannot plan. Raises ConfigError.
+
+        Args:
+            workload: the jobs.
+            runtimes: what the planner may know, one of `known_run_times.RUNTIMES`.
+        """
+        refuse_unknown_times(workload, walltimes=runtimes in _KNOWN)
 
     def row(self, job: Job) -> int:
         """Return the row of a job in the workload."""

@@ -23,6 +23,7 @@ from ...simulate.model.machine import powers_of
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.policy_specs import COMPONENT, limit_of, switches_nodes
 from ...simulate.replay.known_run_times import RunTimePredictor
+from ...simulate.replay.node_allocation import refuse_any_threads
 from ..streams import note, print_diagnostic
 from .daemon_policy import DaemonPolicy
 
@@ -82,10 +83,8 @@ def replay_daemon(
         decision_time: simulated seconds that each plan takes; None: as long as it really takes.
     """
     config = policy.config
-    begin = float(workload.submit_time[0]) if len(workload) else 0.0
-    check_objective(config, policy.file or cluster.source, cluster, begin)
-    if switches_nodes(config.policy):
-        _check_switching(config.policy, cluster)
+    refuse_nodes(policy, cluster)
+    refuse_trace(policy, workload, cluster)
     jobs = TraceJobs(workload, cluster, policy.runtimes, predictor)
     measured = read_delays(config.delays) if policy.file else Delays()
     delays = DrawnDelays(measured, config.seed) if measured.complete else None
@@ -96,6 +95,26 @@ def replay_daemon(
     )  # fmt: skip
     with _errors_shown():
         return run.run(progress=progress, clock=time.perf_counter)
+
+
+def refuse_nodes(policy: DaemonPolicy, cluster: Cluster) -> None:
+    """Refuse nodes on which the daemon cannot be replayed. Raises ConfigError."""
+    refuse_any_threads(cluster)
+    if switches_nodes(policy.config.policy):
+        _check_switching(policy.config.policy, cluster)
+
+
+def refuse_trace(policy: DaemonPolicy, workload: Workload, cluster: Cluster) -> None:
+    """Refuse jobs that the daemon cannot plan, and an objective that these nodes do not allow. Raises ConfigError.
+
+    Args:
+        policy: the daemon.
+        workload: the jobs.
+        cluster: the nodes.
+    """
+    begin = float(workload.submit_time[0]) if len(workload) else 0.0
+    check_objective(policy.config, policy.file or cluster.source, cluster, begin)
+    TraceJobs.refuse(workload, policy.runtimes)
 
 
 def _check_switching(policy: str, cluster: Cluster) -> None:

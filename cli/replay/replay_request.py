@@ -1,7 +1,7 @@
 """A replay as the command line requests it, and the files that it needs.
 
-Rule: a wrong option is a usage error and is found before any file is read; a missing file is found before anything is
-compiled.
+Rule: a wrong option is a usage error and is found before any file is read. A wrong machine is found before
+the traces are read, and wrong jobs before the kernels of the replay are compiled or loaded.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from ...simulate.queue_policies.policy_specs import (
     parse_python_policy,
     text_of,
 )
-from ...simulate.replay.known_run_times import PREDICTED, WALLTIME
-from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, takes_time
+from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
+from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, refuse_jobs, refuse_machine, takes_time
 from ...simulate.replay.select import Select
+from ...simulate.replay.worlds.any_policy import refuse_times
 from ..inputs import Profiles, check_files, read_machine
 from ..kernel_loading import load_kernels, load_replay, load_simulator
 from ..streams import print_policy_traceback, warn
@@ -170,7 +171,10 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
     check_files(*request.workloads, request.cluster)
     kinds = [format_of(path) for path in request.workloads]
-    cluster = read_machine(request.cluster)
+    cluster, policy = read_machine(request.cluster), request.policy.policy
+    given = _given_machine(request, cluster)
+    if given is not None:
+        _refuse_machine(request, given[0], cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
     storages = storages_of(cluster)
     component = isinstance(request.policy, ComponentPolicy)
@@ -182,7 +186,14 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     warn(*(doubt for each in every for doubt in each.doubts))
     every = [as_submitted(one, natural=request.natural) for one in every]
     jobs = request.select.of(joined(every))
-    policy, predicted = request.policy.policy, request.runtimes == PREDICTED
+    machine, size_from = given or _stated_machine(every, request, kinds)
+    if given is None:
+        _refuse_machine(request, machine, cluster)
+    if not len(jobs):
+        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
+    _refuse_jobs(request, jobs, machine, cluster)
+    predicted = request.runtimes == PREDICTED
     rich = predicted or request.decision_time != 0.0 or jobs.dependencies is not None
     if isinstance(policy, DaemonPolicy):
         load_simulator()
@@ -191,17 +202,37 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
         asked = is_asked(policy, request.decision_time, predicted=predicted, networked=networked)
         compiled = None if asked else policy
         load_replay([compiled], networked=networked, rich=rich, contention=contention)
-    machine, size_from = _machine(every, request, kinds, cluster)
-    if not len(jobs):
-        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
-        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
     return ReplayInput(jobs, machine, cluster, size_from)
 
 
-def _machine(
-    every: list[Workload], request: ReplayRequest, kinds: list[Format], cluster: Cluster | None
-) -> tuple[Machine, str]:
-    """Return the machine, and what states its size."""
+def _refuse_machine(request: ReplayRequest, machine: Machine, cluster: Cluster | None) -> None:
+    """Refuse a policy that cannot be replayed on this machine. Raises ConfigError."""
+    if isinstance(policy := request.policy.policy, DaemonPolicy):
+        from .daemon_replay import refuse_nodes
+
+        assert cluster is not None
+        refuse_nodes(policy, cluster)
+    elif not isinstance(policy, ComponentPolicy):
+        refuse_machine(policy, machine, cluster, contention=request.contention)
+
+
+def _refuse_jobs(request: ReplayRequest, jobs: Workload, machine: Machine, cluster: Cluster | None) -> None:
+    """Refuse jobs that cannot be replayed under this policy on this machine. Raises ConfigError."""
+    policy, runtimes = request.policy.policy, request.runtimes
+    if isinstance(policy, DaemonPolicy):
+        from .daemon_replay import refuse_trace
+
+        assert cluster is not None
+        refuse_trace(policy, jobs, cluster)
+    elif not isinstance(policy, ComponentPolicy):
+        refuse_times(policy, jobs, runtimes, request.decision_time, contention=request.contention)
+        known = with_actual_walltimes(jobs) if runtimes == ACTUAL else jobs
+        shared = cluster if request.contention or needs_nodes(policy) else None
+        refuse_jobs(policy, known, machine, shared)
+
+
+def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Machine, str] | None:
+    """Return the machine of the options, and what states its size; None = the traces state it."""
     if request.procs is not None:
         return Machine(request.procs, powers=assumed_powers(request.policy.policy)), "--procs"
     if cluster is not None:
@@ -212,6 +243,11 @@ def _machine(
         found = machine_of(cluster, whole_nodes=request.resource == "node", solver=solver)
         what = "nodes" if found.processors == len(cluster.nodes) else "cores"
         return found, f"the {what} of {Path(cluster.source).name}"
+    return None
+
+
+def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[Format]) -> tuple[Machine, str]:
+    """Return the machine that the traces state, and what states its size. Raises ConfigError."""
     rows = list(zip(every, kinds, request.workloads, strict=True))
     sizes = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
     if not sizes:

@@ -55,10 +55,10 @@ class PreparedMachine:
 def machines_of(sweep: Sweep, folder: Path) -> dict[int | ClusterMachine | None, PreparedMachine]:
     """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
     places = {one: _place(one, folder) for one in sweep.machines}
-    for (one, place), policy in product(places.items(), sweep.policies):
+    for (one, place), policy, contention in product(places.items(), sweep.policies, sweep.contention):
         try:
             if place.machine is not None:
-                refuse_machine(policy, place.machine, place.cluster)
+                refuse_machine(policy, place.machine, place.cluster, contention=contention)
         except ConfigError as error:
             where = "" if error.source == "policy" else f"{error.source}: "
             what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")

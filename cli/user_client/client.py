@@ -25,7 +25,6 @@ from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
 from ...trust import make_own_folder
 from ..inputs import Profiles, read_cluster, working_directory
-from ..kernel_loading import load_simulator
 from ..service.daemon_client import EndUnknownError, UnreachableError
 from ..streams import note, warn
 from ..workflows.plan_request import PlanRequest
@@ -191,7 +190,6 @@ def _intent(
     made = SubmissionRecord(id, key, flow, time.time(), directory / outputs, earlier=earlier)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
-        load_simulator()
         site = read_cluster(Path(to.cluster))
         plan = PlanRequest("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
         classes = classes_of(plan, flow.jobs, site)

@@ -11,7 +11,6 @@ from ...simulate.model.plan import Plan
 from .. import options
 from ..charts import picture_files
 from ..inputs import Profiles, read_cluster, refuse_trace
-from ..kernel_loading import load_simulator
 from ..options import flag, option
 from ..output.documents import print_json
 from ..streams import show_document, warn
@@ -85,7 +84,6 @@ def plan(
     site, profiles = read_cluster(cluster), Profiles(store)
     flow = profiles.read_workflow(workflow, site)
     site = profiles.scored(site, flow)
-    load_simulator()
     if compare:
         _compare(flow, site, request, as_json)
         return

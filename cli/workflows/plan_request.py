@@ -1,6 +1,7 @@
 """A plan as the command line requests it: options that are checked together, and the calls that they lead to.
 
-Rule: a wrong option is a usage error and is found before any file is read.
+Rule: a wrong option is a usage error and is found before any file is read. A plan that is impossible is refused
+before the simulator is compiled or loaded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow
 from ...simulate.model.plan import Plan
+from ..kernel_loading import load_simulator
 from ..streams import print_policy_traceback
 from ..usage_errors import bad, check_positive, not_among, value_of
 
@@ -84,31 +86,39 @@ class PlanRequest:
         ]
 
     def plan(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> Plan:
-        """Plan as requested, or with another policy; the time limit starts now."""
+        """Plan as requested, or with another policy; the time limit starts once the simulator is loaded."""
         from ...simulate.planning.planner import plan
 
+        self._prepare(workflow, cluster, policy)
         began = time.perf_counter()
-        self._check_limit(cluster, policy)
         with print_policy_traceback():
             made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
         return replace(made, simulated_in=time.perf_counter() - began)
 
     def replicated(self, workflow: Workflow, cluster: Cluster) -> Replicated:
-        """Plan the requested number of draws of the workflow; the time limit starts now."""
+        """Plan the requested number of draws of the workflow; the time limit starts once the simulator is loaded."""
         from ...simulate.planning.stochastic import replicate
 
+        self._prepare(workflow, cluster, None)
         began = time.perf_counter()
-        self._check_limit(cluster, None)
         with print_policy_traceback():
             made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
         return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
 
-    def _check_limit(self, cluster: Cluster, policy: str | None) -> None:
-        """Refuse a limit of power or energy that is impossible on these nodes. Raises typer.BadParameter."""
+    def _prepare(self, workflow: Workflow, cluster: Cluster, policy: str | None) -> None:
+        """Refuse what cannot be planned, then load the simulator.
+
+        Raises:
+            typer.BadParameter: a limit of power or energy is impossible on these nodes.
+            ConfigError, InvalidJobError: see `check_plan`.
+        """
+        from ...simulate.planning.planner import check_plan
         from ...simulate.queue_policies.energy.kept_limit import refuse_limit
 
         with value_of("--policy"):
             refuse_limit(policy or self.policy, cluster, time.time())
+        check_plan(workflow, cluster, policy or self.policy, self.objective)
+        load_simulator()
 
     def _options(self, policy: str | None) -> dict[str, Any]:
         return {

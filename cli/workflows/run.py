@@ -26,7 +26,6 @@ from ...simulate.model.plan import Plan
 from .. import options
 from ..charts import picture_files
 from ..inputs import Profiles, read_cluster, this_machine, working_directory
-from ..kernel_loading import load_simulator
 from ..options import flag, option
 from ..output.documents import print_json
 from ..streams import ignore_closed_stdout, note, warn
@@ -83,6 +82,7 @@ def run(
       pilotfish run dag.yaml --plot run.html
       pilotfish run dag.yaml --metrics-port 9836
     """
+    from ...adapters.local.validation import check_cluster
     from ...daemon.learning.node_speeds import at_speeds
 
     plot = plot or report
@@ -94,8 +94,9 @@ def run(
         where = flow.source or flow.name
         raise InvalidJobError(f"{where}: job {missing[0]!r} has no command: it can be planned, but not run")
     working_directory()
+    if given is not None:
+        check_cluster(given)
     site = profiles.scored(given or this_machine(flow), flow)
-    load_simulator()
     shares, remark = _left_by_others(site)
     plan = request.plan(flow, at_speeds(site, shares))
     warn(*flow.warnings, *plan.warnings)

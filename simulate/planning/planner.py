@@ -15,6 +15,7 @@ from ..model.node_power import NodePower
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from ..queue_policies.kept import Kept
+from ..queue_policies.policy_specs import COMPONENT, is_python_policy, needs_power, parse
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
 from .open_queue import PLAIN, OpenQueue
@@ -86,12 +87,7 @@ def plan(
         InvalidJobError: a malformed workflow, or a job that can never start.
         PolicyError: a user's policy failed, or decided something that cannot be done.
     """
-    if policy not in POLICIES:
-        raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))
-    if objective.needs_energy and any(kind.power is None for kind in cluster.types):
-        unknown = next(kind.name for kind in cluster.types if kind.power is None)
-        raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
-                          f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
+    _check_request(cluster, policy, objective)
     asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
     simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
     bound = lower_bound(simulation) if bounded else 0.0
@@ -140,6 +136,36 @@ def plan(
         switches=mapped.switches,
         forecast_by=mapped.forecast_by,
     )
+
+
+def check_plan(workflow: Workflow, cluster: Cluster, policy: str, objective: Objective) -> None:
+    """Check what can be known before anything is simulated, so that no kernel is compiled for a wrong request.
+
+    Args:
+        workflow: the jobs.
+        cluster: the nodes.
+        policy: a key of POLICIES.
+        objective: what `lookahead` minimises.
+
+    Raises:
+        ConfigError, InvalidJobError: as `plan`.
+    """
+    _check_request(cluster, policy, objective)
+    known = isinstance(POLICIES[policy], QueueMapping) and not (
+        is_python_policy(policy) or policy.startswith(COMPONENT)
+    )
+    if known and needs_power(parse(policy)) and any(kind.power is None for kind in cluster.types):
+        raise ConfigError("policy", policy, "the power of this machine is not known", "nodes with power")
+    Simulation(workflow, cluster)
+
+
+def _check_request(cluster: Cluster, policy: str, objective: Objective) -> None:
+    if policy not in POLICIES:
+        raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))
+    if objective.needs_energy and any(kind.power is None for kind in cluster.types):
+        unknown = next(kind.name for kind in cluster.types if kind.power is None)
+        raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
+                          f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
 
 
 def _planned(

@@ -324,6 +324,12 @@ def is_queue_policy(text: str) -> bool:
     return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in known
 
 
+def needs_power(policy: object) -> bool:
+    """Return whether a policy without a limit compares nodes by their power."""
+    base = base_of(policy)
+    return isinstance(base, Pairs) and base.resource == "low_power"
+
+
 def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where it cannot.
 

@@ -17,13 +17,18 @@ from ..model.intervals import FreeResources, Interval
 from ..model.workload import Workload
 
 
+def refuse_any_threads(cluster: Cluster) -> None:
+    """Refuse nodes that take any number of threads. Raises ConfigError."""
+    if math.isinf(cluster.oversubscription):
+        problem = "a node takes any number of threads, so a job has no processors of its own"
+        raise ConfigError(cluster.source, "oversubscription", problem, "a number")
+
+
 class NodeShapes:
     """The shapes of jobs on the nodes of a cluster. Raises ConfigError if the nodes take any number of threads."""
 
     def __init__(self, cluster: Cluster) -> None:
-        if math.isinf(cluster.oversubscription):
-            problem = "a node takes any number of threads, so a job has no processors of its own"
-            raise ConfigError(cluster.source, "oversubscription", problem, "a number")
+        refuse_any_threads(cluster)
         self._rooms = [(min(node.type.cores, cluster.thread_limit(node)), node.type.memory) for node in cluster.nodes]
         self._known: dict[tuple[int, float], tuple[int, int] | None] = {}
 

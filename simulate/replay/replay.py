@@ -28,11 +28,22 @@ from ..model.machine import TAURUS_POWERS, Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_specs import Conservative, Contending, Easy, Policy, Saving, Strict, base_of, needs_nodes
+from ..queue_policies.policy_specs import (
+    Conservative,
+    Contending,
+    Easy,
+    OnNodes,
+    Policy,
+    Saving,
+    Strict,
+    base_of,
+    needs_nodes,
+)
 from ..queue_policies.uncompiled import uncompiled
 from . import requirements, slices
 from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
+from .node_allocation import refuse_any_threads
 from .power_log import PowerLog
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
@@ -209,22 +220,25 @@ def assumed_powers(policy: object) -> Powers | None:
     return TAURUS_POWERS if isinstance(policy, Saving) or is_powered(policy) else None
 
 
-def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None) -> None:
+def refuse_machine(policy: object, machine: Machine, cluster: Cluster | None, *, contention: bool = False) -> None:
     """Check that a policy can be replayed on a machine, before anything is replayed; with the messages of a replay.
 
     Args:
         policy: the queue policy.
         machine: the machine.
         cluster: the cluster that the machine was made from; required for policies whose tasks contend.
+        contention: jobs share its nodes under any policy.
 
     Raises:
         ConfigError: the policy cannot be replayed on this machine.
     """
     base = base_of(policy)
+    if cluster is not None and (contention or isinstance(base, OnNodes)):
+        refuse_any_threads(cluster)
     if isinstance(base, Contending) and cluster is not None:
         check_power_known(base, processors_of(cluster))
     if isinstance(policy, Saving):
-        requirements.require_powers(policy, machine.powers, of_nodes=needs_nodes(policy))
+        requirements.require_powers(policy, machine.powers, of_nodes=contention or needs_nodes(policy))
     if isinstance(base, Conservative) and base.local:
         tuple(machine.groups)
 

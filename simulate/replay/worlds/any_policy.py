@@ -11,6 +11,7 @@ from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.policy_specs import Contending, Easy, OnNodes, Placing, Policy, Strict, base_of, needs_nodes
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
+from ..node_allocation import refuse_unknown_times
 from ..replay import Replayed, replay
 from ..requirements import limit_for, network_of_nodes
 from .contended import replay_contended
@@ -59,16 +60,13 @@ def replay_under(
         return replay_contended(
             jobs, cluster, policy, seed=seed, run_times=run_times, decision_time=decision_time, **show
         )
-    on_nodes = contention or needs_nodes(policy)
     known = run_times if isinstance(run_times, str) else PREDICTED
     show["log_power"] = log_power
-    if on_nodes:
+    if contention or needs_nodes(policy):
         assert cluster is not None
         show["network"] = network_of_nodes(jobs, cluster, machine.network)
-        if known == ACTUAL and jobs.programs is not None:
-            with_actual_walltimes(jobs)  # raises
-        at_once = known != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
-        if at_once or isinstance(policy, OnNodes):
+        refuse_times(policy, jobs, known, decision_time, contention=contention)
+        if _is_compiled(policy, jobs, known, decision_time):
             return replay_on_nodes(
                 jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
                 decision_time=decision_time, **show,
@@ -76,9 +74,41 @@ def replay_under(
         return replay_queue_on_nodes(
             jobs, cluster, policy, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
+    refuse_times(policy, jobs, known, decision_time, contention=contention)
     assert not isinstance(policy, Placing), "it needs nodes"
     return replay(
         jobs, machine.processors, policy, seed=seed, groups=machine.groups,
         powers=machine.powers, network=machine.network, decision_time=decision_time, run_times=run_times,
         **show,
     )  # fmt: skip
+
+
+def refuse_times(
+    policy: object, jobs: Workload, run_times: str, decision_time: float | None, *, contention: bool = False
+) -> None:
+    """Refuse jobs without the times that the world of this policy needs.
+
+    Args:
+        policy: what decides.
+        jobs: the workload.
+        run_times: what the policy knows, one of `known_run_times.RUNTIMES`.
+        decision_time: see `replay`.
+        contention: jobs on one node slow each other down, also under a queue policy.
+
+    Raises:
+        ConfigError: a run time or a walltime is not known.
+    """
+    communicate, base = jobs.programs is not None, base_of(policy)
+    if run_times == ACTUAL:
+        with_actual_walltimes(jobs)  # raises
+    if not (contention or needs_nodes(policy)) or (isinstance(base, Contending) and not communicate):
+        return
+    compiled = _is_compiled(base if isinstance(base, OnNodes) else policy, jobs, run_times, decision_time)
+    blind = compiled and not (isinstance(base, OnNodes) and base.looks_ahead)
+    refuse_unknown_times(jobs, walltimes=run_times != ACTUAL and not blind, networked=communicate)
+
+
+def _is_compiled(policy: object, jobs: Workload, run_times: str, decision_time: float | None) -> bool:
+    """Return whether a policy on shared nodes is replayed by `replay_on_nodes`."""
+    at_once = run_times != PREDICTED and decision_time == 0.0 and is_compiled(policy, jobs)
+    return at_once or isinstance(policy, OnNodes)

@@ -34,7 +34,7 @@ from ...model.workload import Workload
 from ...planning.workflow_tables import fill_contention
 from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import ranked_by
-from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, Pairs
+from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, needs_power
 from .. import slices
 from ..energy import STATES, Track, span
 from ..job_dependencies import dependency_tables, stranded
@@ -160,7 +160,7 @@ def _contention_tables(
 
 def check_power_known(policy: Contending, machine: ProcessorTables) -> None:
     """Check that the power of the machine is known if the policy needs it. Raises ConfigError if not."""
-    if isinstance(policy, Pairs) and policy.resource == "low_power" and not machine.powered:
+    if needs_power(policy) and not machine.powered:
         raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")
 
 

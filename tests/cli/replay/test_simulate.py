@@ -216,7 +216,7 @@ def test_a_workload_of_batsim_on_a_cluster_that_says_its_speed(
     argv = ["simulate", "-w", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
     assert main(argv) == 0
     said = capsys.readouterr().out
-    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in said and "left out    1 jobs that cannot" in said
+    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in said and "left out    1 job that cannot" in said
     rows = list(csv.DictReader((out / "jobs.csv").open()))
     assert [(row["job_id"], row["profile"]) for row in rows] == [("w0!a", "wait"), ("w0!b", "compute")]
     assert [row["finish_time"] for row in rows] == ["5.0", "7.0"] and rows[1]["requested_time"] == "-1"
