@@ -6,6 +6,7 @@ node it gets is OAR's choice.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ NODE = frozenset(("network_address", "nodes", "host"))
 HARMLESS = ("idempotent", "expire=", "besteffort")
 #: What OAR itself asks of resources in every job.
 ORDINARY = frozenset(("", "type = 'default'"))
+#: Escaped quotes, of which it depends on the database whether they end a text; and what counts in SQL: texts, brackets,
+#: and what is neither.
+_ESCAPED = re.compile(r"""\\['"]""")
+_TOKENS = re.compile(r"""'[^']*'|"[^"]*"|(?P<odd>--|/\*|[$#;`\\'"\0])|[()]""")
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,28 @@ class OarResources:
         return Counter(node for node, _ in sorted({known[each] for each in resources if each in known}))
 
 
+def contained(sql: str) -> bool:
+    """Return whether SQL stays within brackets that are put around it, by a plain look.
+
+    Its own brackets are balanced, and it has nothing in which brackets would count otherwise: comments, dollar quotes,
+    escaped quotes. The shim decides in the same way.
+    """
+    if _ESCAPED.search(sql):
+        return False
+    depth = 0
+    for token in _TOKENS.finditer(sql):
+        if token["odd"] is not None:
+            return False
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def left_to_oar(job: OarJob) -> str:
     """Return why a job is not ours to place whatever it asks for, or ""."""
+    if not contained(job.properties):
+        return "its properties have brackets that do not match, or SQL such as comments"
     if job.kind != "PASSIVE":
         return "it is interactive"
     if job.reservation != "None":

@@ -5,8 +5,9 @@ package PilotfishShim;
 #
 # Rule: a pass reads the file once, as late as it can, and waits for nothing. A file that is missing, damaged, too large,
 # of another owner, or whose heartbeat has passed, means plain OAR. No job is kept for longer than PILOTFISH_LONGEST
-# seconds after its first submission, whatever the file says, and nothing that a user asked for is loosened. Only jobs
-# in memory are changed, except for the message that oarstat shows of a kept job.
+# seconds after its first submission, whatever the file says, and nothing that a user asked for is loosened. A job whose
+# properties would reach out of the brackets around them is plain OAR's. Only jobs in memory are changed, except for the
+# message that oarstat shows of a kept job.
 
 use strict;
 use warnings;
@@ -103,6 +104,10 @@ sub chosen {
     my ($now, $messages, @left) = (time(), 0);
     my $longest = $ENV{PILOTFISH_LONGEST} =~ /\A[0-9]{1,8}\z/ ? $ENV{PILOTFISH_LONGEST} : 0;
     for my $job (@jobs) {
+        unless (contained($job->{properties} // '')) {
+            push @left, $job;
+            next;
+        }
         if (my $nodes = $said->{place}{ $job->{job_id} }) {
             my $own = defined $job->{properties} && $job->{properties} ne '' ? "($job->{properties}) AND " : '';
             push @left, { %$job, properties => "$own$nodes" };
@@ -120,6 +125,22 @@ sub chosen {
         }
     }
     return @left;
+}
+
+# Return whether SQL stays within brackets that are put around it, by a plain look: its own brackets are balanced, and it
+# has nothing in which brackets would count otherwise (comments, dollar quotes, escaped quotes). `contained` in
+# adapters/oar/records/requests.py is the same.
+sub contained {
+    my ($sql) = @_;
+    return 0 if $sql =~ /\\['"]/;
+    my $depth = 0;
+    while ($sql =~ /'[^']*'|"[^"]*"|(--|\/\*|[\$#;`\\'"\0])|([()])/g) {
+        return 0 if defined $1;
+        next unless defined $2;
+        $depth += $2 eq '(' ? 1 : -1;
+        return 0 if $depth < 0;
+    }
+    return $depth == 0;
 }
 
 # Return for how long after its submission a job is kept, 0 if it is not. A job that OAR submitted again is not.

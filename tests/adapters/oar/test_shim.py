@@ -196,6 +196,11 @@ def test_a_placed_job_keeps_what_its_user_asked_for(file: PlacementFile) -> None
     assert chosen(file, job(7, 5, properties="")) == {7: nodes}
 
 
+def test_a_job_that_would_reach_out_of_its_brackets_is_left_as_it_is(file: PlacementFile) -> None:
+    out = "(1=1))) OR (((1=1) AND drain='NO'"
+    assert chosen(file, job(7, 5, properties=out), job(1, 5, properties=out)) == {7: out, 1: out}
+
+
 def test_a_pass_uses_what_is_written_until_it_asks_for_jobs(file: PlacementFile, tmp_path: Path) -> None:
     (tmp_path / "OAR").mkdir()
     (tmp_path / "OAR" / "IO.pm").write_text(OAR_IO)
