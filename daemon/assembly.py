@@ -10,6 +10,7 @@ from typing import Any
 
 from ..adapters.base import Adapter
 from ..simulate.errors import ConfigError
+from ..simulate.model.bounded import turns
 from .apply import Applier
 from .config import DaemonConfig, PowerConfig
 from .learning.external_load import LoadOfOthers
@@ -37,8 +38,9 @@ from .timing.trigger import Trigger
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish")
-#: Jobs that ended last, from which prediction intervals and speeds of nodes are known after a restart.
-RECENT_JOBS = 2000
+#: Jobs that ended last; and those of all users in turns from which prediction intervals and speeds of nodes are known
+#: after a restart.
+READ_JOBS, RECENT_JOBS = 10_000, 2000
 
 
 def assemble(
@@ -116,10 +118,11 @@ def assemble(
 def _past_forecasts(journal: Journal) -> list[ForecastOutcome]:
     """Return the jobs that the journal has a forecast of; a record that cannot be read costs what they teach only."""
     try:
-        return journal.forecasts(RECENT_JOBS)
+        jobs = journal.forecasts(READ_JOBS)
     except ConfigError as error:
         log.warning("prediction intervals and speeds of nodes begin without the jobs that ended before: %s", error)
         return []
+    return [jobs[place] for place in sorted(turns([job.user for job in jobs])[:RECENT_JOBS])]
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

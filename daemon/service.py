@@ -225,7 +225,7 @@ class Service:
         """Return the observers that learn profiles, in the order in which they must see events."""
         stack.callback(profiles.write)
         found = configured_counters(self.config.counters, here=self._adapter.capabilities.here)
-        counters = NodeCounters(found, profiles)
+        counters = NodeCounters(found, profiles, tracker.queue)
         stack.callback(counters.close)
         renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
         return [counters, *self._usage_reader(profiles, tracker), renewal]

@@ -67,6 +67,7 @@ _SCRIPTS = frozenset(
     )
 )
 _APART = re.compile(r"(?: of uid (-?[0-9]{1,10}))+$")
+_KIND_OWNER = re.compile(r".* of ([^,]+), [0-9]+ cores?\b")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -162,6 +163,12 @@ def owner_apart(name: str) -> int | None:
     """Return the uid in a name from `name_apart`, else None."""
     found = _APART.search(name)
     return int(found[1]) if found else None
+
+
+def kind_owner(name: str) -> str:
+    """Return the user in the name of a kind of jobs of a resource manager, as `known_as` has it; "" without one."""
+    found = _KIND_OWNER.search(name) if name.startswith(KIND) else None
+    return found[1].rpartition("/")[2] if found else ""
 
 
 def _valid_name(text: str) -> str:

@@ -94,6 +94,7 @@ class Measurement:
         traits: of a job that was submitted to the resource manager, see `similar_jobs.traits_of`.
         request: nodes x cores that it had, such as 2x16, if its threads were not counted but derived from its CPU time;
             "" = they were counted.
+        owner: uid of the user who submitted the job to the service; None = not known, or see `traits`.
     """
 
     groups: tuple[ThreadGroup, ...]
@@ -124,6 +125,7 @@ class Measurement:
     command: str = ""
     traits: dict[str, Any] = field(default_factory=dict)
     request: str = ""
+    owner: int | None = None
 
     @property
     def threads(self) -> int:

@@ -1,8 +1,8 @@
 """The profile store: named profiles, the runs behind them, and relative scores, in one SQLite file.
 
-Rule: runs are added or marked as aged; a write is complete or absent. The store is bounded: the oldest runs and the
-longest unused automatic commands are dropped and counted. No profile rests on dropped runs, because more runs are kept
-than count. Profiles that a user named or gave stay.
+Rule: runs are added or marked as aged; a write is complete or absent. The store is bounded: the oldest runs are dropped
+and counted, and the longest unused automatic commands of the users with the most. No profile rests on dropped runs,
+because more runs are kept than count. Profiles that a user named or gave stay.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any, TypeVar
 from ..formats.documents.document_errors import from_source, inside
 from ..formats.documents.schema import name as as_name
 from ..simulate.errors import ConfigError, InvalidJobError
+from ..simulate.model.bounded import turns
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Profile
 from . import library
 from .estimate import Statistics, estimate, have_same_inputs, statistics
-from .identity import UNTOLD, owner_apart, program, signature, words_checksum
+from .identity import UNTOLD, kind_owner, owner_apart, program, signature, words_checksum
 from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands, similar_jobs
@@ -49,7 +50,12 @@ _JOBS_SINCE = f"""
 SELECT id, name, document FROM run WHERE id > ? AND +name >= 'job: ' AND +name < 'job:!' ORDER BY id DESC
 LIMIT {similar_jobs.MOST}
 """
-_OLDEST = f"SELECT name FROM run WHERE {_COMMANDS} GROUP BY name ORDER BY MAX(id) DESC LIMIT -1 OFFSET ?"
+#: Names of such jobs with their numbers of runs, and all commands with the users of their latest runs, the newest last.
+_KINDS = "SELECT name, COUNT(*) FROM run WHERE name >= 'job: ' AND name < 'job:!' GROUP BY name ORDER BY MAX(id)"
+_OWNERS = f"""
+SELECT name, CASE WHEN name < 'job:' THEN json_extract(document, '$.owner') END FROM run
+WHERE id IN (SELECT MAX(id) FROM run WHERE {_COMMANDS} GROUP BY name) ORDER BY id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +280,24 @@ class ProfileStore:
         with self._file.reading() as connection:
             if name is None or not job.traits or connection is None:
                 return None
-            for number, other, document in connection.execute(_JOBS_SINCE, (self._similar.latest,)).fetchall()[::-1]:
+            for number, other, document in self._later_jobs(connection):
                 self._similar.learn(number, self._run(other, document))
         return self._similar.predicted(job, name)
+
+    def _later_jobs(self, connection: sqlite3.Connection) -> list[tuple[int, str, str]]:
+        """Return the runs of jobs to learn from, the oldest first: at first the latest names of all users in turns."""
+        if self._similar.latest:
+            return connection.execute(_JOBS_SINCE, (self._similar.latest,)).fetchall()[::-1]
+        kinds, names, left = connection.execute(_KINDS).fetchall(), list[str](), similar_jobs.MOST
+        for place in turns([kind_owner(name) for name, _ in kinds]):
+            if left <= 0:
+                break
+            names.append(kinds[place][0])
+            left -= kinds[place][1]
+        wanted = ",".join("?" * len(names))
+        return connection.execute(
+            f"SELECT id, name, document FROM run WHERE name IN ({wanted}) ORDER BY id", names
+        ).fetchall()
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
         """Add runs, each under its name as `record` does, all or none. Each name's profile is made once."""
@@ -402,8 +423,12 @@ def excess_runs(runs: Sequence[Measurement]) -> list[int]:
 
 
 def drop_commands(connection: sqlite3.Connection, date: str, most: int = MOST_COMMANDS) -> None:
-    """Delete the longest unused commands beyond `most`, with their runs, and count them."""
-    names = connection.execute(_OLDEST, (most,)).fetchall()
+    """Delete commands beyond `most`, with their runs, and count them: the longest unused of the user with the most."""
+    if connection.execute(f"SELECT COUNT(DISTINCT name) FROM run WHERE {_COMMANDS}").fetchone()[0] <= most:
+        return
+    commands = connection.execute(_OWNERS).fetchall()
+    owners = [kind_owner(name) if owner is None else str(owner) for name, owner in commands]
+    names = [(commands[place][0],) for place in turns(owners)[most:]]
     connection.executemany("DELETE FROM run WHERE name = ?", names)
     connection.executemany("DELETE FROM profile WHERE name = ? AND given IS NULL", names)
     _count(connection, "commands", len(names), date)

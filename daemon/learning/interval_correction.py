@@ -62,7 +62,9 @@ class IntervalCorrection:
             actual_s: actual run time, seconds.
         """
         error = math.log(max(actual_s, 1e-3) / max(forecast_s, 1e-3))
-        self._bounds.learn(groups, -error, error)
+        self._bounds.learn(
+            groups, -error, error, owner=next((name for kind, name, *_ in groups if kind == "user"), None)
+        )
 
     def corrected(self, planned: PlannedJob, groups: Groups, walltime: float | None = None) -> PlannedJob:
         """Return a planned job with the interval of its groups' errors; as it is while too few jobs have ended. O(1).

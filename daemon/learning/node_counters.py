@@ -13,7 +13,7 @@ from contextlib import suppress
 from ...profiles.measure.neighbour_counters import NeighbourCounters
 from ...simulate.model.snapshot import JobView, Snapshot
 from ..report.cycle_report import Observer, completed_views
-from ..state.queue import JobEvent
+from ..state.queue import JobEvent, Queue
 from .profile_learning import LearnedProfiles
 
 log = logging.getLogger("pilotfish.profiles")
@@ -41,11 +41,13 @@ class NodeCounters(Observer):
     Args:
         counters: of this node; may be empty.
         profiles: what learns.
+        queue: knows who submitted a job.
     """
 
-    def __init__(self, counters: NeighbourCounters, profiles: LearnedProfiles) -> None:
-        self._counters, self._profiles = counters, profiles
+    def __init__(self, counters: NeighbourCounters, profiles: LearnedProfiles, queue: Queue) -> None:
+        self._counters, self._profiles, self._queue = counters, profiles, queue
         self._held: dict[str, JobView] = {}
+        self._owners: dict[str, int | None] = {}  # of those held
 
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Start, read and stop counters by what runs now. O(jobs)."""
@@ -63,8 +65,13 @@ class NodeCounters(Observer):
     def learn(self, views: Iterable[JobView]) -> None:
         """Learn from completed jobs; from counted ones once their counts have come in."""
         views = list(views)
+        submissions = self._queue.submissions
+        owners = {
+            view.key: mine.owner for view in views if (mine := submissions.get(view.key.partition("/")[0])) is not None
+        }
         self._held |= {view.key: view for view in views if self._counters.counts(view.key)}
-        self._profiles.learn(view for view in views if view.key not in self._held)
+        self._owners |= {key: owner for key, owner in owners.items() if key in self._held}
+        self._profiles.learn((view for view in views if view.key not in self._held), owners=owners)
 
     def close(self) -> None:
         """Learn from all jobs with the counts there are, and stop counting."""
@@ -83,10 +90,11 @@ class NodeCounters(Observer):
 
     def _give_up(self) -> None:
         held, self._held = list(self._held.values()), {}
+        owners, self._owners = self._owners, {}
         with suppress(Exception):
             self._counters.close()
         self._counters = NeighbourCounters(())
-        self._profiles.learn(held)
+        self._profiles.learn(held, owners=owners)
 
     def _learn_counted(self) -> None:
         """Learn from jobs whose counts have come in; drop the counts of jobs that did not complete."""
@@ -96,4 +104,4 @@ class NodeCounters(Observer):
             elif self._counters.ready(key):
                 view = self._held.pop(key)
                 counted = self._counters.collect(key, dict(view.usage).get("cpu_seconds", 0.0))
-                self._profiles.learn([view], {key: counted})
+                self._profiles.learn([view], {key: counted}, {key: self._owners.pop(key, None)})

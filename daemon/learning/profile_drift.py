@@ -1,7 +1,7 @@
 """Profile drift: profiles whose forecasts keep missing are learned again from their latest runs.
 
 Rule: a profile has drifted when the median error of its last `window` jobs passes the bound. From then on, and after a
-restart, only new jobs count. At most MOST_PROFILES are watched, the latest ones.
+restart, only new jobs count. At most MOST_PROFILES are watched, the latest ones of all users.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import statistics
 from collections import deque
 from dataclasses import dataclass, replace
 
+from ...simulate.model.bounded import BoundedByOwner
 from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile
@@ -42,25 +43,24 @@ class ProfileDrift:
     def configure(self, *, bound: float, window: int, enabled: bool = True) -> None:
         """Start over with another bound and window; the arguments are those of the class."""
         self.bound, self.window, self.enabled = bound, window, enabled
-        self._errors: dict[str, deque[float]] = {}
+        self._errors = BoundedByOwner[str, deque[float]](MOST_PROFILES)
 
-    def add(self, profile: str, job: Job, error: float) -> bool:
+    def add(self, profile: str, job: Job, error: float, user: int | None = None) -> bool:
         """Add an error. Return whether the profile has drifted by it.
 
         Args:
             profile: name of the profile.
             job: that was forecast with it.
             error: of its run time.
+            user: uid of the job's user; None = not known.
         """
-        errors = self._errors.pop(profile, None) or deque(maxlen=self.window)
+        errors = self._errors.pop(profile) or deque(maxlen=self.window)
         errors.append(error)
         median = statistics.median(errors)
         if self.enabled and len(errors) == self.window and median > self.bound:
             self.drifted[profile] = Drifted(job, median)
             return True
-        self._errors[profile] = errors  # at the end: the profile heard of longest ago is dropped first
-        if len(self._errors) > MOST_PROFILES:
-            del self._errors[next(iter(self._errors))]
+        self._errors.put(profile, errors, user)
         return False
 
     def take_drifted(self) -> dict[str, Drifted]:

@@ -16,15 +16,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ...formats.text import count, times
 from ...profiles.estimate import LATEST
-from ...profiles.identity import COMMAND, KIND, name_apart
+from ...profiles.identity import COMMAND, KIND, name_apart, owner_apart
 from ...profiles.interference.scores import added
 from ...profiles.store_db import LockedError
 from ...simulate.errors import ConfigError
+from ...simulate.model.bounded import BoundedByOwner
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
@@ -55,7 +57,8 @@ log = logging.getLogger("pilotfish.profiles")
 _Result = TypeVar("_Result")
 #: Lock timeout of the profile store, seconds. A cycle waits meanwhile.
 PATIENCE_S = 0.2
-#: Most runs held back while the store cannot be written; the oldest are dropped first.
+NO_OWNERS: Mapping[str, int | None] = {}
+#: Most runs held back while the store cannot be written; the oldest of the user with the most are dropped first.
 MOST_HELD = 1000
 #: Jobs of one workflow that are predicted, because the cycle waits meanwhile; nothing is known of the others.
 MOST_PREDICTED = 500
@@ -73,8 +76,8 @@ class LearnedProfiles(GivenProfiles):
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path, self._warned, self._clock = path, False, clock
-        self._watched: dict[str, deque[Measurement]] = {}
-        self._held: deque[tuple[Job, Measurement]] = deque(maxlen=MOST_HELD)
+        self._watched = BoundedByOwner[str, deque["Measurement"]](MOST_PROFILES)
+        self._held, self._held_ever = BoundedByOwner[int, tuple[Job, "Measurement"]](MOST_HELD), 0
         self._held_until = self._locked_until = 0.0
         self._predictions_left = 0
         self._scored: tuple[int, Cluster, Cluster] | None = None
@@ -126,17 +129,27 @@ class LearnedProfiles(GivenProfiles):
         """Return whether the usage of a job is stored."""
         return bool(self.stored_as(job))
 
-    def learn(self, views: Iterable[JobView], counted: Mapping[str, HardwareCounts] = NOTHING) -> None:
+    def learn(
+        self,
+        views: Iterable[JobView],
+        counted: Mapping[str, HardwareCounts] = NOTHING,
+        owners: Mapping[str, int | None] = NO_OWNERS,
+    ) -> None:
         """Store what completed jobs used.
 
         Args:
             views: of the jobs.
             counted: counts of some of them, by key.
+            owners: uids of the users who submitted them to the service, by key.
         """
         from ...profiles.measure.observer import cpu_model
 
         views = list(views)
-        self._held.extend(job_measurements((view for view in views if _teaches(view.job)), cpu_model(), counted))
+        for view in views:
+            user = owners.get(view.key)
+            for job, run in job_measurements([view], cpu_model(), counted) if _teaches(view.job) else ():
+                self._held_ever += 1
+                self._held.put(self._held_ever, (job, replace(run, owner=user)), user)
         self.write()
         for view in views:
             if self.learns_from(view.job) and not _teaches(view.job):
@@ -149,7 +162,7 @@ class LearnedProfiles(GivenProfiles):
 
     def _write_held(self) -> None:
         if self._held:
-            self._store.record_jobs(self._held)
+            self._store.record_jobs(run for _, run in sorted(self._held.items(), key=itemgetter(0)))
         self._held.clear()
 
     def with_interference(self, cluster: Cluster) -> Cluster:
@@ -222,17 +235,16 @@ class LearnedProfiles(GivenProfiles):
         today = time.strftime("%Y-%m-%d", time.gmtime())
         if _teaches(job):
             return self._store.relearn(name, latest, today)
-        runs = list(self._watched.pop(name, ()))[-latest:]
+        runs = list(self._watched.pop(name) or ())[-latest:]
         return self._store.relearn(name, len(runs), today, runs, job.profile.name) if runs else None
 
     def _watch(self, name: str, measured: Measurement | None) -> None:
         """Keep a run of a measured profile in memory, for the case that the profile drifts."""
         if measured is None:
             return
-        self._watched[name] = runs = self._watched.pop(name, None) or deque(maxlen=LATEST)
+        runs = self._watched.get(name) or deque(maxlen=LATEST)
         runs.append(measured)
-        if len(self._watched) > MOST_PROFILES:
-            del self._watched[next(iter(self._watched))]
+        self._watched.put(name, runs, owner_apart(name))
 
     def _read(self, do: Callable[[], _Result], otherwise: _Result) -> _Result:
         """Do the same as `_try`, but wait for a locked store once a cycle, not for each job."""

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from ...simulate.model.bounded import turns
+
 FORGOTTEN = 10
 
 
@@ -123,11 +125,7 @@ class Guard:
 
 def _in_turns(errors: Sequence[tuple[int | None, float]], most: int) -> list[tuple[int | None, float]]:
     """Return the latest errors, of all users in turns; `errors` are (user, error), the oldest first."""
-    turns, ranked = Counter[int | None](), list[tuple[int, int]]()
-    for age, (user, _) in enumerate(reversed(errors)):
-        ranked.append((turns[user], age))
-        turns[user] += 1
-    return [errors[-1 - age] for _, age in sorted(ranked)[:most]]
+    return [errors[place] for place in turns([user for user, _ in errors])[:most]]
 
 
 def _median(errors: Sequence[tuple[int | None, float]]) -> float:

@@ -102,7 +102,7 @@ class ForecastErrors:
         profile, learned_as = profile_of(entry.job), self._learned_as(entry.job)
         self.metrics.errors.observe(forecaster, profile, error)
         excess = factor(error) - 1.0
-        self._drift.add(learned_as, entry.job, excess)
+        self._drift.add(learned_as, entry.job, excess, user)
         if learned_as != profile:  # another user's profile, of whatever the job really ran: no fault of the model
             return
         self._unsaved.errors.append((forecaster, excess, user))

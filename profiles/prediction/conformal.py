@@ -16,11 +16,12 @@ import math
 from collections.abc import Hashable, Iterable
 from random import Random
 
+from ...simulate.model.bounded import BoundedByOwner
 from .batches import Batches
 
 #: Scores of a group from which on it answers.
 ENOUGH = 10
-#: Groups that are remembered; the one that learned longest ago is forgotten first.
+#: Groups that are remembered.
 MOST_GROUPS = 2000
 #: How much the first miss of a batch moves the quantile, and the bounds within which it stays.
 _STEP, _LEAST, _MOST = 0.02, 0.5, 0.995
@@ -64,10 +65,12 @@ class AdaptiveBounds:
 
     def __init__(self, level: float) -> None:
         self._share, self._draw = (1.0 - level) / 2, Random(0)
-        self._groups: dict[Hashable, tuple[_Side, _Side]] = {}
+        self._groups = BoundedByOwner[Hashable, tuple[_Side, _Side]](MOST_GROUPS)
         self._truths = 0
 
-    def learn(self, groups: Iterable[Hashable], below: float, above: float, batch: Hashable = None) -> None:
+    def learn(
+        self, groups: Iterable[Hashable], below: float, above: float, batch: Hashable = None, owner: Hashable = None
+    ) -> None:
         """Note a truth in all its groups. O(groups LATEST).
 
         Args:
@@ -75,16 +78,15 @@ class AdaptiveBounds:
             below: by how much the truth was below the prediction's lower end, as a logarithm; < 0 if above it.
             above: by how much it was above the upper end.
             batch: in which the job was submitted; None: a batch of its own.
+            owner: user of the job; of too many groups, the oldest of the user with the most is dropped.
         """
         self._truths += 1
         batch = ("own", self._truths) if batch is None else batch
         for group in groups:
-            sides = self._groups.pop(group, None) or (_Side(self._share, self._draw), _Side(self._share, self._draw))
-            self._groups[group] = sides
+            sides = self._groups.get(group) or (_Side(self._share, self._draw), _Side(self._share, self._draw))
+            self._groups.put(group, sides, owner)
             sides[0].learn(below, batch)
             sides[1].learn(above, batch)
-        while len(self._groups) > MOST_GROUPS:
-            del self._groups[next(iter(self._groups))]
 
     def of(self, groups: Iterable[Hashable]) -> tuple[float, float] | None:
         """Return the bounds below and above, each of the first group that supports one; None without enough scores.

@@ -2,15 +2,18 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from pilotfish.cli.__main__ import main
 from pilotfish.profiles import store as bounded
 from pilotfish.profiles.estimate import LATEST
+from pilotfish.profiles.identity import signature
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.prediction.similar_jobs import traits_of
 from pilotfish.profiles.store import MOST_FAILED, MOST_RUNS, Dropped, ProfileStore, drop_commands, excess_runs
-from pilotfish.simulate.model.job import Profile, ThreadGroup
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 
 
 def run(demand=2.0, code=0):
@@ -82,3 +85,30 @@ def test_a_store_of_an_earlier_version_is_read_and_completed(store):
     store.close()
     store.record("job", run())
     assert (store.scores(), store.dropped(), len(store.history("job"))) == ((), [], 2)
+
+
+def owned(user, demand=2.0):
+    return replace(run(demand), owner=user)
+
+
+def test_the_commands_of_the_user_with_the_most_are_dropped_first(store):
+    for number in range(5):
+        store.record(f"cmd: ada {number}", owned(1))
+    for number in range(30):
+        store.record(f"cmd: eve {number}", owned(2))
+        store.record(f"job: eve{number} of lab/2, 1 core", run())
+    with store._file.writing() as connection:
+        drop_commands(connection, "2026-02-03", most=20)
+    kept = store.own_names()
+    assert len(kept) == 20 and [name for name in kept if "ada" in name] == [f"cmd: ada {n}" for n in range(5)]
+    assert "cmd: eve 29" in kept and "cmd: eve 0" not in kept and "job: eve29 of lab/2, 1 core" in kept
+
+
+def test_jobs_of_one_user_do_not_displace_the_predictions_of_others_after_a_restart(store, monkeypatch):
+    monkeypatch.setattr("pilotfish.profiles.prediction.similar_jobs.MOST", 20)
+    job = Job("1", DEFAULT_PROFILE, known_as="sim of lab/ada", traits=(("user", "ada"), ("executable", "sim")))
+    store.record_all([(signature(job), replace(run(7.0), traits=traits_of(job, float(i)))) for i in range(6)])
+    eve = replace(job, traits=(("user", "eve"), ("executable", "x")))
+    store.record_all([(f"job: x{i} of lab/eve, 1 core", replace(run(), traits=traits_of(eve, 9.0))) for i in range(60)])
+    with closing(ProfileStore(store.path)) as again:
+        assert again.similar(job).isolated_time == pytest.approx(7.0)

@@ -3,8 +3,8 @@
 Rule: a kind is a user and a job name. Once FEWEST of its jobs were judged, and holding them lost time on average (the
 newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over without a
 hold. The kind is removed from the file when the average is a gain again. It is also removed after AGAIN_S, so that one
-more job is held and judged; this time doubles, up to LONGEST_S, each time that holding gained nothing. Without the file
-all kinds are held, which costs time and nothing else.
+more job is held and judged; this time doubles, up to LONGEST_S, each time that holding gained nothing. Of too many
+kinds, those of the user with the most go first. Without the file all kinds are held, which costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ....simulate.model.bounded import BoundedByOwner, turns
 from ....trust import open_file
 from ..records import SlurmJob
 
@@ -52,7 +53,7 @@ class UnheldKinds:
 
     def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
         self._path, self._clock, self.read_only = path, clock, False
-        self._gains: dict[Kind, _Gain] = {}
+        self._gains = BoundedByOwner[Kind, _Gain](2 * MOST)
         self._written: frozenset[Kind] | None = None
 
     def note(self, job: SlurmJob, gain_s: float) -> None:
@@ -60,7 +61,8 @@ class UnheldKinds:
         if self._path is None or not _fits(job.name):
             return
         kind = job.uid, job.name
-        self._gains[kind] = gain = self._gains.pop(kind, None) or _Gain()  # the newest last
+        gain = self._gains.get(kind) or _Gain()
+        self._gains.put(kind, gain, job.uid)
         gain.jobs += 1
         gain.mean_s += (gain_s - gain.mean_s) / min(gain.jobs, MEMORY)
         now = self._clock()
@@ -68,15 +70,14 @@ class UnheldKinds:
             gain.until, gain.rest_s = now, AGAIN_S
         elif gain.jobs >= FEWEST and gain.until <= now:
             gain.until, gain.rest_s = now + gain.rest_s, min(2 * gain.rest_s, LONGEST_S)
-        while len(self._gains) > 2 * MOST:
-            del self._gains[next(iter(self._gains))]
 
     def write(self) -> None:
         """Write the file if the kinds have changed. O(kinds). A file that cannot be written is reported once."""
         if self._path is None or self.read_only:
             return
         now = self._clock()
-        kinds = frozenset([kind for kind, gain in self._gains.items() if gain.until > now][-MOST:])
+        known = [kind for kind, gain in self._gains.items() if gain.until > now]
+        kinds = frozenset(known[place] for place in turns([uid for uid, _ in known])[:MOST])
         if kinds == self._written:
             return
         self._written = kinds

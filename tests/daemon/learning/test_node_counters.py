@@ -18,6 +18,7 @@ from pilotfish.daemon.codec import encode
 from pilotfish.daemon.learning.node_counters import NodeCounters
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.socket.ipc import DaemonError, ask
+from pilotfish.daemon.state.queue import Queue
 from pilotfish.profiles.identity import signature
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.store import ProfileStore
@@ -168,7 +169,7 @@ def test_an_unexpected_fault_of_a_counter_costs_only_the_counts(tmp_path, caplog
     node = Node("a", NodeType("t", 1, 1e9, 1e10))
     snapshot = Snapshot(1.0, 1, Cluster("here", (node,)), (NodeState.UP,), (view,))
     profiles = LearnedProfiles(tmp_path / "profiles.sqlite")
-    counters = NodeCounters(Broken((), tmp_path), profiles)
+    counters = NodeCounters(Broken((), tmp_path), profiles, Queue())
     for _ in range(2):
         counters.on_snapshot(snapshot)
     assert [record.message for record in caplog.records] == [

@@ -54,7 +54,7 @@ class World:
         self.cycle = assemble(
             self.adapter, Live(self.adapter), self.journal, self.metrics, guard, Options(policy="mom"),
             lambda: self.adapter.time, profiles=self.profiles, drift=drift, observers=lambda tracker: [
-                NodeCounters(NeighbourCounters(()), self.profiles),
+                NodeCounters(NeighbourCounters(()), self.profiles, tracker.queue),
                 DriftRenewal(drift, self.profiles, self.metrics, tracker.queue, tracker.renew_profile),
             ],
         )  # fmt: skip

@@ -1,0 +1,81 @@
+"""A table with a bounded number of entries, each of which belongs to a user.
+
+Rule: if the table is full, the oldest entry of the user with the most entries is dropped, so that no user displaces
+what is kept for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BoundedByOwner(Generic[K, V]):
+    """Values by key; a value that is put becomes the newest.
+
+    Args:
+        most: entries, >= 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._owners: dict[K, Hashable] = {}
+        self._tables: dict[Hashable, dict[K, V]] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._owners
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, None without one."""
+        return self._tables[self._owners[key]][key] if key in self._owners else None
+
+    def pop(self, key: K) -> V | None:
+        """Remove a key; return its value, None without one."""
+        if key not in self._owners:
+            return None
+        owner = self._owners.pop(key)
+        table = self._tables[owner]
+        value = table.pop(key)
+        if not table:
+            del self._tables[owner]
+        return value
+
+    def put(self, key: K, value: V, owner: Hashable) -> None:
+        """Set a value as the newest of its owner. O(owners) if the table is full.
+
+        Args:
+            key: of the value.
+            value: to keep.
+            owner: whose entry it is.
+        """
+        self.pop(key)
+        self._owners[key] = owner
+        self._tables.setdefault(owner, {})[key] = value
+        while len(self._owners) > self.most:
+            largest = max(self._tables.values(), key=len)
+            self.pop(next(iter(largest)))
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._owners.clear()
+        self._tables.clear()
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Yield keys and values, those of each owner together, the oldest first."""
+        for table in self._tables.values():
+            yield from table.items()
+
+
+def turns(owners: Sequence[Hashable]) -> list[int]:
+    """Return the places of entries of these owners, the oldest first, in another order: the newest of each in turns."""
+    seen, ranked = dict[Hashable, int](), list[tuple[int, int]]()
+    for place in reversed(range(len(owners))):
+        turn = seen[owners[place]] = seen.get(owners[place], 0) + 1
+        ranked.append((turn, -place))
+    return [-place for _, place in sorted(ranked)]
