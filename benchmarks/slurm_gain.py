@@ -230,9 +230,12 @@ def a_site(way: Way) -> Iterator[tuple[SlurmCluster, Callable[[SlurmDaemon], Non
 def _script(unheld: Path) -> str:
     """Return job_submit.lua with that file, which does not look for the socket."""
     text = (REAL.parents[1] / "docs" / "slurm" / "job_submit.lua").read_text()
-    for old, new in (("/run/pilotfish/unheld", str(unheld)), ("/run/pilotfish/pilotfish.sock", "")):
+    asked = unheld.with_name("asked")
+    asked.touch()
+    paths = {"/run/pilotfish/unheld": unheld, "/run/pilotfish-asked/job": asked, "/run/pilotfish/pilotfish.sock": ""}
+    for old, new in paths.items():
         assert old in text, old
-        text = text.replace(old, new)
+        text = text.replace(old, str(new))
     return text
 
 
@@ -247,7 +250,10 @@ def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
     if way.events:
         config["events"] = {"users": ["slurm"], "path": str(folder / "events.sock")}
     if way.script:
-        config["adapter"]["options"] = {"unheld_file": str(folder / "unheld")}
+        config["adapter"]["options"] = {
+            "unheld_prefix": str(folder / "unheld"),
+            "asked_file": str(folder / "asked"),
+        }
     daemon.config.write_text(yaml.safe_dump(config))
     if way.profiles:
         with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:

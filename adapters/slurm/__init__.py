@@ -44,7 +44,8 @@ def create(
     output_dir: str | PathLike[str] | None = None,
     max_defer_s: float = 3600.0,
     wide_nodes: int | None = None,
-    unheld_file: str = "",
+    unheld_prefix: str = "",
+    asked_file: str = "",
     rest_url: str = "",
     rest_user: str = "",
     rest_token_file: str = "",
@@ -67,7 +68,9 @@ def create(
         max_defer_s: Longest time that a job is kept after its submission, seconds, whatever its user allows.
         wide_nodes: Jobs of so many nodes or more are kept for one pass of Slurm's backfill only; None: jobs of more
             than a quarter of their partition and of at least 2 nodes.
-        unheld_file: File for job_submit.lua with the kinds of jobs that it need not hold; "": none.
+        unheld_prefix: How the names of files begin that show job_submit.lua the kinds of jobs that it need not hold;
+            "": none.
+        asked_file: File that job_submit.lua opens for each job that is offered; "": none.
         rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "": none.
         rest_user: User of the token; "": the user that runs pilotfish.
         rest_token_file: File with the token, renewed by the site.
@@ -85,7 +88,8 @@ def create(
     _check(
         partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
         requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
-        max_defer_s=max_defer_s, wide_nodes=wide_nodes, unheld_file=unheld_file, rest_url=rest_url, rest_user=rest_user,
+        max_defer_s=max_defer_s, wide_nodes=wide_nodes, unheld_prefix=unheld_prefix, asked_file=asked_file,
+        rest_url=rest_url, rest_user=rest_user,
         rest_token_file=rest_token_file, rest_token_command=rest_token_command,
         rest_token_lifespan_s=rest_token_lifespan_s,
     )  # fmt: skip
@@ -112,7 +116,8 @@ def create(
         output_dir=output_dir,
         deferral=Deferral(max_defer_s, wide_nodes),
         load=lambda: replace(guarded.load(), unreadable=unreadable.now.copy()),
-        unheld_file=Path(unheld_file).absolute() if unheld_file else None,
+        unheld_prefix=Path(unheld_prefix).absolute() if unheld_prefix else None,
+        asked_file=Path(asked_file).absolute() if asked_file else None,
     )
 
 
@@ -271,7 +276,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "timeout_s": (lambda value: _seconds(value) and value <= 15, "seconds, above 0, at most 15"),
     "max_defer_s": (_seconds, "seconds, above 0"),
     **dict.fromkeys(
-        ("rest_url", "rest_user", "rest_token_file", "rest_token_command", "unheld_file"),
+        ("rest_url", "rest_user", "rest_token_file", "rest_token_command", "unheld_prefix", "asked_file"),
         (lambda value: isinstance(value, str), "text"),
     ),
     "rest_token_lifespan_s": (lambda value: _seconds(value) and value >= 1, "seconds, 1 or more"),

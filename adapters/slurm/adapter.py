@@ -71,7 +71,8 @@ class SlurmAdapter(Adapter):
         deferral: Deferral = Deferral(),
         clock: Callable[[], float] = time.monotonic,
         load: Callable[[], Load | None] = lambda: None,
-        unheld_file: Path | None = None,
+        unheld_prefix: Path | None = None,
+        asked_file: Path | None = None,
     ) -> None:
         self.cluster, self.transport, self.notes = cluster, transport, transport.notes
         self._submit_options = tuple(submit_options)
@@ -82,8 +83,8 @@ class SlurmAdapter(Adapter):
         self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
-        self._unheld = UnheldKinds(unheld_file, clock)
-        self._watch = FileWatch([unheld_file], clock) if unheld_file else None
+        self._unheld = UnheldKinds(unheld_prefix, clock)
+        self._watch = FileWatch([asked_file], clock) if asked_file else None
         self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}

@@ -4,7 +4,8 @@
 -- that the begin time is not the user's) with a checksum of the batch script (`script=LETTERS`, by which pilotfish
 -- recognises jobs that run the same script), and nothing else. It does not hold kinds of jobs that gain nothing from
 -- pilotfish. If in doubt, it leaves the job as the user wrote it. An error in this script never refuses a job. It runs
--- under the controller's locks, so it uses only its arguments and a small file on a local disk.
+-- under the controller's locks, so nothing that it does can block: of the folder of pilotfish, whose account can replace
+-- every file there by one that never opens, it only asks which names exist.
 --
 -- Put it next to slurm.conf, then add `JobSubmitPlugins=lua` there and run `scontrol reconfigure`. A site with a
 -- job_submit.lua of its own copies everything above `slurm_job_submit` into it, and calls `pilotfish_hold` at the end of
@@ -18,17 +19,22 @@ local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true,
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
 local SPREAD_S = 120      -- holds are shorter by up to this, so that those of many jobs do not all end at once
 local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
-local UNHELD = "/run/pilotfish/unheld"  -- kinds of jobs that gain nothing; pilotfish writes it; "": no file
+local UNHELD = "/run/pilotfish/unheld"  -- begins the names of files for kinds of jobs that gain nothing; "": none
+local ASKED = "/run/pilotfish-asked/job" -- opened for each job that is offered, which pilotfish notices. Only root may be
+                          -- able to write to its folder, since opening a file can block. "": none
 local LONGEST = 1024      -- bytes: Slurm refuses a job whose comment has as many
 local READ = 16384        -- bytes of a script that its checksum covers, so that a long one takes a millisecond, too
 
 local turn = 0
 
+-- Whether a name exists, whatever it is. rename(2) onto the same name changes, opens and follows nothing.
+local function exists(path)
+   local renamed, _, code = os.rename(path, path)
+   return renamed or code ~= 2 -- ENOENT
+end
+
 local function is_served()
-   if SOCKET == "" then return true end
-   local file, _, code = io.open(SOCKET)
-   if file then file:close() end
-   return code ~= 2 -- ENOENT; a socket that is there cannot be opened as a file
+   return SOCKET == "" or exists(SOCKET)
 end
 
 -- A checksum of the script and its arguments, in eight letters: pilotfish drops long numbers from names.
@@ -62,11 +68,13 @@ end
 
 -- Whether pilotfish has found that placing such jobs (of this user, with this name) gains nothing.
 local function is_unheld(job)
-   local file = UNHELD ~= "" and io.open(UNHELD)
-   if not file then return false end
-   local text = file:read(65536) or ""
-   file:close()
-   return ("\n" .. text):find(string.format("\n%d %s\n", job.user_id, job.name or ""), 1, true) ~= nil
+   local name = (job.name or ""):gsub("[^%w_-]", function(letter) return string.format("%%%02X", letter:byte()) end)
+   return UNHELD ~= "" and #name <= 200 and exists(string.format("%s.%d.%s", UNHELD, job.user_id, name))
+end
+
+local function note_asked()
+   local file = ASKED ~= "" and io.open(ASKED)
+   if file then file:close() end
 end
 
 local function is_set(text)
@@ -91,6 +99,7 @@ end
 
 local function try_to_hold(job, partitions)
    if not (is_offered(job, partitions) and is_plain(job) and is_served()) then return end
+   note_asked()
    if is_unheld(job) then -- it may be placed while it waits, but starts without that, too
       local comment = job.comment or ""
       if not comment:find("pilotfish", 1, true) and #comment < LONGEST - 26 then

@@ -63,7 +63,8 @@ def test_the_sample_beside_slurm_names_every_option(tmp_path):
     takes = {name: each.default for name, each in inspect.signature(create_slurm).parameters.items()}
     assert options.keys() == takes.keys() - {"cluster"}
     given = dict(load_config(tmp_path / "pilotfish.yaml").adapter.options)
-    assert given.pop("unheld_file") == "/run/pilotfish/unheld"  # in the unit's RuntimeDirectory
+    assert given.pop("unheld_prefix") == "/run/pilotfish/unheld"  # in the unit's RuntimeDirectory
+    assert given.pop("asked_file") == "/run/pilotfish-asked/job"  # in a folder of root's
     assert all((list(takes[name]) if takes[name] == () else takes[name]) == value for name, value in given.items())
 
 

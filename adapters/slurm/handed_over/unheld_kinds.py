@@ -1,16 +1,18 @@
 """The kinds of jobs that job_submit.lua need not hold back, because holding them has gained nothing.
 
 Rule: a kind is a user and a job name. Once FEWEST of its jobs were judged, and holding them lost time on average (the
-newest MEMORY count most), the kind is written to a file that the script reads; its jobs are then handed over without a
-hold. The kind is removed from the file when the average is a gain again. It is also removed after AGAIN_S, so that one
-more job is held and judged; this time doubles, up to LONGEST_S, each time that holding gained nothing. Of too many
-kinds, those of the user with the most go first. Without the file all kinds are held, which costs time and nothing else.
+newest MEMORY count most), a file PREFIX.UID.NAME is made; its jobs are then handed over without a hold. The file is
+removed when the average is a gain again. It is also removed after AGAIN_S, so that one more job is held and judged; this
+time doubles, up to LONGEST_S, each time that holding gained nothing. Of too many kinds, those of the user with the most
+go first. Without the files all kinds are held, which costs time and nothing else. The files are empty, because the
+script must not open what the account of pilotfish can replace.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,9 +27,10 @@ log = logging.getLogger("pilotfish.adapters")
 FEWEST, MEMORY = 5, 10
 #: Seconds until a kind is tried again: first, and at most.
 AGAIN_S, LONGEST_S = 600.0, 4 * 3600.0
-#: Most kinds, and most bytes of a name: what the script reads under Slurm's locks stays small.
-MOST, LONGEST_NAME = 500, 100
+#: Most kinds, and most bytes of a name in a file name.
+MOST, LONGEST_NAME = 500, 200
 
+_SPECIAL = re.compile("[^A-Za-z0-9_-]")
 #: User id, and name of the job.
 Kind = tuple[int, str]
 
@@ -44,21 +47,22 @@ class UnheldKinds:
     """The kinds that are not held now.
 
     Args:
-        path: The file; None: there is no script to read it.
+        prefix: How the files begin, a path; None: there is no script to look for them.
         clock: Seconds, monotonic.
 
     Attributes:
         read_only: Change no file.
     """
 
-    def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
-        self._path, self._clock, self.read_only = path, clock, False
+    def __init__(self, prefix: Path | None, clock: Callable[[], float]) -> None:
+        self._prefix, self._clock, self.read_only = prefix, clock, False
         self._gains = BoundedByOwner[Kind, _Gain](2 * MOST)
-        self._written: frozenset[Kind] | None = None
+        self._written: frozenset[Path] | None = None
+        self._warned = False
 
     def note(self, job: SlurmJob, gain_s: float) -> None:
         """Note what holding a job has gained, seconds, negative if it has lost time. O(1)."""
-        if self._path is None or not _fits(job.name):
+        if self._prefix is None or not _fits(job.name):
             return
         kind = job.uid, job.name
         gain = self._gains.get(kind) or _Gain()
@@ -72,32 +76,47 @@ class UnheldKinds:
             gain.until, gain.rest_s = now + gain.rest_s, min(2 * gain.rest_s, LONGEST_S)
 
     def write(self) -> None:
-        """Write the file if the kinds have changed. O(kinds). A file that cannot be written is reported once."""
-        if self._path is None or self.read_only:
+        """Make and remove files as the kinds have changed. O(kinds). What cannot be written is reported once."""
+        if self._prefix is None or self.read_only:
             return
         now = self._clock()
         known = [kind for kind, gain in self._gains.items() if gain.until > now]
-        kinds = frozenset(known[place] for place in turns([uid for uid, _ in known])[:MOST])
-        if kinds == self._written:
+        kinds = [known[place] for place in turns([uid for uid, _ in known])[:MOST]]
+        files = frozenset(self._prefix.with_name(f"{self._prefix.name}.{uid}.{_escaped(name)}") for uid, name in kinds)
+        if files == self._written:
             return
-        self._written = kinds
-        lines = "".join(f"{uid} {name}\n" for uid, name in sorted(kinds))
-        draft = self._path.with_name(f".{self._path.name}.new")
         try:
-            with os.fdopen(open_file(draft, os.O_WRONLY | os.O_CREAT), "w", encoding="utf-8") as file:
-                os.fchmod(file.fileno(), 0o644)  # Slurm's user reads it
-                file.truncate()
-                file.write(lines)
-            os.replace(draft, self._path)
+            if self._written is None:  # of a daemon that was killed
+                self._written = frozenset(self._present())
+            for file in self._written - files:
+                file.unlink(missing_ok=True)
+            for file in files - self._written:
+                os.close(open_file(file, os.O_WRONLY | os.O_CREAT))
+            self._written, self._warned = files, False
         except OSError as error:
-            log.warning("%s cannot be written, so job_submit.lua holds every job: %s", self._path, error.strerror)
+            self._written = None
+            if not self._warned:
+                problem = "cannot be written, so job_submit.lua holds every job"
+                log.warning("%s.*: %s: %s", self._prefix, problem, error.strerror)
+            self._warned = True
 
     def remove(self) -> None:
-        """Remove the file, as at the end of the daemon."""
-        if self._path is not None and self._written is not None:
+        """Remove the files, as at the end of the daemon."""
+        if self._prefix is not None and not self.read_only:
             with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+                for file in self._present():
+                    file.unlink(missing_ok=True)
+
+    def _present(self) -> list[Path]:
+        assert self._prefix is not None
+        begin = f"{self._prefix.name}."
+        return [each for each in self._prefix.parent.iterdir() if each.name.startswith(begin)]
+
+
+def _escaped(name: str) -> str:
+    """Return a name of a job as a part of a file name, as job_submit.lua forms it."""
+    return _SPECIAL.sub(lambda letter: f"%{ord(letter[0]):02X}", name)
 
 
 def _fits(name: str) -> bool:
-    return bool(name) and name.isprintable() and name.isascii() and len(name) <= LONGEST_NAME
+    return bool(name) and name.isprintable() and name.isascii() and len(_escaped(name)) <= LONGEST_NAME

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from contextlib import closing
@@ -133,7 +134,9 @@ def test_a_daemon_places_them_and_without_one_no_job_is_held(lua: LuaSlurm, tmp_
 
 def test_kinds_by_which_nothing_is_gained_are_not_held_but_may_be_placed(lua: LuaSlurm) -> None:
     uid = seen(lua.submit("true")).uid
-    lua.unheld.write_text(f"{uid}0 short\n{uid} short one\n")
+    kinds = [lua.unheld.with_name(f"unheld.{who}.{name}") for who, name in ((f"{uid}0", "short"), (uid, "short%20one"))]
+    for kind in kinds:
+        kind.touch()
     try:
         for options, comment in (
             ((), "pilotfish:script=S"),
@@ -149,11 +152,14 @@ def test_kinds_by_which_nothing_is_gained_are_not_held_but_may_be_placed(lua: Lu
             assert hold_seconds(seen(lua.submit("true", "--partition=half", f"--job-name={name}")).comment)
         assert seen(lua.submit("true", "--partition=main", "--job-name=short one")).comment == ""
     finally:
-        lua.unheld.unlink()
+        for kind in kinds:
+            kind.unlink()
 
 
 def test_a_daemon_that_gains_nothing_by_a_kind_has_it_no_longer_held(lua: LuaSlurm, tmp_path: Path) -> None:
-    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus, unheld_file=str(lua.unheld))) as daemon:
+    with closing(
+        SlurmDaemon(tmp_path, lua.nodes, lua.cpus, unheld_prefix=str(lua.unheld), asked_file=str(lua.asked))
+    ) as daemon:
         daemon.config.write_text(daemon.config.read_text().replace("without_gain: place", "without_gain: release"))
         daemon.start()
         fillers = [lua.submit("sleep 60", "--cpus-per-task=4", f"--nodelist=n{node}") for node in (1, 2)]
@@ -161,14 +167,29 @@ def test_a_daemon_that_gains_nothing_by_a_kind_has_it_no_longer_held(lua: LuaSlu
         jobs = [
             lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4") for _ in range(FEWEST)
         ]
-        eventually(lambda: lua.unheld.exists() and lua.unheld.read_text(), "the kind to be known")
-        assert lua.unheld.read_text() == f"{seen(jobs[0]).uid} tiny\n"
+        kind = lua.unheld.with_name(f"unheld.{seen(jobs[0]).uid}.tiny")
+        eventually(kind.exists, "the kind to be known")
         after = seen(lua.submit("true", "--comment=pilotfish", "--job-name=tiny", "--cpus-per-task=4"))
         other = seen(lua.submit("true", "--comment=pilotfish", "--job-name=another", "--cpus-per-task=4"))
         assert after.comment == "pilotfish" and hold_seconds(other.comment)
         assert daemon.stop(signal.SIGTERM) == 0
-        assert not lua.unheld.exists()
+        assert not kind.exists()
         lua.run("scancel", *map(str, (*fillers, *jobs, after.id, other.id)))
+
+
+def test_nothing_in_the_folder_of_pilotfish_blocks_the_controller(lua: LuaSlurm) -> None:
+    """The account of pilotfish replaces each name that the script looks at by a FIFO; sbatch fails if it waits for it."""
+    uid = seen(lua.submit("true")).uid
+    kind = lua.unheld.with_name(f"unheld.{uid}.blocked")
+    lua.served.unlink(missing_ok=True)
+    try:
+        for fifo in (lua.unheld, kind, lua.served):
+            os.mkfifo(fifo, 0o666)
+        jobs = [seen(lua.submit("true", "--partition=half", f"--job-name={name}")) for name in ("blocked", "other")]
+        assert [hold_seconds(job.comment) is None for job in jobs] == [True, False]
+    finally:
+        for fifo in (lua.unheld, kind, lua.served):
+            fifo.unlink(missing_ok=True)
 
 
 def test_an_error_in_the_script_refuses_no_job(lua: LuaSlurm) -> None:
