@@ -357,7 +357,7 @@ def _check_writers(status: os.stat_result, path: str, *, sticky: bool) -> None:
 def _others_can_write(status: os.stat_result, path: str) -> bool:
     """Return whether the mode lets others write; a group with this user as its only member is not counted.
 
-    Many systems give each user such a group, and the umask 002.
+    Many systems give each user such a group, and the umask 002. A user whose primary group it is is a member, too.
     """
     if status.st_mode & stat.S_IWOTH:
         return True
@@ -372,7 +372,16 @@ def _others_can_write(status: os.stat_result, path: str) -> bool:
     except (KeyError, OSError):
         return True
     private = user.pw_uid != 0 and (user.pw_gid, user.pw_name) == (group.gr_gid, group.gr_name)
-    return acl or not private or not {user.pw_name}.issuperset(group.gr_mem)
+    alone = {user.pw_name}.issuperset(group.gr_mem) and _primary_of(group.gr_gid) <= {user.pw_uid}
+    return acl or not private or not alone
+
+
+@cache
+def _primary_of(gid: int) -> frozenset[int]:
+    """Return the uids of the accounts whose primary group this is."""
+    import pwd
+
+    return frozenset(user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid)
 
 
 def _tighten(file: int | str, status: os.stat_result) -> None:

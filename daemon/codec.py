@@ -99,9 +99,11 @@ def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     if problem := name_problem(workflow.name):
         raise InvalidJobError(f"workflow: the name {problem}")
     for job in workflow.jobs:
-        if job.allowed is not None or job.apart or job.known_as or job.base_environment is not None:
-            names = "allowed, apart, known_as and base_environment"
+        if job.allowed is not None or job.apart or job.known_as or (job.base_environment, job.umask) != (None, None):
+            names = "allowed, apart, known_as, base_environment and umask"
             raise InvalidJobError(f"{workflow.name}: job {job.id!r}: {names} cannot be submitted")
+    if not 0 <= (workflow.umask or 0) <= 0o777:
+        raise InvalidJobError(f"{workflow.name}: umask is {workflow.umask} (allowed: 0 to {0o777}, None)")
     _check_environment(workflow.base_environment or ())
     return check_workflow(workflow)
 

@@ -245,6 +245,18 @@ def test_a_group_counts_as_others_unless_it_is_the_users_own(world: Path, monkey
         members.append("somebody")
         with pytest.raises(UntrustedError, match="others can write to it"):
             trust.check_folder(folder)
+        members.remove("somebody")
+        trust.check_folder(folder)
+        accounts = [
+            pwd.struct_passwd((name, "", uid, STRANGER, "", "", "")) for name, uid in (("fish", STRANGER), ("x", 7))
+        ]
+        monkeypatch.setattr(pwd, "getpwall", lambda: accounts)
+        trust._primary_of.cache_clear()
+        try:
+            with pytest.raises(UntrustedError, match="others can write to it"):
+                trust.check_folder(folder)
+        finally:
+            trust._primary_of.cache_clear()
 
 
 ROOT = Path(trust.__file__).parent

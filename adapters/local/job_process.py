@@ -47,6 +47,8 @@ def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
             os.dup2(open_output(spec[stream]), number)
         doing = f"cannot enter its directory {spec['directory']}"
         os.chdir(spec["directory"])
+        if (umask := spec["job"].get("umask")) is not None:
+            os.umask(umask)
         doing, code = f"cannot run {command[0]}", 127
         own = {} if spec.get("whole") else dict(os.environ)
         os.execvpe(command[0], command, own | dict(spec["environment"]))

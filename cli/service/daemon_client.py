@@ -121,11 +121,12 @@ class DaemonClient:
         """
         from ...daemon.codec import encode
         from ...formats.workflows.workflow import read_workflow
-        from .exported import exported
+        from .exported import exported, own_umask
 
         refuse_trace(path)
         environment = tuple(sorted(exported("ALL" if export is None else export).items()))
-        flow = replace(with_input_sizes(read_workflow(path, Profiles(store))), base_environment=environment)
+        flow = with_input_sizes(read_workflow(path, Profiles(store)))
+        flow = replace(flow, base_environment=environment, umask=own_umask())
         text, directory = encode(flow), str(working_directory())
         reply = ask_daemon(self.endpoint, "submit", timeout_s=60.0, workflow=text, directory=directory, key=key)
         if export is not None and not reply.get("exported", True):

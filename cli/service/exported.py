@@ -1,4 +1,4 @@
-"""The environment of the jobs of a submission, as `--export` says: ALL, NONE, or names, as with `sbatch`.
+"""The umask of the jobs of a submission, and their environment, as `--export` says: ALL, NONE, or names, as with `sbatch`.
 
 Rule: values are sent to the service and nowhere else; no message shows a value.
 """
@@ -35,6 +35,13 @@ def exported(spec: str, own: Mapping[str, str] = os.environ) -> dict[str, str]:
             raise ConfigError("--export", "", problem, "ALL, NONE, or names such as A,B=1")
         found[name] = value if equals else own[name]
     return found
+
+
+def own_umask() -> int:
+    """Return the umask of this process, which its jobs get, too."""
+    mask = os.umask(0o077)  # it can only be read by setting it
+    os.umask(mask)
+    return mask
 
 
 def _is_text(text: str) -> bool:

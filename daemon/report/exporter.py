@@ -1,11 +1,14 @@
 """The metrics server: metrics and health over HTTP, read from memory.
 
 Rule: a scrape never reaches the resource manager. No client can shut others out: a request must be complete, and its
-answer taken, within REQUEST_S, and if all places are taken, a new connection gets the place of the oldest.
+answer taken, within REQUEST_S, and if all places are taken, a new connection gets the place of the oldest. No client can slow
+the service down: the number of connections in a second and the size of a request are bounded, and the metrics are made
+at most once in MADE_EVERY_S.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -19,6 +22,8 @@ from .metrics import Metrics
 
 #: Connections at a time, and seconds for a whole request with its answer, however slowly its bytes come.
 MOST_CONNECTIONS, REQUEST_S = 32, 5.0
+#: Connections in a second that are served without a pause, bytes of a request, and seconds for which a text is served.
+MOST_A_SECOND, LARGEST_REQUEST, MADE_EVERY_S = 50, 16 * 2**10, 1.0
 
 
 class Health:
@@ -78,7 +83,7 @@ class Exporter:
     def __init__(self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836) -> None:
         metrics.snapshot_age.set_function(lambda: health.age_s)
         pages = {
-            "/metrics": lambda accept: _exposition(metrics, accept),
+            "/metrics": _Text(metrics),
             "/healthz": lambda _: _status(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
             "/readyz": lambda _: _status(health.ready, health.why_not_ready),
         }
@@ -103,15 +108,20 @@ class Exporter:
 class _Server(ThreadingHTTPServer):
     """A thread for each connection: at most MOST_CONNECTIONS, and as many of closed ones whose threads still run."""
 
-    daemon_threads = True
+    daemon_threads, request_queue_size = True, 128
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._places = threading.Semaphore(2 * MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._open: dict[socket.socket, float] = {}  # when each was accepted, the oldest first
+        self._due = 0.0
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        now = time.monotonic()
+        self._due = max(self._due, now - 1.0) + 1.0 / MOST_A_SECOND
+        if self._due > now:
+            time.sleep(self._due - now)
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
@@ -157,6 +167,11 @@ class _Handler(BaseHTTPRequestHandler):
     pages: dict[str, _Page]
     timeout = REQUEST_S
 
+    def setup(self) -> None:
+        """Bound what is read of the request."""
+        super().setup()
+        self.rfile: Any = _Bounded(self.rfile)
+
     def do_GET(self) -> None:
         page = self.pages.get(self.path.partition("?")[0])
         status, kind, body = page(self.headers.get("Accept", "")) if page else (404, "text/plain", b"not found\n")
@@ -170,11 +185,39 @@ class _Handler(BaseHTTPRequestHandler):
         """Log no scrapes."""
 
 
-def _exposition(metrics: Metrics, accept: str) -> tuple[int, str, bytes]:
-    from prometheus_client.exposition import choose_encoder
+class _Bounded:
+    """A request of which at most LARGEST_REQUEST bytes are read; one with more is dropped."""
 
-    encode, kind = choose_encoder(accept)
-    return 200, kind, encode(metrics.registry)
+    def __init__(self, file: Any) -> None:
+        self._file, self._left = file, LARGEST_REQUEST
+        self.close = file.close
+
+    def readline(self, most: int) -> bytes:
+        """Return the next line. Raises ConnectionError."""
+        line: bytes = self._file.readline(min(most, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise ConnectionError("the request is too large")
+        return line
+
+
+class _Text:
+    """The page of the metrics; requests that come together share one text."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics, self._lock = metrics, threading.Lock()
+        self._made: dict[str, tuple[float, bytes]] = {}  # by kind; there are a few
+
+    def __call__(self, accept: str) -> tuple[int, str, bytes]:
+        from prometheus_client.exposition import choose_encoder
+
+        encode, kind = choose_encoder(accept)
+        with self._lock:
+            made, text = self._made.get(kind, (-math.inf, b""))
+            if time.monotonic() - made >= MADE_EVERY_S:
+                text = encode(self._metrics.registry)
+                self._made[kind] = time.monotonic(), text
+        return 200, kind, text
 
 
 def _status(good: bool, why_not: str) -> tuple[int, str, bytes]:

@@ -136,7 +136,7 @@ class Requests:
             return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
         self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes, total_bytes)
         if not self._adapter.capabilities.here:  # the resource manager sets it
-            workflow = replace(workflow, base_environment=None)
+            workflow = replace(workflow, base_environment=None, umask=None)
         workflow = self._profiles.with_profiles(workflow)
         obstacles: dict[object, str | None] = {}
         for job in workflow.jobs:

@@ -171,9 +171,11 @@ class Submission:
     let_go: dict[str, Entry] = field(default_factory=dict)  # jobs that were handed over and are no longer ours
 
     def __post_init__(self) -> None:
-        base = self.workflow.base_environment
+        base, umask = self.workflow.base_environment, self.workflow.umask
         for position, each in enumerate(self.workflow.jobs):
-            job = each if base is None else dataclasses.replace(each, base_environment=base)
+            job = each
+            if base is not None or umask is not None:
+                job = dataclasses.replace(each, base_environment=base, umask=umask)
             self.entries.setdefault(job.id, Entry(self.id, job, position, self.offered))
             for before in job.after:
                 self.successors.setdefault(before, []).append(job.id)

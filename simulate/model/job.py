@@ -185,6 +185,7 @@ class Job:
         inputs: bytes of the files that its command names, by the position of the word, at its submission.
         base_environment: variables that it has before `environment` is added; None = those of the process that starts
             it.
+        umask: its file mode creation mask, as umask(2) has it; None = that of the process that starts it.
     """
 
     id: str
@@ -204,6 +205,7 @@ class Job:
     owner: int | None = None
     inputs: tuple[tuple[str, float], ...] = ()
     base_environment: tuple[tuple[str, str], ...] | None = None
+    umask: int | None = None
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ class Workflow:
 
     Args:
         base_environment: variables of the submitting user, for all its jobs; see `Job`.
+        umask: of the submitting user, for all its jobs.
 
     Raises:
         InvalidJobError: on use of `index` or `dag`: a duplicate job, an unknown dependency or a cycle.
@@ -222,6 +225,7 @@ class Workflow:
     source: str = ""
     warnings: tuple[str, ...] = ()
     base_environment: tuple[tuple[str, str], ...] | None = None
+    umask: int | None = None
 
     @cached_property
     def index(self) -> dict[str, int]:

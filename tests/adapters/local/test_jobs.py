@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,13 @@ def test_a_job_has_its_submitters_environment_and_not_the_daemons(
     out = said(world, "j")
     assert "OF_THE_USER=2\n" in out and "X=file\n" in out and "PILOTFISH_KEY=j\n" in out
     assert "OF_THE_DAEMON" not in out
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077, 0o000])
+def test_a_job_has_its_submitters_umask(world: LocalWorld, umask: int) -> None:
+    job = replace(sh("j", "umask; touch made"), umask=umask, directory=str(world.path))
+    world.finish(job, "a")
+    assert int(said(world, "j"), 8) == umask and (world.path / "made").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_exit_codes_are_kept(world: LocalWorld) -> None:

@@ -42,7 +42,8 @@ NAMES = [
 
 
 @pytest.fixture
-def served(bench):
+def served(bench, monkeypatch):
+    monkeypatch.setattr(exporter, "MADE_EVERY_S", 0.0)
     clock = Clock(100.0)
     health = Health(10.0, clock)
     server = Exporter(bench.metrics, health, port=0)
@@ -243,3 +244,24 @@ def test_every_request_is_counted_under_the_name_of_its_method(name):
     assert getattr(metered(inner, metrics), name)(1) == (1,)
     labels = {"adapter": "x", "call": name, "result": "ok"}
     assert metrics.registry.get_sample_value("pilotfish_adapter_requests_total", labels) == 1.0
+
+
+@pytest.mark.parametrize(
+    "head", [b"GET /healthz HTTP/1.1\r\n" + b"A: b\r\n" * 90 + b"B: " + b"x" * 60_000, b"x" * 10**6]
+)
+def test_a_request_that_is_too_large_is_dropped(small, head):
+    with socket.create_connection(("127.0.0.1", small[0].port)) as client, suppress(OSError):
+        client.sendall(head + b"\r\n\r\n")
+        assert b" 200 " not in client.recv(1000)
+    eventually_answers(small[1])
+
+
+def test_the_text_of_the_metrics_is_made_once_for_many_scrapes(monkeypatch):
+    made = []
+    monkeypatch.setattr(exporter, "MADE_EVERY_S", 1e9)
+    metrics = Metrics()
+    metrics.snapshot_age.set_function(lambda: made.append(1) or 1.0)
+    page = exporter._Text(metrics)
+    texts = {page(accept)[2] for accept in ["", "*/*", "text/plain"] * 100}
+    assert len(texts) == len(made) == 1
+    assert b"# EOF" in page("application/openmetrics-text; version=1.0.0")[2] and len(made) == 2

@@ -69,6 +69,19 @@ def test_jobs_have_the_environment_of_their_submitter_also_after_a_restart(bench
     assert "s3cret" not in str(kit.requests(bench)("status")) + str(kit.requests(bench)("explain", job="a"))
 
 
+def test_jobs_have_the_umask_of_their_submitter_also_after_a_restart(bench, kit):
+    bench.manager.capabilities = dataclasses.replace(bench.manager.capabilities, here=True)
+    flow = Workflow("w", (kit.job("a"), kit.job("b", "a")), umask=0o027)
+    assert kit.requests(bench)("submit", workflow=encode(flow), directory="/home/me")["ok"]
+    bench.run(2)
+    bench.restart()
+    bench.run(20)
+    assert [view.job.umask for view in bench.manager.views.values()] == [0o027] * 2
+    for wrong in (Workflow("w", (kit.job("a"),), umask=0o1000), Workflow("w", (replace(kit.job("a"), umask=0),))):
+        reply = kit.requests(bench)("submit", workflow=encode(wrong), directory="/home/me")
+        assert not reply["ok"] and "umask" in reply["error"]
+
+
 def test_a_resource_manager_of_its_own_sets_the_environment(asked, kit):
     bench, ask = asked
     assert not submit(ask, kit.job("a"), environment=(("A", "1"),))["exported"]
