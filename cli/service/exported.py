@@ -1,4 +1,4 @@
-"""The umask of the jobs of a submission, and their environment, as `--export` says: ALL, NONE, or names, as with `sbatch`.
+"""The umask and the environment of the jobs of a submission, as with `sbatch`: `--export` says ALL, NONE, or names.
 
 Rule: values are sent to the service and nowhere else; no message shows a value.
 """

@@ -1,9 +1,9 @@
 """The metrics server: metrics and health over HTTP, read from memory.
 
 Rule: a scrape never reaches the resource manager. No client can shut others out: a request must be complete, and its
-answer taken, within REQUEST_S, and if all places are taken, a new connection gets the place of the oldest. No client can slow
-the service down: the number of connections in a second and the size of a request are bounded, and the metrics are made
-at most once in MADE_EVERY_S.
+answer taken, within REQUEST_S, and if all places are taken, a new connection gets the place of the oldest. No client
+can slow the service down: the number of connections in a second and the size of a request are bounded, and the metrics
+are made at most once in MADE_EVERY_S.
 """
 
 from __future__ import annotations

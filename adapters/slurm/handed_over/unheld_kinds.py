@@ -2,10 +2,10 @@
 
 Rule: a kind is a user and a job name. Once FEWEST of its jobs were judged, and holding them lost time on average (the
 newest MEMORY count most), a file PREFIX.UID.NAME is made; its jobs are then handed over without a hold. The file is
-removed when the average is a gain again. It is also removed after AGAIN_S, so that one more job is held and judged; this
-time doubles, up to LONGEST_S, each time that holding gained nothing. Of too many kinds, those of the user with the most
-go first. Without the files all kinds are held, which costs time and nothing else. The files are empty, because the
-script must not open what the account of pilotfish can replace.
+removed when the average is a gain again, and after AGAIN_S, so that one more job is held and judged; this time doubles,
+up to LONGEST_S, each time that holding gained nothing. Of too many kinds, those of the user with the most go first.
+Without the files all kinds are held, which costs time and nothing else. The files are empty, because the script must
+not open what the account of pilotfish can replace.
 """
 
 from __future__ import annotations
