@@ -60,14 +60,14 @@ class Walk:
             return ""
         line = re.sub(r"(?<![\w./-])pilotfish(?= account=|$)|(?<=name=)pilotfish", ACCOUNT, self.here(line))
         line = line.replace("runuser -u pilotfish -- ", f"setpriv --reuid={ACCOUNT} --clear-groups ")
-        line = re.sub(r"^(setpriv .*)?pilotfish (?=\w+ )", rf"\1{shlex.join(COMMAND)} ", line)
+        line = re.sub(r"^(setpriv .*)?pilotfish (?=\w+(?: |$))", rf"\1{shlex.join(COMMAND)} ", line)
         if prompt == "$":
             line = f"{line.replace('sbatch', 'sbatch --parsable --output=/dev/null', 1)}"
             self.jobs.append(int(self.site.run("sh", "-c", f"cd {self.folder}/home; {line}", user="games")))
             return str(self.jobs[-1])
         assert prompt == "#"
         environment = self.site.environment | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.home)}
-        environment["PILOTFISH_CACHE"] = str(users_cache(ACCOUNT))
+        environment |= {"PILOTFISH_CACHE": str(users_cache(ACCOUNT)), "PILOTFISH_SOCKET": str(self.folder / "s")}
         done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, cwd=ROOT, env=environment)
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         return done.stdout
