@@ -226,7 +226,7 @@ def _row(job: dict[str, Any], now: float, guess: str) -> tuple[str, ...]:
         job.get("partition") or "",
         _state(job),
         fold(nodes) if nodes else "",
-        "" if priority is None else f"{priority:,.0f}",
+        "" if priority is None else f"{priority:.0f}",
         "" if plan is None else short_time(max(0.0, plan["start_time"] - now)),
         "" if (said := job.get("manager_start_time")) is None else short_time(max(0.0, said - now)),
         "" if ends is None else short_time(max(0.0, ends - now)) + guess,

@@ -263,4 +263,4 @@ def test_a_usual_job_that_was_handed_over_has_its_priority_at_80_columns(shown):
     about = {"name": "align.sh", "owner": "ada (uid 4242)", "partition": "short", "priority": 1234.0}
     lines = shown(status(flow(1, job("4711", plan=plan, manager_start_time=145.0, **about)) | {"handed_over": True}))
     row = next(line for line in lines if line.startswith("4711")).split()
-    assert row[:7] == ["4711", "align.sh", "ada", "short", "pending", "b", "1,234"]
+    assert row[:7] == ["4711", "align.sh", "ada", "short", "pending", "b", "1234"]
