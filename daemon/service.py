@@ -26,6 +26,7 @@ from typing import Any
 from ..adapters.base import Adapter, AdapterError
 from ..adapters.run_command import STOP
 from ..formats.cluster import read_cluster
+from ..formats.documents.plausible import cluster_doubts
 from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.kernels import prepare
@@ -144,6 +145,8 @@ class Service:
     def _open(self, stack: ExitStack) -> None:
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
+        for doubt in cluster_doubts(cluster):
+            log.warning("%s", doubt)
         check_objective(config, self._file, cluster, time.time())
         load_policy_of(config, self._file)
         stack.callback(end_components)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..simulate.model.job import Distribution, Phase, Profile, ThreadGroup
 from .documents.document_errors import bad, found, inside
+from .documents.plausible import LEAST_RATE
 from .documents.quantities import (
     Convert,
     above_zero,
@@ -134,8 +135,9 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 
 def _dump(group: ThreadGroup) -> dict[str, Any]:
     given, demand = dump(group), group.service_demand
-    if 0 < group.bandwidth < 1000:  # a bare number as small as this is taken for a forgotten unit
-        given["bandwidth"] = f"{group.bandwidth!r}B/s"
+    for part in (given, *given.get("phases", ())):
+        if 0 < part.get("bandwidth", 0) < LEAST_RATE:  # a bare number as small as this is taken for a forgotten unit
+            part["bandwidth"] = f"{part['bandwidth']!r}B/s"
     if isinstance(demand, Distribution):
         given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
     return given

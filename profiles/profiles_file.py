@@ -13,6 +13,7 @@ from typing import Any
 
 from ..formats.documents.document_errors import found, from_source, inside, shown
 from ..formats.documents.files import check_schema, read_document
+from ..formats.documents.plausible import JobDoubts
 from ..formats.documents.quantities import Convert, number, whole
 from ..formats.documents.schema import build, listed, mapping, name, text
 from ..formats.profile import dump_profile, parse_profile
@@ -106,6 +107,18 @@ def parse_profiles(data: dict[str, Any], source: str) -> dict[str, Profile]:
 def read_profiles(path: str | Path) -> dict[str, Profile]:
     """Return name -> profile of a YAML or JSON file. Raises ConfigError, see `parse_profiles`."""
     return parse_profiles(read_document(path), str(path))
+
+
+def profile_doubts(path: str | Path) -> tuple[str, ...]:
+    """Return a sentence for each implausible quantity that a person wrote into a file of profiles.
+
+    What was measured or predicted is a program's, and not doubted. Raises ConfigError.
+    """
+    doubts, entries = JobDoubts(), read_document(path).get("profiles")
+    for key, value in entries.items() if isinstance(entries, dict) else ():
+        if not isinstance(value, dict) or value.get("source", "given") == "given":
+            doubts.read_profile(str(key), value)
+    return doubts.sentences(str(path), "profiles")
 
 
 def dump_profiles(profiles: Mapping[str, Profile]) -> dict[str, Any]:

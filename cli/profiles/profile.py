@@ -23,7 +23,7 @@ from ..inputs import Profiles, allowed_cpus, checked_name, classifier, input_siz
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
 from ..output.documents import print_json
-from ..streams import note, show_document
+from ..streams import note, show_document, warn
 from ..usage_errors import bad, not_among, value_of
 from .corun import corun, pairs
 
@@ -225,7 +225,10 @@ def import_(
         for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
                 raise bad(other, "only with --source")
+        from ...profiles.profiles_file import profile_doubts
+
         names, left_out = keep.import_file(file), dict[str, int]()
+        warn(*profile_doubts(file))
     else:
         profiles, left_out = _imported(source, file, name, node_type, date)
         names = keep.put_all(profiles)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotfish.formats.cluster import parse_cluster
 from pilotfish.formats.documents.document_errors import MOST_ERRORS
+from pilotfish.formats.documents.files import parse_document
 from pilotfish.formats.documents.plausible import cluster_doubts
-from pilotfish.formats.workflows.workflow import parse_workflow
+from pilotfish.formats.workflows.workflow import dump_workflow, parse_workflow
+from pilotfish.profiles.profiles_file import profile_doubts
 from pilotfish.simulate.errors import ConfigErrors
+from pilotfish.simulate.model.job import Job, Phase, Profile, ThreadGroup, Workflow
 
 TYPE = {"cores": 4, "memory": "32GiB", "memory_bandwidth": "80GB/s"}
 
@@ -25,7 +30,7 @@ def jobs(**keys):
 
 
 def test_a_plausible_node_is_not_doubted():
-    assert cluster_doubts(cluster()) == [] == cluster_doubts(cluster(memory=2**20, memory_bandwidth=1e6))
+    assert cluster_doubts(cluster()) == [] == cluster_doubts(cluster(memory=2**24, memory_bandwidth=1e7, frequency=1e6))
 
 
 def test_a_bare_80_as_bandwidth_and_32_as_memory_are_doubted():
@@ -35,8 +40,45 @@ def test_a_bare_80_as_bandwidth_and_32_as_memory_are_doubted():
 
 
 @pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"memory": 256_000}, "250GiB"),  # RealMemory of slurm.conf, in MiB
+        ({"memory": 1_546_000}, "1.47TiB"),
+        ({"memory_bandwidth": 204_800}, "205GB/s"),
+        ({"memory_bandwidth": 1_200_000}, "1.2TB/s"),
+        ({"frequency": 2.4}, "2.4GHz"),
+        ({"frequency": 2400}, "2400MHz"),
+    ],
+)
+def test_numbers_in_the_units_of_other_programs_are_doubted(changes, meant):
+    (doubt,) = cluster_doubts(cluster(**changes))
+    assert doubt.startswith(f"lab.yaml: node_types.fast.{next(iter(changes))}: ") and "implausible for a node" in doubt
+    assert f"was {meant} meant?" in doubt
+
+
+def test_rates_of_a_network_are_doubted():
+    data = {"schema": "pilotfish/cluster/v1", "node_types": {"fast": TYPE}, "network": {"port": 12500, "latency": 0}}
+    (doubt,) = cluster_doubts(parse_cluster(data | {"nodes": [{"names": "n1", "type": "fast"}]}, "lab.yaml"))
+    assert doubt == "lab.yaml: network.port: 12.5kB/s is implausible for a network; was 12.5GB/s meant?"
+
+
+@pytest.mark.parametrize(
     ("keys", "words"),
     [
+        ({"memory": 4096}, "dag.yaml: jobs.a.memory: 4096 means 4096 bytes; was 4096MiB meant?"),  # as sbatch --mem
+        ({"memory": 64000}, "dag.yaml: jobs.a.memory: 64000 means 64000 bytes; was 64000MiB meant?"),
+        (
+            {"profile": {"service_demand": 1, "bandwidth": 5200}},
+            "dag.yaml: jobs.a.profile.bandwidth: 5200 means 5200 bytes/s; was 5200MB/s meant?",
+        ),
+        (
+            {"profile": [{"service_demand": 1}, {"service_demand": 1, "bandwidth": 5200.5}]},
+            "dag.yaml: jobs.a.profile[1].bandwidth: 5200.5 means 5200.5 bytes/s; was 5200.5MB/s meant?",
+        ),
+        (
+            {"profile": {"groups": [{"service_demand": 1, "phases": [{"share": 1, "bandwidth": 7}]}]}},
+            "dag.yaml: jobs.a.profile.groups[0].phases[0].bandwidth: 7 means 7 bytes/s; was 7GB/s meant?",
+        ),
         ({"memory": 256}, "dag.yaml: jobs.a.memory: 256 means 256 bytes; was 256MiB meant?"),
         (
             {"profile": {"service_demand": 1, "bandwidth": 5.2}},
@@ -58,11 +100,34 @@ def test_a_bare_number_of_a_job_is_doubted(keys, words):
 
 @pytest.mark.parametrize(
     "keys",
-    [{"memory": "256B"}, {"walltime": "00:10"}, {"walltime": 60}, {"memory": 1024}, {}]
-    + [{"profile": {"service_demand": 1, "bandwidth": measured}} for measured in (853.216, 0, 1000)],
+    [{"memory": "256B"}, {"walltime": "00:10"}, {"walltime": 60}, {"memory": 2**20}, {"memory": 4096.0}, {}]
+    + [{"profile": {"service_demand": 1, "bandwidth": measured}} for measured in (853.216, 0, 1_000_000, "5200B/s")],
 )
 def test_a_unit_or_a_large_number_is_not_doubted(keys):
     assert jobs(**keys) == ()
+
+
+def test_only_what_a_person_wrote_into_profiles_is_doubted(tmp_path):
+    path = tmp_path / "profiles.yaml"
+    path.write_text(
+        "schema: pilotfish/profiles/v1\nprofiles:\n"
+        "  mine: {service_demand: 1, memory: 4096, bandwidth: 5200}\n"
+        "  also: [{service_demand: 1, bandwidth: 5200}]\n"
+        "  measured: {service_demand: 1, memory: 900000, bandwidth: 5200, source: measured, runs: 3}\n"
+    )
+    assert profile_doubts(path) == (
+        f"{path}: profiles.mine.memory: 4096 means 4096 bytes; was 4096MiB meant?",
+        f"{path}: profiles.mine.bandwidth: 5200 means 5200 bytes/s; was 5200MB/s meant?",
+        f"{path}: profiles.also[0].bandwidth: 5200 means 5200 bytes/s; was 5200MB/s meant?",
+    )
+
+
+@given(rate=st.floats(0.1, 1e9), memory=st.floats(0, 1e9))
+def test_what_pilotfish_writes_is_never_doubted(rate, memory):
+    groups = (ThreadGroup(1, 1.0, bandwidth=round(rate, 1)), ThreadGroup(1, 1.0, phases=(Phase(1.0, 1.0, 5.5),)))
+    job = Job("a", Profile(groups, memory=memory), memory=memory)
+    text = dump_workflow(Workflow("w", (job,)))
+    assert parse_workflow(parse_document(text, "dag.yaml"), "dag.yaml").warnings == ()
 
 
 def test_all_errors_of_a_cluster_file_come_together():
