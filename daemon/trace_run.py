@@ -290,11 +290,11 @@ class TraceRun:
         if self._counts.instants == 0:
             return self._now if len(self._workload) else None
         coming = self._next < len(self._workload)
-        until = float(self._seen[self._next]) if coming else math.inf
+        until = min(float(self._seen[self._next]) if coming else math.inf, self._dependencies.next_time)
         waits = self._cycle.tracker.any_waiting
         if waits or self._cycle.planner.switches:
             until = min(until, self._cycle.trigger.recheck_at)
-        if self._running or coming:
+        if self._running or coming or self._dependencies.next_time < math.inf:
             return until
         return until if waits and until < self._last_event + PATIENCE_S else None
 
@@ -323,12 +323,12 @@ class TraceRun:
 
     def _submit_due(self) -> None:
         """Submit the jobs whose time has come, and those whose last predecessor has ended."""
-        for row in self._dependencies.pop_released():
+        for row in self._dependencies.pop_released(self._now):
             self._submitted[row] = self._now
             self._submit(row)
         while self._next < len(self._workload) and self._seen[self._next] <= self._now:
             row, self._next = self._next, self._next + 1
-            if not self._dependencies.is_blocked(row):
+            if self._dependencies.arrives(row, self._now):
                 self._submit(row)
 
     def _submit(self, row: int) -> None:
@@ -383,8 +383,8 @@ class TraceRun:
         self._start[row], self._finish[row] = entry.start_time, entry.finish_time
         self._overran[row] = entry.state is JobState.TIMEOUT
         self._places.release(row)
-        if entry.state is JobState.COMPLETED:
-            self._dependencies.job_ended(row, self._next)
+        well = entry.state is JobState.COMPLETED
+        self._dependencies.job_ended(row, self._next, self._now, well=well)
         self._adapter.forget(entry.key)
         self._jobs.ended(row)
         self._ended += 1

@@ -1,9 +1,9 @@
 """Convert platforms, workflows and workloads from one format to another, and count what is lost.
 
 Rule: a replay on what is written equals a replay on what was read, start by start; the tasks of a workflow keep run
-times, cores and dependencies. Everything else that is lost is counted. A trace has submit times in place of
-dependencies, and SWF one preceding job. Of the losses, only walltimes that SWF cannot leave out can change a replay,
-and only delays can change its power.
+times, cores and dependencies. Everything else that is lost is counted. A job of SWF has one preceding job, and one of a
+Batsim workload none; submit times stand for the other dependencies. Of the losses, only dependencies and walltimes that
+SWF cannot leave out can change a replay, and only delays can change its power.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster, Contention
 from ..simulate.model.job import Workflow
 from ..simulate.model.machine import powers_of
-from ..simulate.model.workload import Workload, in_order
+from ..simulate.model.workload import Workload
 from .batsim.workload import KEPT, BatsimWorkload
 from .batsim.write import SHORTEST_S, batsim_of, batsim_text
 from .cluster import dump_cluster
@@ -29,7 +29,7 @@ from .simgrid.write import platform_text
 from .workflows.dax import dump_dax
 from .workflows.wfcommons import dump_wfcommons
 from .workflows.workflow import dump_workflow
-from .workflows.workflow_tasks import Tasks, earliest
+from .workflows.workflow_tasks import Tasks, earliest, topological
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,7 @@ def to_swf(given: Tasks, machine: int | None, note: str, *, skip_invalid: bool) 
     written = _submitted(replace(jobs, machine=machine), given)
     first = int((written.more["preceding"] > 0).sum())
     counts = {
-        "dependencies: now submit times, as on an unlimited machine": pairs,
-        "dependencies other than the last to end: SWF has one preceding job": pairs - first,
+        "dependencies other than the last to end: now submit times, as on an unlimited machine": pairs - first,
         "ids that are not numbers: now numbered from 1": len(jobs),
     }
     lost = some(counts) | _lost(given, "walltimes")
@@ -170,13 +169,15 @@ def _submitted(jobs: Workload, given: Tasks) -> Workload:
              for task in given.tasks if task.id in kept]  # fmt: skip
     times = earliest(tasks)
     submit = np.array([start for start, _ in times], np.float64)
-    place = np.empty(len(tasks), np.int64)
-    place[np.argsort(submit, kind="stable")] = np.arange(1, len(tasks) + 1)
     row = {task.id: i for i, task in enumerate(tasks)}
+    turn, place = np.empty(len(tasks), np.int64), np.empty(len(tasks), np.int64)
+    turn[[row[name] for name in topological(tasks)]] = np.arange(len(tasks))
+    place[np.lexsort((turn, submit))] = np.arange(1, len(tasks) + 1)  # a preceding job comes first, also at one time
     last = [max((row[before] for before in task.after), key=lambda i: times[i][1], default=-1) for task in tasks]
     waits = np.array(last, np.int64) >= 0
     more = {"preceding": np.where(waits, place[last], -1), "think_time": np.where(waits, 0, -1)}
-    return in_order(replace(jobs, id=place, submit_time=submit, more=more, dependencies=None))
+    written = replace(jobs, id=place, submit_time=submit, more=more, dependencies=None)
+    return written.take(np.argsort(place))
 
 
 def _tasks(given: Tasks) -> str:
@@ -200,6 +201,7 @@ def swf_to_batsim(jobs: Workload, description: str) -> Converted:
         "computing: a delay draws the power of idle resources": int((jobs.run_time > 0).sum()),
         "walltimes below 1e-6 s: now 1e-6 s, the shortest possible": int((jobs.walltime < SHORTEST_S).sum()),
         "success: Batsim kills jobs whose delay is their walltime": int(at_end.sum()),
+        "preceding jobs and think times": 0 if jobs.dependencies is None else len(jobs.dependencies),
     }
     text = batsim_text(batsim_of(jobs, {"description": description}))
     return Converted(text, _jobs(jobs), some(counts), jobs.left_out)

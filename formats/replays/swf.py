@@ -1,13 +1,16 @@
 """Standard Workload Format: one job a line, 18 numbers, `;` comments, a header of `; Key: value` lines.
 
 Rule: what is written reads back to the last bit. A line that is not a job is an error with its number, or is skipped
-and counted on request. Jobs of unknown run time or size cannot be replayed: they are left out and counted. Unknown
-values are -1.
+and counted on request. Jobs of unknown run time or size cannot be replayed: they are left out and counted. So are the
+partial executions (status 2, 3 and 4) of a job that also has a summary. A job is submitted when its preceding job
+(field 17) has ended, in whatever way, and the think time (field 18) is over; at its own submit time at the earliest.
+Unknown values are -1.
 Source: Feitelson, Parallel Workloads Archive, "The Standard Workload Format" (version 2.2).
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import stat
@@ -21,7 +24,8 @@ import numpy.typing as npt
 from ...simulate.errors import ConfigError
 from ...simulate.kernels import load
 from ...simulate.kernels.swf import tables as layout
-from ...simulate.model.workload import LONGEST, Workload, in_order
+from ...simulate.model.workload import LONGEST, Dependencies, Workload, in_order
+from ..documents.document_errors import found
 from ..documents.unpack import unpacked
 
 Array = npt.NDArray[Any]
@@ -31,9 +35,17 @@ COLUMNS = (
     "requested_time", "requested_memory", "status", "user", "group", "executable", "queue", "partition",
     "preceding", "think_time",
 )  # fmt: skip
+_NEWLINE = b"\n"
 ALLOWED = f"{layout.FIELDS} numbers: {', '.join(COLUMNS)}"
-_EPOCH = re.compile(rb"^\s*;\s*UnixStartTime\s*:\s*([1-9]\d{0,10})\b", re.MULTILINE)
-_MACHINE = re.compile(rb"^\s*;\s*Max(Procs|Nodes)\s*:\s*(\d+)", re.MULTILINE)
+#: A number in the header; text after it is ignored. Its thousands may be separated, also by blanks that do not break.
+_HEADER = re.compile(
+    rb"^[ \t]*;\s*(MaxProcs|MaxNodes|UnixStartTime)\s*:[ \t]*(\d(?:\d|[,.'_]|\xc2\xa0|\xe2\x80\xaf)*)", re.MULTILINE
+)
+_THOUSANDS = re.compile(rb"\d{1,3}(?:(?:[,.'_]|\xc2\xa0|\xe2\x80\xaf)\d{3})+")
+#: Number of a partial execution: to be continued, the last one of a job that completed, the last one of another.
+_PARTIAL = (2, 3, 4)
+#: What is counted of preceding jobs.
+_NO_PRECEDING = "preceding jobs that are not earlier in the trace"
 #: Largest trace after unpacking, bytes.
 LARGEST = 16 * 2**30
 #: Up to here whole numbers are exact as floats.
@@ -54,19 +66,21 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
         ConfigError: a line that is not a job, with its number; not an SWF file; no jobs.
         OSError: the file cannot be read.
     """
-    data = unpacked(_content(path), str(path), LARGEST)
+    data = unpacked(_content(path), str(path), LARGEST).removeprefix(codecs.BOM_UTF8)
     columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
     size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
-    machine = {key: int(value) for key, value in reversed(_MACHINE.findall(_header(data)))}
-    epoch = _EPOCH.search(_header(data))
+    header, (dependencies, unmet) = _header(str(path), data), _dependencies(columns)
+    left_out = {"lines that are not jobs": invalid, _NO_PRECEDING: unmet}
     workload = Workload(
         Path(path).name.removesuffix(".gz").removesuffix(".swf"), columns["job"].astype(np.int64),
         columns["submit_time"], run, np.where(wanted > 0, wanted, run), size.astype(np.int64),
         more={name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")},
-        machine=machine.get(b"Procs") or machine.get(b"Nodes") or None,
-        left_out={"lines that are not jobs": invalid} if invalid else {},
-        epoch=float(epoch[1]) if epoch else None,
+        machine=header.get("MaxProcs") or header.get("MaxNodes") or None,
+        left_out={words: number for words, number in left_out.items() if number},
+        epoch=float(header["UnixStartTime"]) if 0 < header.get("UnixStartTime", 0) < 1e11 else None,
+        dependencies=dependencies,
     )  # fmt: skip
+    workload = workload.take(~_partial(columns), "partial executions of jobs that have a summary")
     workload = workload.take(workload.submit_time >= 0, "jobs without a submit time")
     workload = workload.take(workload.run_time >= 0, "jobs without a run time")
     return in_order(workload.take(workload.size > 0, "jobs without processors"))
@@ -83,10 +97,46 @@ def _content(path: str | Path) -> bytes:
         return file.read()
 
 
-def _header(data: bytes) -> bytes:
-    """Return the comments before the first job."""
+def _header(name: str, data: bytes) -> dict[str, int]:
+    """Return the numbers in the comments before the first job, the first of each key. Raises ConfigError."""
     end = re.search(rb"^\s*[^;\s]", data, re.MULTILINE)
-    return data[: end.start()] if end else data
+    numbers: dict[str, int] = {}
+    for line in _HEADER.finditer(data, 0, end.start() if end else len(data)):
+        text = line[2].rstrip(b",.'_")
+        if not text.isdigit() and not _THOUSANDS.fullmatch(text):
+            where = f"{name}:{data.count(_NEWLINE, 0, line.start(2)) + 1}"
+            raise ConfigError(where, line[1].decode(), found(text.decode()), "a whole number such as 1024 or 1,024")
+        digits = re.sub(rb"\D", b"", text)[:19]
+        numbers.setdefault(line[1].decode(), int(digits))
+    return numbers
+
+
+def _partial(columns: Mapping[str, Array]) -> Array:
+    """Return which lines are partial executions of a job that has a summary, bool [lines]."""
+    partial = np.isin(columns["status"], _PARTIAL)
+    if partial.any():
+        partial &= np.isin(columns["job"], columns["job"][~partial])
+    return partial
+
+
+def _dependencies(columns: Mapping[str, Array]) -> tuple[Dependencies | None, int]:
+    """Return on which lines others depend, and the number of preceding jobs that are not earlier in the trace.
+
+    O(lines log lines) if a job has a preceding job, else O(lines).
+    """
+    after = np.flatnonzero(columns["preceding"] > 0)
+    if not len(after):
+        return None, 0
+    rows = np.flatnonzero(~_partial(columns))
+    rows = rows[np.argsort(columns["job"][rows], kind="stable")]
+    ids, wanted = columns["job"][rows], columns["preceding"][after]
+    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    before = rows[place]
+    known = (ids[place] == wanted) & (before < after)
+    pairs, think = after[known], columns["think_time"][after[known]]
+    if not len(pairs):
+        return None, len(after)
+    return Dependencies(before[known], pairs, np.maximum(think, 0.0), np.ones(len(pairs), bool)), int((~known).sum())
 
 
 def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Array], int]:
@@ -97,10 +147,10 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Arr
         {"text": text, "powers": 10.0 ** np.arange(layout.DECIMALS + 1)},
         {"values": (rows, layout.FIELDS), "lines": (rows,), "unread": (rows,)},
     )
-    found, count = load("swf.parser")(block.address), block.count
-    values, invalid = block.values[:found], int(count["invalid"])
+    jobs, count = load("swf.parser")(block.address), block.count
+    values, invalid = block.values[:jobs], int(count["invalid"])
     bad = [(int(count["first_invalid"]), int(count["found"]))] if invalid else []
-    unread, keep = block.unread[:found], np.ones(found, bool)
+    unread, keep = block.unread[:jobs], np.ones(jobs, bool)
     for row in np.flatnonzero(unread >= 0).tolist():
         begin = int(unread[row])
         end = data.find(b"\n", begin)
@@ -130,7 +180,7 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Arr
 
 def _out_of_range(columns: Mapping[str, Array]) -> Iterator[tuple[str, Array, Array, str]]:
     """Yield (name, column, rows out of range, allowed range) of each column that is checked. O(rows)."""
-    for name in ("submit_time", "run_time", "requested_time"):
+    for name in ("submit_time", "run_time", "requested_time", "think_time"):
         column = columns[name]
         yield name, column, np.abs(column) > LONGEST, f"seconds, at most {LONGEST:g}"
     for name, column in (("job", columns["job"]), ("requested or allocated processors", _sizes(columns))):
@@ -143,10 +193,10 @@ def _sizes(columns: Mapping[str, Array]) -> Array:
 
 def _numbers(words: Iterable[bytes]) -> list[float] | None:
     try:
-        found = [float(word) for word in words]
+        numbers = [float(word) for word in words]
     except ValueError:
         return None
-    return found if np.isfinite(found).all() else None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def dump_swf(workload: Workload, notes: Iterable[str] = ()) -> str:

@@ -1,7 +1,8 @@
 """Pegasus DAX: read abstract workflows in XML, versions 2.x and 3.x; write version 3.6.
 
 Rule: elements are known by their local names, whatever their namespace; document types and entities are refused before
-they are read. What is written reads back as the same tasks, except for the last bit of memory, which is in megabytes.
+they are read. What is written reads back as the same tasks, except for the last bit of memory, which is in megabytes,
+and for characters of program names that XML cannot hold, which are written as escapes.
 Run time, cores and memory are written as profiles of the namespace pegasus.
 Source: the DAX 2.1 to 3.6 schemas (pegasus.isi.edu/schema), and the `runtime` attribute that Pegasus' workflow
 generator adds to jobs.
@@ -10,6 +11,7 @@ generator adds to jobs.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from xml.sax.saxutils import quoteattr
 
@@ -19,9 +21,10 @@ from ..documents.document_errors import bad, found, from_source, inside
 from ..documents.quantities import Convert, number, plain
 from ..documents.schema import name
 from ..documents.xml import Element, parse_xml
+from ..text import clean
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 
-_seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e6), number(0, 1e12)
+_seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e12), number(0, 1e12)
 #: Elements of a job that a Task cannot hold, and what they are called in a report of what is lost.
 _EXTRAS = {"argument": "commands", "uses": "files"}
 
@@ -105,7 +108,7 @@ def dump_dax(given: Tasks, note: str) -> str:
         given: the tasks to write.
         note: a comment at the top.
     """
-    comment = " ".join(note.split()).replace("--", "- -")
+    comment = re.sub(r"-(?=-|$)", "- ", clean(" ".join(note.split())))
     head = ['<?xml version="1.0" encoding="UTF-8"?>', f"<!-- {comment} -->"]
     head.append(f'<adag xmlns="{_SCHEMA}" version="3.6" name={quoteattr(given.name)}>')
     jobs = [line for task in given.tasks for line in _job(task)]
@@ -119,7 +122,7 @@ def _job(task: Task) -> Iterator[str]:
         "cores": task.cores if task.cores > 1 else None,
         "memory": task.memory / 1e6 or None,
     }
-    yield f"  <job id={quoteattr(task.id)} name={quoteattr(task.name or task.id)}>"
+    yield f"  <job id={quoteattr(task.id)} name={quoteattr(clean(task.name or task.id))}>"
     for key, value in profiles.items():
         if value is not None:
             yield f'    <profile namespace="pegasus" key="{key}">{plain(float(value))}</profile>'

@@ -155,11 +155,16 @@ def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:
     """
     times = dict[str, tuple[float, float]]()
     known = {task.id: task for task in tasks}
-    for each in TopologicalSorter({task.id: task.after for task in tasks}).static_order():
+    for each in topological(tasks):
         start = max((times[before][1] for before in known[each].after), default=0.0)
         lasts, limit = known[each].time or 0.0, known[each].walltime
         times[each] = start, start + (lasts if limit is None else min(lasts, limit))
     return [times[task.id] for task in tasks]
+
+
+def topological(tasks: Sequence[Task]) -> list[str]:
+    """Return the ids of the tasks of a sound graph, predecessors first. O(tasks + dependencies)."""
+    return list(TopologicalSorter({task.id: task.after for task in tasks}).static_order())
 
 
 def default_warning(jobs: list[str]) -> tuple[str, ...]:

@@ -21,13 +21,42 @@ from .programs import Programs, concatenate
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Job `after[k]` is submitted once job `before[k]` has ended by itself and with success; rows, int64."""
+    """Job `after[k]` is submitted `delay[k]` seconds after job `before[k]` has ended by itself and with success.
+
+    Args:
+        before: rows, int64.
+        after: rows, int64.
+        delay: seconds, 0 or more; None = 0 for all.
+        any_end: whether it does not matter how the first job ends, bool; None = it matters for all.
+    """
 
     before: Array
     after: Array
+    delay: Array | None = None
+    any_end: Array | None = None
 
     def __len__(self) -> int:
         return len(self.before)
+
+    @property
+    def delays(self) -> Array:
+        """Seconds of each pair."""
+        return np.zeros(len(self)) if self.delay is None else self.delay
+
+    @property
+    def at_any_end(self) -> Array:
+        """Mask of the pairs for which it does not matter how the first job ends."""
+        return np.zeros(len(self), bool) if self.any_end is None else self.any_end
+
+    def pairs(self, chosen: Array | slice, shift: int = 0) -> Dependencies:
+        """Return some pairs.
+
+        Args:
+            chosen: a mask, or numbers of pairs in the wanted order.
+            shift: added to the rows.
+        """
+        more = (None if column is None else column[chosen] for column in (self.delay, self.any_end))
+        return Dependencies(self.before[chosen] + shift, self.after[chosen] + shift, *more)
 
     def take(self, rows: Array, jobs: int) -> tuple[Dependencies, int]:
         """Return the pairs among some rows, renumbered, and the number of pairs whose first job is dropped.
@@ -43,16 +72,18 @@ class Dependencies:
         place[kept] = np.arange(len(kept))
         before, after = place[self.before], place[self.after]
         both = (before >= 0) & (after >= 0)
-        return Dependencies(before[both], after[both]), int(((after >= 0) & (before < 0)).sum())
+        pairs = replace(self, before=before, after=after).pairs(both)
+        return pairs, int(((after >= 0) & (before < 0)).sum())
 
 
 def concatenate_dependencies(parts: Sequence[tuple[Dependencies | None, int]]) -> Dependencies | None:
     """Concatenate the dependencies of workloads, given as (dependencies, number of jobs); None if all are None."""
-    first = np.cumsum([0, *(jobs for _, jobs in parts)])
-    given = [(each, shift) for (each, _), shift in zip(parts, first.tolist(), strict=False) if each is not None]
+    first = np.cumsum([0, *(jobs for _, jobs in parts)]).tolist()
+    given = [each.pairs(slice(None), shift) for (each, _), shift in zip(parts, first, strict=False) if each is not None]
     if not given:
         return None
-    return Dependencies(*np.concatenate([[each.before + shift, each.after + shift] for each, shift in given], axis=1))
+    columns = ([getattr(each, name) for each in given] for name in ("before", "after", "delays", "at_any_end"))
+    return Dependencies(*map(np.concatenate, columns))
 
 
 #: Largest time, seconds (30 million years): up to here, times are exact to a fraction of a second.

@@ -84,7 +84,7 @@ class Simulation:
             {
                 "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
                 "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-                "ended": (n_jobs,), **layout.NO_BACKFILLING,
+                "ended": (n_jobs,), "edges": (0,), **layout.NO_BACKFILLING,
                 "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "queued_key": (n_jobs,),
                 "heap": (n_nodes,), "heap_time": (n_nodes,), "versions": (n_nodes,), "bounds": (n_nodes,),
             },

@@ -7,6 +7,7 @@ tasks that contend, so failed jobs have no followers in the tables.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf
 
 import numpy as np
 
@@ -24,15 +25,21 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
     """
     given, size = workload.dependencies, len(workload)
     if given is None:
-        return {name: np.zeros(0, np.int64) for name in HELD}
+        return {name: np.zeros(0, kind) for name, (kind, _) in HELD.items()}
     returns = workload.more.get("returns", np.zeros(size, np.int64))
     well = ~workload.overruns & (returns == 0) if ends_well is None else ends_well
-    before, after = given.before[well[given.before]], given.after[well[given.before]]
+    pairs = given.pairs(well[given.before] | given.at_any_end)
+    pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
     return {
         "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
-        "followers": after[np.lexsort((after, before))],
-        "follower0": np.concatenate([[0], np.cumsum(np.bincount(before, minlength=size))]).astype(np.int64),
+        "followers": pairs.after,
+        "follower0": np.concatenate([[0], np.cumsum(np.bincount(pairs.before, minlength=size))]).astype(np.int64),
+        "delays": pairs.delays,
+        "at_any_end": pairs.at_any_end.astype(np.int64),
+        "eligible": np.full(size, -np.inf),
         "released": np.zeros(size, np.int64),
+        "released_at": np.zeros(size),
+        "released_place": np.zeros(size, np.int64),
         "given": np.zeros(size, np.int64),
     }
 
@@ -53,21 +60,57 @@ class DependencyTracker:
     def __init__(self, workload: Workload) -> None:
         tables = dependency_tables(workload)
         self.unmet: list[int] = tables["unmet"].tolist()
-        self._followers: list[int] = tables["followers"].tolist()
+        columns = (tables[name].tolist() for name in ("followers", "delays", "at_any_end"))
+        self._followers: list[tuple[int, float, int]] = list(zip(*columns, strict=True))
         self._first: list[int] = tables["follower0"].tolist()
-        self._released: list[int] = []
+        self._eligible: list[float] = tables["eligible"].tolist()
+        self._released: list[tuple[float, int]] = []
 
-    def job_ended(self, number: int, upcoming: int) -> None:
-        """Record the end of job `number`; the submit times from job `upcoming` on have not come yet."""
-        for follower in self._followers[self._first[number] : self._first[number + 1]] if self.unmet else ():
-            self.unmet[follower] -= 1
-            if not self.unmet[follower] and follower < upcoming:
-                heappush(self._released, follower)
+    def job_ended(self, number: int, upcoming: int, now: float, *, well: bool = True) -> None:
+        """Record the end of a job.
+
+        Args:
+            number: its row.
+            upcoming: the first row whose submit time has not come yet.
+            now: seconds.
+            well: whether it ended by itself and with success.
+        """
+        for follower, delay, any_end in self._pairs(number):
+            if well or any_end:
+                self.unmet[follower] -= 1
+                self._eligible[follower] = max(self._eligible[follower], now + delay)
+                if not self.unmet[follower] and follower < upcoming:
+                    heappush(self._released, (self._eligible[follower], follower))
+
+    def _pairs(self, number: int) -> list[tuple[int, float, int]]:
+        return self._followers[self._first[number] : self._first[number + 1]] if self.unmet else []
+
+    def arrives(self, number: int, now: float) -> bool:
+        """Return whether a job whose submit time has come is submitted now; otherwise it is released later, or never.
+
+        Args:
+            number: its row.
+            now: seconds.
+        """
+        if not self.unmet:
+            return True
+        if not self.unmet[number] and self._eligible[number] > now:
+            heappush(self._released, (self._eligible[number], number))
+            return False
+        return not self.unmet[number]
 
     def is_blocked(self, number: int) -> bool:
-        """Return whether a job has an unmet dependency."""
-        return bool(self.unmet) and self.unmet[number] > 0
+        """Return whether a job has an unmet dependency, or a delay that is not over."""
+        return bool(self.unmet) and (self.unmet[number] > 0 or any(row == number for _, row in self._released))
 
-    def pop_released(self) -> list[int]:
-        """Remove and return the jobs that are submitted now because their last dependency was met, in row order."""
-        return [heappop(self._released) for _ in range(len(self._released))]
+    @property
+    def next_time(self) -> float:
+        """Time at which the next job is released, seconds; infinite if no delay is running."""
+        return self._released[0][0] if self._released else inf
+
+    def pop_released(self, now: float) -> list[int]:
+        """Remove and return the jobs whose last dependency was met and whose delay is over, by time, then by row."""
+        rows = []
+        while self._released and self._released[0][0] <= now:
+            rows.append(heappop(self._released)[1])
+        return rows

@@ -63,17 +63,21 @@ def _ready(world: World, job: int) -> None:
 
 
 @inner
-def _release(world: World, job: int, sequence: float, by_key: int) -> int:
-    """Queue the jobs whose last blocker has ended. Return their number."""
+def _release(world: World, job: int, sequence: float, by_key: int, now: float, well: bool) -> int:
+    """Queue the jobs whose last blocker has ended, `well` or not. Return their number."""
     j = world.jobs[job]
-    ready = 0
+    ready, linked = 0, len(world.edges) > 0
     for i in range(j.succ_start, j.succ_start + j.succ_count):
+        if not well and not (linked and world.edges[i].any_end == 1):
+            continue
+        if linked and world.edges[i].delay > 0.0:
+            _postpone(world, world.successors[i], now + world.edges[i].delay)
         other = world.jobs[world.successors[i]]
         other.blockers -= 1
         if other.blockers == 0 and other.state == WAITING:
             _queue_in_order(world, world.successors[i], sequence, by_key)
             ready += 1
-    waiter = j.waiter
+    waiter = j.waiter if well else NO_INDEX
     while waiter >= 0:
         other = world.jobs[waiter]
         other.blockers -= 1
@@ -82,6 +86,25 @@ def _release(world: World, job: int, sequence: float, by_key: int) -> int:
             ready += 1
         waiter = other.next_waiter
     return ready
+
+
+@inner
+def _postpone(world: World, job: int, until: float) -> None:
+    """Submit a job at `until` if that is later; once more, if it has been submitted. O(submissions until then)."""
+    row, arrivals, at = world.jobs[job], world.arrivals, world.count.arrived
+    if until <= row.submit:
+        return
+    while at < len(arrivals) and arrivals[at] != job:
+        at += 1
+    if at == len(arrivals):
+        at = world.count.arrived = world.count.arrived - 1
+        world.count.postponed = world.count.postponed + 1
+        row.blockers += 1
+    row.submit = until
+    while at + 1 < len(arrivals) and world.jobs[arrivals[at + 1]].submit <= until:
+        arrivals[at] = arrivals[at + 1]
+        at += 1
+    arrivals[at] = job
 
 
 @inner
@@ -160,6 +183,7 @@ def _end_on_node(
             late = strand.last + strand.rem / strand.rate > horizon
             if late or (strand.until <= horizon and waits(world, s)):
                 kill(world, scratch, strand.job, now)
+                _release(world, strand.job, sequence, by_key, now, False)
                 after = world.nodes[n].head  # others of its parts may have been next
             elif strand.phase + 1 < world.groups[strand.group].phase_count:
                 strand.phase += 1
@@ -169,7 +193,7 @@ def _end_on_node(
             elif next_phase(world, s, now):
                 pass
             elif end_strand(world, scratch, s, now):
-                _release(world, strand.job, sequence, by_key)
+                _release(world, strand.job, sequence, by_key, now, True)
         p = after
 
 

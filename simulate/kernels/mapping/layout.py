@@ -52,6 +52,8 @@ JOB = row_dtype(
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed "
     "listed",
 )
+#: From a job to its successor: seconds from its end, and 1 if it does not matter how it ends.
+EDGE = row_dtype("delay", "any_end")
 #: `until`: when its job reaches its walltime.
 STRAND = row_dtype("rem rate last finish until", "job group phase part0 parts type local mark")
 PART = row_dtype("threads core", "node strand next prev socket")
@@ -74,12 +76,12 @@ LATER = row_dtype("cores memory enough", "held changed seen hold rank")
 #: lowest rank of the jobs that no pass has examined; `reserved_for`: rank of the head with a reservation, plus 1;
 #: `capped`: under a power cap the most threads that may run, plus 1; 0: there is no cap;
 #: `passes`: those that examined all jobs; `sweeps`, `holds`: how often a reservation was found, and its nodes chosen;
-#: the others: entries of the tables of that name.
+#: `postponed`: submissions that are repeated later; the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs powered split simple explain bounded arrived instants "
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
-    "holds unlisted capped",
+    "holds unlisted capped postponed",
 )
 #: `share`: the largest factor by which jobs may slow each other down; `first_end`: no running job is expected to end
 #: before.
@@ -123,6 +125,7 @@ class World(Block):
         "phases": (PHASE, 1),
         "jobs": (JOB, 1),
         "successors": (INT, 1),
+        "edges": (EDGE, 1),  # of each of these; empty: no delay, and each has to end by itself
         "arrivals": (INT, 1),  # the jobs that are submitted later, by time
         "strands": (STRAND, 1),
         "parts": (PART, 1),

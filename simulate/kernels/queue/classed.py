@@ -14,9 +14,9 @@ from numba import types
 
 from ..compile import register
 from ..jit import inner
-from .dependencies import release_followers
+from .dependencies import are_all_submitted, release_followers
 from .replay_loop import replay_loop
-from .running import add_running, pop_running
+from .running import add_running, ended_well, pop_running
 from .tables import DONE, GOES_ON, Classed
 from .waiting import insert_by_rank
 
@@ -102,7 +102,7 @@ def _end(world: Classed, now: float) -> None:
     job = pop_running(world)
     for k in range(len(world.free)):
         world.free[k] += world.held[job, k]
-    release_followers(world, job)
+    release_followers(world, job, ended_well(world, job))
 
 
 @inner
@@ -112,7 +112,7 @@ def _submit(world: Classed, job: int, now: float, alone: bool) -> bool:
 
 
 _run, _ = replay_loop(
-    inner(lambda world: DONE if world.count.next >= world.count.total and world.count.running == 0 else GOES_ON),
+    inner(lambda world: DONE if are_all_submitted(world) and world.count.running == 0 else GOES_ON),
     _end,
     _submit,
     inner(lambda world, now, changed, submitted: _pass(world, now)),

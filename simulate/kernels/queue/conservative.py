@@ -15,11 +15,11 @@ from ..block import int64
 from ..compile import register
 from ..jit import inlined, inner
 from .availability_profile import advance, drop_before, find_earliest, find_gap, latest_end, occupy, release
-from .dependencies import release_followers
+from .dependencies import are_all_submitted, release_followers
 from .network.tables import NetworkedReserving
 from .replay_loop import replay_loop
 from .resources import give_back, take
-from .running import begin, end_first
+from .running import begin, end_first, ended_well
 from .tables import BASIC, DONE, ENDED, GOES_ON, GROW, REJECTED, RUNS, Reserving
 from .waiting import F1, f1, insert_by_rank
 
@@ -130,7 +130,7 @@ def _has_room(world: Reserving) -> bool:
 @inlined
 def _status(world: Reserving) -> int:
     count = world.count
-    if count.next >= count.total and count.running == 0 and count.waiting == 0:
+    if are_all_submitted(world) and count.running == 0 and count.waiting == 0:
         return DONE
     full = count.pieces > len(world.pieces) - count.machine or not _has_room(world)
     return GROW if full else GOES_ON
@@ -158,7 +158,7 @@ def _end(world: Reserving, now: float) -> None:
     if count.allocation == BASIC:
         give_back(world, job)
     row.state = ENDED
-    release_followers(world, job)
+    release_followers(world, job, ended_well(world, job))
     world.free_sets[count.free_sets] = row.set_row
     count.free_sets += 1
 

@@ -20,7 +20,7 @@ from numba import types
 from ..block import Block
 from ..compile import register
 from ..jit import inner
-from .dependencies import assign_rank, release_followers
+from .dependencies import are_all_submitted, assign_rank, release_followers
 from .network.tables import Networked
 from .replay_loop import replay_loop
 from .resources import give_back, take
@@ -30,6 +30,7 @@ from .running import (
     correct_ends,
     decisions_take_time,
     earliest,
+    ended_well,
     has_predictions,
     lacks_prediction,
     next_expected_end,
@@ -211,7 +212,7 @@ def _pass_sorted(replay: Block, now: float) -> None:
 @inner
 def _status(replay: Block) -> int:
     count, pending = replay.count, decisions_take_time(replay) and replay.clock.busy < math.inf
-    if count.next >= count.total and count.running == 0 and not pending:
+    if are_all_submitted(replay) and count.running == 0 and not pending:
         return DONE
     if count.pieces > len(replay.pieces) - count.machine:
         return GROW
@@ -236,7 +237,7 @@ def _end(replay: Block, now: float) -> None:
     count.free += replay.jobs[job].size
     replay.jobs[job].state = ENDED
     note_ended(replay, job)
-    release_followers(replay, job)
+    release_followers(replay, job, ended_well(replay, job))
     count.reserved, count.news = 0, 1
 
 

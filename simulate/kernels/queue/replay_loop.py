@@ -13,7 +13,7 @@ from typing import Any
 from ..block import Block
 from ..jit import inlined, inner
 from . import running
-from .dependencies import next_submitted
+from .dependencies import next_release, next_submitted
 from .tables import GOES_ON, PAUSED
 
 _nothing_planned = inlined(lambda world: math.inf)
@@ -63,15 +63,17 @@ def replay_loop(
             changed = True
         if settle(world, now):
             changed = True
-        first, total = count.next, count.total
+        first, total, released = count.next, count.total, False
         while has_room(world):
             job = next_submitted(world, total, now)
             if job < 0:
                 break
+            if running.has_dependencies(world) and job < first:
+                released = True
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if submit(world, job, now, alone):
                 changed = True
-        return changed, count.next > first
+        return changed, released or count.next > first
 
     @inner
     def run(world: Block, instants: int) -> int:
@@ -85,6 +87,7 @@ def replay_loop(
             now = planned(world)
             if count.next < count.total:
                 now = min(now, jobs[count.next].submit)
+            now = min(now, next_release(world))
             now = min(now, next_end(world, now))
             if running.must_pause(world):
                 return PAUSED

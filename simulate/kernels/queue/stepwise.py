@@ -13,10 +13,10 @@ from ..block import Block
 from ..compile import register
 from ..heap import push
 from ..jit import inlined, inner
-from .dependencies import release_followers
+from .dependencies import are_all_submitted, release_followers
 from .replay_loop import replay_loop
 from .resources import give_back, take, take_out
-from .running import add_latest_end, add_running, earliest, pop_running, remove_latest_end
+from .running import add_latest_end, add_running, earliest, ended_well, pop_running, remove_latest_end
 from .tables import (
     ADVANCE,
     BACKFILL,
@@ -118,7 +118,7 @@ def _until(world: Block) -> float:
 def _end(world: Block, now: float) -> None:
     job = pop_running(world)
     _log_end(world, job)
-    release_followers(world, job)
+    release_followers(world, job, ended_well(world, job))
 
 
 @inlined
@@ -151,7 +151,7 @@ def _advance(world: Block, until: float) -> int:
     Return whether there is any event, now or later. `count.instants` counts the instants that are left out.
     """
     count = world.count
-    while count.running > 0 or count.next < count.total:
+    while count.running > 0 or not are_all_submitted(world):
         _run(world, 1)
         if world.times[NOW] == until or world.asked[SKIPS] == 0 or _some_fits(world):
             count.instants -= 1
@@ -179,6 +179,7 @@ def _kill(world: Block, killed: int, now: float) -> None:
     count.running = kept
     world.jobs[killed].finish = now
     _log_end(world, killed)
+    release_followers(world, killed, False)
 
 
 @inner

@@ -27,7 +27,12 @@ HELD = {
     "unmet": (INT, 1),  # number of unmet dependencies of each job
     "followers": (INT, 1),  # dependent jobs, grouped by the job that they depend on
     "follower0": (INT, 1),  # first follower of each job; the last cell is the end
-    "released": (INT, 1),  # heap of jobs to submit now
+    "delays": (FLOAT, 1),  # of each follower: seconds from the end of the job that it depends on
+    "at_any_end": (INT, 1),  # of each follower: 1 if it does not matter how that job ends
+    "eligible": (FLOAT, 1),  # [jobs]: when the dependencies that are met, and their delays, are over
+    "released": (INT, 1),  # heap of jobs whose dependencies are all met, by the time of their submission
+    "released_at": (FLOAT, 1),
+    "released_place": (INT, 1),  # [jobs]
     "given": (INT, 1),  # for the lowest rank of each group of ties: how many ranks have been assigned
 }
 

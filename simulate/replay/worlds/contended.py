@@ -303,6 +303,8 @@ class _Steps:
         """Return the time of the next end of a task, submission, or change of the limit."""
         row, submit = int(self.world.count["next"]), self.world.jobs["submit"]
         time = float(min(self.world.ends.min(initial=math.inf), submit[row] if row < len(submit) else math.inf))
+        if self.world.count["released"]:
+            time = min(time, float(self.world.released_at[0]))
         return min(time, self.limit.next_time()) if self.world.count["waiting"] else time
 
     def advance_to(self, now: float) -> None:

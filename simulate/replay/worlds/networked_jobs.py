@@ -78,6 +78,7 @@ class NetworkedJobs(RigidJobs):
         time = self.submit_times[self.next]
         if self.ending and self.ending[0][0] < time:
             time = self.ending[0][0]
+        time = min(time, self.dependencies.next_time)
         if self.wakes and self.wakes[0] < time and (time < math.inf or self._here or self.waiting or self.open_ended):
             time = self.wakes[0]
         return min(time, self._next_end(min(time, before))) if self._here else time
@@ -95,8 +96,9 @@ class NetworkedJobs(RigidJobs):
             number = self._kernel(self.world.address, END_FIRST, 0, 0.0)
             self.finish[number] = float(self.world.jobs["finish"][number])
             self.end(self._here.pop(number))
-            if number < self.count and not self.world.courses["killed"][number]:
-                self.dependencies.job_ended(number, self.next)
+            if number < self.count:
+                well = not self.world.courses["killed"][number]
+                self.dependencies.job_ended(number, self.next, now, well=well)
         super().end_jobs(now)
 
     def advance_to(self, now: float) -> None:

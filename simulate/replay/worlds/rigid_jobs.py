@@ -58,6 +58,7 @@ class RigidJobs(ProcessorPolicyCalls):
         time = self.submit_times[self.next]
         if self.ending and self.ending[0][0] < time:
             time = self.ending[0][0]
+        time = min(time, self.dependencies.next_time)
         if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting or self.open_ended):
             time = self.wakes[0]
         return time
@@ -69,7 +70,7 @@ class RigidJobs(ProcessorPolicyCalls):
             ended = heappop(ending)[2]
             self.end(ended)
             if ended.job.number < self.count:
-                self.dependencies.job_ended(ended.job.number, self.next)
+                self.dependencies.job_ended(ended.job.number, self.next, now)
 
     def kill(self, running: Running, now: float) -> None:
         """End a running job; no job that depends on it is submitted. Raises PolicyError."""
@@ -82,9 +83,12 @@ class RigidJobs(ProcessorPolicyCalls):
 
     def note_kill(self, running: Running, now: float) -> None:
         """Note the end of a job that was killed."""
-        self.finish[running.job.number] = now
-        self.killed.add(running.job.number)
+        number = running.job.number
+        self.finish[number] = now
+        self.killed.add(number)
         self.end(running)
+        if number < self.count:
+            self.dependencies.job_ended(number, self.next, now, well=False)
 
     def add_job(self, new: Submit, now: float) -> None:
         """Submit a further job. Raises PolicyError."""
@@ -105,13 +109,13 @@ class RigidJobs(ProcessorPolicyCalls):
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
         self.end_jobs(now)
-        for number in self.dependencies.pop_released() if self.dependencies.unmet else ():
+        for number in self.dependencies.pop_released(now):
             self.submitted[number] = now
             self._submit(number, now)
         while self.submit_times[self.next] == now and self.next < self.count:
             number = self.next
             self.next += 1
-            if not self.dependencies.is_blocked(number):
+            if self.dependencies.arrives(number, now):
                 self._submit(number, now)
         self.wake_at(now)
         self.now = self.snapshot.time = now
@@ -126,7 +130,8 @@ class RigidJobs(ProcessorPolicyCalls):
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
-        return bool(self.waiting or self.running or self.next < self.count or self.open_ended)
+        coming = self.next < self.count or self.dependencies.next_time < math.inf
+        return bool(self.waiting or self.running or coming or self.open_ended)
 
     def begin(self, running: Running) -> None:
         """Let a job run on its resources."""

@@ -36,7 +36,7 @@ from ..requirements import refuse_saving
 from .powered_jobs import Load, PoweredNodes, SwitchedMachines, is_powered, joules_of
 from .predicted_jobs import Predicted
 from .python_loop import drive
-from .shared_nodes import believe, kernel_for, schedule_of, tables_of
+from .shared_nodes import believe, kernel_for, newly_submitted, next_row, schedule_of, submissions, tables_of
 
 
 def replay_queue_on_nodes(
@@ -115,7 +115,7 @@ class _Jobs(NodePolicyCalls):
         nodes = world.classes["nodes"].tolist()
         sizes = (world.classes["nodes"] * threads).tolist()
         self.jobs = workload.more.get("name", workload.id).tolist(), sizes, self.told, users, nodes
-        self.rejected, self.arrived, self.ended = np.zeros(count, bool), 0, 0
+        self.rejected, self.submissions, self.ended = np.zeros(count, bool), 0, 0
         self.here: dict[int, Running] = {}
         self.meter: NodeMeter | None = None
         self.given: list[tuple[int, int, int]] = []
@@ -131,8 +131,8 @@ class _Jobs(NodePolicyCalls):
         """Return the time of the next event; see `Loop`."""
         world = self.world
         time = float(world.heap_time[0])
-        if self.arrived < len(world.arrivals):
-            time = min(time, float(self.workload.submit_time[world.arrivals[self.arrived]]))
+        if (arrived := int(world.count["arrived"])) < len(world.arrivals):
+            time = min(time, float(world.jobs["submit"][world.arrivals[arrived]]))
         if self.wakes and self.wakes[0] < time and (time < math.inf or self.waiting):
             time = self.wakes[0]
         return time
@@ -146,13 +146,11 @@ class _Jobs(NodePolicyCalls):
         for number in world.ended[self.ended : world.count["finished"]].tolist():
             self.end(self.here.pop(number))
             row = world.jobs[number]
-            if not row["killed"]:
-                first = int(row["succ_start"])
-                ready += world.successors[first : first + int(row["succ_count"])].tolist()
+            first = int(row["succ_start"])
+            ready += world.successors[first : first + int(row["succ_count"])].tolist()
         self.ended = int(world.count["finished"])
-        arrived = int(world.count["arrived"])
-        ready = [*sorted(ready), *world.arrivals[self.arrived : arrived].tolist()]
-        self.arrived = arrived
+        ready = [*sorted(ready), *newly_submitted(world, self.submissions).tolist()]
+        self.submissions = submissions(world)
         for number in dict.fromkeys(ready):
             if world.jobs["blockers"][number] == 0:
                 self._submit(number, now)
@@ -168,7 +166,7 @@ class _Jobs(NodePolicyCalls):
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
-        return bool(self.waiting or self.running or self.arrived < len(self.world.arrivals))
+        return bool(self.waiting or self.running or self.world.count["arrived"] < len(self.world.arrivals))
 
     def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes."""
@@ -235,8 +233,7 @@ class _PredictedJobs(Predicted, _Jobs):
 
     def next_row(self) -> int:
         """Return the next job that is submitted; the number of jobs if all were."""
-        arrivals = self.world.arrivals
-        return int(arrivals[self.arrived]) if self.arrived < len(arrivals) else len(self.workload)
+        return next_row(self.world, self.workload)
 
     def finish_times(self) -> Any:
         """Return when each job ended, seconds."""

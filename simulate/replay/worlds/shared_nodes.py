@@ -142,29 +142,26 @@ class _MappedJobs:
         self.kernel(question, self.world.address, self.scratch.address, self.code, -1, 0, until)
         self._log.empty(self.world)
 
-    def _next_row(self) -> int:
-        arrivals, arrived = self.world.arrivals, int(self.world.count["arrived"])
-        return int(arrivals[arrived]) if arrived < len(arrivals) else len(self.workload)
-
     def next_time(self, before: float) -> float:
         """Return the time of the next end, submission or change of the limit."""
-        world, row = self.world, self._next_row()
-        time = float(world.heap_time[0])
-        time = min(time, float(world.jobs["submit"][row])) if row < len(self.workload) else time
+        world = self.world
+        time, arrived = float(world.heap_time[0]), int(world.count["arrived"])
+        if arrived < len(world.arrivals):
+            time = min(time, float(world.jobs["submit"][world.arrivals[arrived]]))
         change = self.limit.next_time()
         return change if change < time and world.queues["length"].any() else time
 
     def advance_to(self, now: float) -> None:
         """Predict the jobs of this instant, then process its ends and submissions."""
-        world, arrived, ended = self.world, int(self.world.count["arrived"]), int(self.world.count["finished"])
+        world, arrived, ended = self.world, submissions(self.world), int(self.world.count["finished"])
         if self.predictions:
             times = world.jobs["finish"], world.jobs["start"]
-            known = self.predictions.expected_at(now, self._next_row(), self.unlearned, *times)
+            known = self.predictions.expected_at(now, next_row(world, self.workload), self.unlearned, *times)
             for row, expected in known.items():
                 believe(world, row, expected)
         self._ask(layout.STEP, now)
         self.unlearned += world.ended[ended : world.count["finished"]].tolist()
-        new = world.arrivals[arrived : int(world.count["arrived"])]
+        new = newly_submitted(world, arrived)
         self.news |= int(world.count["finished"]) > ended or bool((world.jobs["blockers"][new] == 0).any())
         if self.limit.update(now):
             allowed = int(self.limit.allowed(np.array([now]))[0])
@@ -189,6 +186,25 @@ class _MappedJobs:
     def result(self, instants: int, seconds: float) -> Replayed:
         """Return the result."""
         return self._result(seconds)
+
+
+def next_row(world: World, workload: Workload) -> int:
+    """Return the row of the next job that is submitted and was not postponed, or else the number of jobs."""
+    rows = world.arrivals[int(world.count["arrived"]) :]
+    if len(world.edges):
+        rows = rows[world.jobs["submit"][rows] == workload.submit_time[rows]]
+    return int(rows[0]) if len(rows) else len(workload)
+
+
+def submissions(world: World) -> int:
+    """Return how many submissions there have been, also of jobs that were postponed."""
+    return int(world.count["arrived"]) + int(world.count["postponed"])
+
+
+def newly_submitted(world: World, before: int) -> Array:
+    """Return the jobs that were submitted since there had been `before` submissions."""
+    arrived = int(world.count["arrived"])
+    return world.arrivals[arrived - (submissions(world) - before) : arrived]
 
 
 def believe(world: World, row: int, expected: float) -> None:
@@ -238,7 +254,7 @@ def tables_of(
     groups["phase_start"] *= len(phases) // max(size * kinds, 1)
     _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
     queue = queue.reshape(-1)
-    before, after, first = _dependencies(workload)
+    before, after, first, edges = _dependencies(workload, fits)
     queues, parts = max(int(queue.max(initial=0)) + 1, len(template.nodes)), split * nodes
     more = dict[str, Array]()
     if network is not None:
@@ -249,15 +265,14 @@ def tables_of(
         more
         | {
             "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
-            "phases": phases, "successors": after,
-            "arrivals": np.flatnonzero(fits),
+            "phases": phases, "successors": after, "edges": edges,
             "isolated": np.zeros((size, kinds)), "inflation": template.inflation,
             "allowed": np.zeros((0, len(template.nodes)), np.int64),
         },
         {
             "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
             "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
-            "ended": (size,), **layout.NO_BACKFILLING,
+            "ended": (size,), "arrivals": (int(fits.sum()),), **layout.NO_BACKFILLING,
             "queues": (queues,), "queued": (size,), "queued_key": (size,),
             **dict.fromkeys(("heap", "heap_time"), (len(template.nodes),)),
             "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
@@ -268,7 +283,7 @@ def tables_of(
     began = float(workload.submit_time[0]) if size else 0.0
     world.clock["share"] = math.inf
     world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
-    jobs = world.jobs
+    jobs, world.arrivals[:] = world.jobs, np.flatnonzero(fits)
     jobs[:] = NEW_JOB
     jobs["cls"], jobs["queue"] = np.arange(size), queue
     jobs["submit"], jobs["walltime"] = workload.submit_time, workload.walltime
@@ -344,18 +359,23 @@ def _totals(programs: Programs) -> Array:
     return found
 
 
-def _dependencies(workload: Workload) -> tuple[Array, Array, Array]:
-    """Return the number of predecessors of each job, all followers, and the first follower of each job.
+def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the number of predecessors of each job, all followers, the first follower of each job, and the edges.
 
-    Jobs that fail whatever happens have no followers: those wait for ever.
+    Jobs that fail whatever happens have only followers to which that does not matter: the others wait for ever.
     """
     size, given = len(workload), workload.dependencies
     if given is None:
-        return np.zeros(size, np.int64), np.zeros(0, np.int64), np.zeros(size + 1, np.int64)
+        return (*(np.zeros(rows, np.int64) for rows in (size, 0, size + 1)), np.zeros(0, layout.EDGE))
     well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
-    before, after = given.before[well[given.before]], given.after[well[given.before]]
-    first = np.concatenate([[0], np.cumsum(np.bincount(before, minlength=size))])
-    return np.bincount(given.after, minlength=size), after[np.lexsort((after, before))], first.astype(np.int64)
+    pairs = given.pairs(well[given.before] | given.at_any_end)
+    pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
+    first = np.concatenate([[0], np.cumsum(np.bincount(pairs.before, minlength=size))])
+    linked = bool(pairs.delays.any() or pairs.at_any_end.any())
+    edges = np.zeros(len(pairs) if linked else 0, layout.EDGE)
+    if linked:
+        edges["delay"], edges["any_end"] = np.where(fits[pairs.after], pairs.delays, 0.0), pairs.at_any_end
+    return np.bincount(given.after, minlength=size), pairs.after, first.astype(np.int64), edges
 
 
 def _pieces(
@@ -403,7 +423,7 @@ def schedule_of(
     start, finish = jobs["start"].copy(), jobs["finish"].copy()
     never = np.isnan(start)
     if workload.dependencies is not None:
-        ended = finish[workload.dependencies.before]
+        ended = finish[workload.dependencies.before] + workload.dependencies.delays
         np.maximum.at(submit, workload.dependencies.after, np.where(np.isnan(ended), -math.inf, ended))
     networked = isinstance(world, tables.NetworkedNodes)
     log.empty(world)

@@ -151,7 +151,8 @@ class StepwiseJobs(ProcessorPolicyCalls):
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
         count = self.world.count
-        return bool(self.waiting or self.pending or count["running"] or count["next"] < count["total"])
+        coming = count["next"] < count["total"] or count["released"]
+        return bool(self.waiting or self.pending or count["running"] or coming)
 
     # --- what the policy sees ---
     def read_running(self) -> None:
@@ -253,7 +254,8 @@ class StepwiseJobs(ProcessorPolicyCalls):
         count, unmet = self.world.count, self.world.unmet
         if not 0 <= number < count["total"]:
             return "no such job was shown"
-        if number >= count["next"] or (self.depends and unmet[number]):
+        released = self.world.released[: count["released"]]
+        if number >= count["next"] or (self.depends and (unmet[number] or number in released)):
             return "it is not submitted yet"
         state = self.world.jobs["state"][number]
         return {REJECTED: "it was rejected", RUNS: "it is already running"}.get(state, "it has ended")

@@ -105,7 +105,7 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
         assert said in " ".join(capsys.readouterr().err.split())
         assert summary(capsys, "-w", target, "--procs", "8") == first
     assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
-    assert "now submit times, as on an unlimited machine (1)" in capsys.readouterr().err
+    assert "ids that are not numbers: now numbered from 1 (2)" in capsys.readouterr().err
     assert summary(capsys, "-w", "h.swf") == first
     (folder / "h.xml").write_text((folder / "h.dax").read_text())
     assert main(["convert", "h.xml", "i.json"]) == 0 and main(["convert", "f.yaml", "f.xml"]) == 64

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pilotfish.formats.replays.swf import COLUMNS, read_swf
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.workload import joined
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.select import Select
 
 HEADER = "; Version: 2.2\n; MaxNodes: 64\n;  MaxProcs: 256 (of which 2 rest)\n"
@@ -183,3 +184,84 @@ def test_a_device_and_a_file_beyond_any_memory_are_refused(tmp_path: Path) -> No
         file.truncate(2**35)  # without a block on disk
     with pytest.raises(ConfigError, match=r"huge.swf: too large \(allowed: at most 16384 MiB\)"):
         read_swf(tmp_path / "huge.swf")
+
+
+@pytest.mark.parametrize(
+    ("header", "machine"),
+    [
+        ("; MaxProcs: 1,024\n", 1024),
+        ("; MaxProcs: 1'234'567 \n", 1234567),
+        ("; MaxProcs:\t12.345\n", 12345),
+        ("; MaxProcs: 1\u202f024\n", 1024),
+        ("; MaxProcs: 1\xa0024 (of which 2 rest)\n", 1024),
+        ("; MaxProcs: 4 (2 nodes of 2)\n", 4),
+        ("; MaxProcs: 128, 2 for each node\n", 128),
+        ("; MaxProcs: 64.\n", 64),
+        ("; MaxProcs:\n; 9\n", None),
+        ("\ufeff; MaxProcs: 64\n", 64),
+        ("\ufeff", None),
+    ],
+)
+def test_a_header_that_an_editor_wrote(tmp_path: Path, header: str, machine: int | None) -> None:
+    jobs = read_swf(written(tmp_path, header + line()))
+    assert jobs.machine == machine and len(jobs) == 1 and not jobs.left_out
+
+
+@pytest.mark.parametrize("number", ["1,02", "1,0244", "1024,5", "1,,024", "1.5"])
+def test_a_number_of_the_header_with_other_text_in_it_is_named(tmp_path: Path, number: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"trace.swf:2: MaxProcs: found '{re.escape(number)}' .allowed: a whole number"
+    ):
+        read_swf(written(tmp_path, f"; Version: 2.2\n; MaxProcs: {number}\n{line()}"))
+
+
+def test_a_start_date_with_separators(tmp_path: Path) -> None:
+    assert read_swf(written(tmp_path, f"; UnixStartTime: 1,346,598,124\n{line()}")).epoch == 1346598124.0
+
+
+def rows(*jobs: tuple[int, float, float, int, int, float]) -> str:
+    """Return lines of job, submit time, run time, status, preceding job and think time."""
+    return "".join(
+        f"{job} {submit} -1 {run} 4 -1 -1 4 {run} -1 {status} 1 1 1 1 1 {preceding} {think}\n"
+        for job, submit, run, status, preceding, think in jobs
+    )
+
+
+def test_partial_executions_next_to_a_summary_are_left_out(tmp_path: Path) -> None:
+    text = rows((1, 0, 30, 1, -1, -1), (1, 0, 10, 2, -1, -1), (1, 15, 20, 3, -1, -1), (2, 1, 5, 0, -1, -1),
+                (2, 1, 5, 4, -1, -1), (3, 2, 7, 2, -1, -1), (3, 20, 8, 3, -1, -1), (4, 3, 9, 5, -1, -1))  # fmt: skip
+    jobs = read_swf(written(tmp_path, text))
+    assert list(zip(jobs.id.tolist(), jobs.run_time.tolist(), strict=True)) == [(1, 30), (2, 5), (3, 7), (4, 9), (3, 8)]
+    assert jobs.left_out == {"partial executions of jobs that have a summary": 3}
+
+
+def test_a_job_is_submitted_when_its_preceding_job_has_ended_and_the_think_time_is_over(tmp_path: Path) -> None:
+    text = rows((1, 0, 100, 1, -1, -1), (7, 0, 10, 1, 1, 50), (3, 500, 10, 1, 1, -1), (4, 1, 10, 0, 7, 0.5),
+                (5, 0, 1, 1, 9, 5), (6, 0, 1, 1, 6, 5), (9, 0, 1, 1, -1, -1), (10, 0, 1, 1, 9, -1))  # fmt: skip
+    jobs = read_swf(written(tmp_path, text))
+    assert jobs.left_out == {"preceding jobs that are not earlier in the trace": 2}
+    done = replay(jobs, 64)
+    submitted = dict(zip(jobs.id.tolist(), done.submit_time.tolist(), strict=True))
+    assert submitted == {1: 0, 7: 150, 3: 500, 4: 160.5, 5: 0, 6: 0, 9: 0, 10: 1}
+
+
+def test_a_job_follows_a_preceding_job_that_failed_or_was_killed(tmp_path: Path) -> None:
+    text = "1 0 -1 90 4 -1 -1 4 60 -1 0 1 1 1 1 1 -1 -1\n" + rows((2, 0, 10, 1, 1, 5))
+    done = replay(read_swf(written(tmp_path, text)), 8)
+    assert done.submit_time.tolist() == [0.0, 65.0] and done.overran.tolist() == [True, False]
+
+
+def test_a_preceding_job_without_a_run_time_is_counted(tmp_path: Path) -> None:
+    jobs = read_swf(written(tmp_path, rows((1, 0, -1, 5, -1, -1), (2, 3, 10, 1, 1, 5))))
+    assert jobs.left_out == {"jobs without a run time": 1, "dependencies on jobs that are left out": 1}
+    assert replay(jobs, 8).submit_time.tolist() == [3.0]
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(-1, 9), st.integers(-1, 6), st.integers(-1, 9),
+                          st.integers(-1, 9)), min_size=1, max_size=12))  # fmt: skip
+def test_any_preceding_jobs_are_replayed_to_the_end(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, float, float, int, int, float]]
+) -> None:
+    workload = read_swf(written(tmp_path_factory.mktemp("swf"), rows(*jobs)))
+    done = replay(workload, 64)
+    assert not done.rejected.any() and (done.start_time >= workload.submit_time).all()

@@ -13,7 +13,7 @@ from numba import types
 
 from ...compile import register
 from ...jit import inner
-from ..dependencies import assign_rank, release_followers
+from ..dependencies import are_all_submitted, assign_rank, release_followers
 from ..replay_loop import replay_loop
 from ..tables import DONE, ENDED, GOES_ON, REJECTED
 from .placement import choose, give_back, place, place_again, push, remove
@@ -47,8 +47,7 @@ def _end(world: Contended, now: float) -> None:
         if row.left == 0:
             row.finish, row.state = now, ENDED
             give_back(world, job)
-            if row.overran == 0:
-                release_followers(world, job)
+            release_followers(world, job, row.overran == 0)
     rate(world, p, now)
 
 
@@ -72,7 +71,7 @@ def start_jobs(world: Contended, now: float) -> None:
 
 
 replay, instant = replay_loop(
-    inner(lambda world: DONE if world.count.next >= world.count.total and world.ends[0] == math.inf else GOES_ON),
+    inner(lambda world: DONE if are_all_submitted(world) and world.ends[0] == math.inf else GOES_ON),
     _end,
     _submit,
     inner(lambda world, now, changed, submitted: start_jobs(world, now)),

@@ -11,11 +11,11 @@ from numba import types
 
 from ...compile import register
 from ...jit import inner
-from ..dependencies import assign_rank, release_followers
+from ..dependencies import are_all_submitted, assign_rank, release_followers
 from ..easy import submit
 from ..network.tables import NetworkedPowered
 from ..replay_loop import replay_loop
-from ..running import pop_running
+from ..running import ended_well, pop_running
 from ..tables import DONE, GOES_ON, GROW
 from ..waiting import append_to_queue, never_refused, next_waiting, rank_queue, remove, restore_queue, search
 from .budget import (
@@ -163,7 +163,7 @@ def _pass_in_order(world: Powered, now: float) -> None:
 @inner
 def _status(world: Powered) -> int:
     count = world.count
-    if count.next >= count.total and count.active == 0 and count.waiting == 0:
+    if are_all_submitted(world) and count.active == 0 and count.waiting == 0:
         return DONE
     if count.pieces > len(world.pieces) - 4 * count.machine or count.rows + ROOM > len(world.jobs):
         return GROW
@@ -201,7 +201,7 @@ def _begin_instant(world: Powered, now: float) -> bool:
 def _end(world: Powered, now: float) -> None:
     job = pop_running(world)
     if finish(world, job):
-        release_followers(world, job)
+        release_followers(world, job, ended_well(world, job))
     world.count.reserved = 0
 
 

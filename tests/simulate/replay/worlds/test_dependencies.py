@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
-from pilotfish.simulate.model.workload import Dependencies, Workload
+from pilotfish.simulate.model.workload import Dependencies, Workload, joined
 from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, PowerCap
 from pilotfish.simulate.queue_policies.interface import Start
 from pilotfish.simulate.queue_policies.order_ranks import CHANGING, ORDERS, SUBMITTED
@@ -55,7 +55,14 @@ def graphs(draw: st.DrawFn, jobs: Workload) -> Workload:
     drawn = draw(st.sets(rows_of(rows, rows), max_size=2 * len(jobs)))
     pairs = sorted((min(pair, key=lambda i: place[i]), max(pair, key=lambda i: place[i])) for pair in drawn)
     pairs = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
-    return with_pairs(jobs, pairs)
+    jobs = with_pairs(jobs, pairs)
+    if draw(st.booleans()):
+        return jobs
+    delays = draw(st.lists(st.sampled_from([0.0, 0.0, 1.0, 2.5, 40.0]), min_size=len(pairs), max_size=len(pairs)))
+    any_end = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    return replace(jobs, dependencies=replace(
+        jobs.dependencies, delay=np.array(delays, float), any_end=np.array(any_end, bool)
+    ))  # fmt: skip
 
 
 def with_pairs(jobs: Workload, pairs: list[tuple[int, int]]) -> Workload:
@@ -72,17 +79,19 @@ def drawn(jobs: Workload, seed: int = 0) -> list[int]:
 
 
 def obeys(done: Replayed) -> None:
-    """Check that each job is submitted exactly when its dependencies have succeeded, and that others are stranded."""
+    """Check that each job is submitted exactly when its dependencies are met, and that others are stranded."""
     jobs, given = done.workload, done.workload.dependencies
     assert given is not None
     well = ~(done.rejected | done.overran)
+    met = (well[given.before] | given.at_any_end) & ~done.rejected[given.before]
     for i in range(len(jobs)):
-        before = given.before[given.after == i]
-        assert done.stranded[i] == (not well[before].all())
+        pairs = given.after == i
+        assert done.stranded[i] == (not met[pairs].all())
         if done.stranded[i]:
             assert done.rejected[i] and done.submit_time[i] == jobs.submit_time[i]
         else:
-            assert done.submit_time[i] == max([jobs.submit_time[i], *done.finish_time[before].tolist()])
+            times = done.finish_time[given.before[pairs]] + given.delays[pairs]
+            assert done.submit_time[i] == max([jobs.submit_time[i], *times.tolist()])
             assert not done.start_time[i] < done.submit_time[i]
 
 
@@ -230,3 +239,30 @@ def test_a_job_that_is_not_submitted_yet_cannot_be_started() -> None:
 def test_a_released_job_waits_for_its_own_submit_time() -> None:
     jobs = with_pairs(workload([(0.0, 2.0, 2.0, 1), (5.0, 1.0, 1.0, 1)]), [(0, 1)])
     assert replay(jobs, 4).submit_time.tolist() == [0.0, 5.0]
+
+
+def test_a_delay_begins_at_the_end_of_the_other_job_however_that_ends() -> None:
+    """The second job is killed at 2 s; the third job follows 3 s later, the fourth never; the last one waits for all."""
+    rows = [(0.0, 2.0, 2.0, 1), (0.0, 9.0, 2.0, 1), (0.0, 1.0, 1.0, 1), (0.0, 1.0, 1.0, 1), (8.5, 1.0, 1.0, 1)]
+    jobs = with_pairs(workload(rows), [(1, 2), (1, 3), (0, 4), (2, 4)])
+    given = replace(
+        jobs.dependencies, delay=np.array([3.0, 3.0, 4.0, 0.5]), any_end=np.array([True, False, True, True])
+    )
+    jobs = replace(jobs, dependencies=given)
+    for policy in (Easy(), Conservative(), Saving(Easy()), python_policies.Easy(), Easy("wfp3")):
+        done = replay(jobs, 4, policy)
+        assert done.submit_time.tolist() == [0.0, 0.0, 5.0, 0.0, 8.5]
+        assert done.stranded.tolist() == [False, False, False, True, False]
+        assert done.start_time[[2, 4]].tolist() == [5.0, 8.5]
+
+
+def test_rows_that_are_taken_keep_their_delays() -> None:
+    jobs = with_pairs(workload([(0.0, 1.0, 1.0, 1)] * 4), [(0, 3), (1, 2), (2, 3)])
+    given = replace(jobs.dependencies, delay=np.array([1.0, 2.0, 3.0]), any_end=np.array([True, False, True]))
+    kept = replace(jobs, dependencies=given).take(np.array([3, 2, 1]))
+    pairs = zip(
+        *(getattr(kept.dependencies, name).tolist() for name in ("before", "after", "delay", "any_end")), strict=True
+    )
+    assert sorted(pairs) == [(1, 0, 3.0, True), (2, 1, 2.0, False)]
+    both = joined([kept, kept]).dependencies
+    assert both.delays.tolist() == kept.dependencies.delays.tolist() * 2 and len(both) == 4

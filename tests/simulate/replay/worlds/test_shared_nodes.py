@@ -71,6 +71,18 @@ def workload(rows: list[Any], **changes: Any) -> Workload:
     return replace(found, **changes)
 
 
+@st.composite
+def graphs_of(draw: st.DrawFn, rows: st.SearchStrategy[list[Any]]) -> Workload:
+    """Return jobs of one core without traffic that depend on earlier rows, some of which are killed."""
+    jobs = workload([(gap, run, wall, 1, 0, 0) for gap, run, wall, *_ in draw(rows)])
+    number = st.integers(0, len(jobs) - 1)
+    pairs = [pair for pair in draw(st.sets(st.tuples(number, number), max_size=12)) if pair[0] < pair[1]]
+    table = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    delays = draw(st.lists(st.sampled_from([0.0, 0.5, 3.0, 30.0]), min_size=len(pairs), max_size=len(pairs)))
+    any_end = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    return replace(jobs, dependencies=Dependencies(*table, np.array(delays, float), np.array(any_end, bool)))
+
+
 def shapes_of(jobs: Workload, cluster: Cluster) -> list[tuple[int, int] | None]:
     shapes = NodeShapes(cluster)
     return [shapes.of(int(size), float(memory)) for size, memory in zip(jobs.size, jobs.more["memory"], strict=True)]
@@ -607,3 +619,26 @@ def test_conservative_with_a_bound_under_a_power_cap_is_the_reference(
     assert nodes_of(done, cores) == nodes_of(expected, cores)
     for row, reserved in plain.first.items():
         assert done.start_time[row] <= reserved, "a reservation is a promise"
+
+
+@given(
+    graphs_of(ROWS), st.sampled_from(["mom", "slf", "easy", "strict", "conservative"]), st.sampled_from([0.0, 0.125])
+)
+@settings(max_examples=60, deadline=None)
+def test_a_job_is_submitted_when_the_delay_after_the_jobs_before_it_is_over(
+    jobs: Workload, policy: str, decision_time: float
+) -> None:
+    """With room for all jobs, they start when they are submitted, or `decision_time` later."""
+    cluster = lab(12)
+    done = replay_under(parse(policy), jobs, machine_of(cluster), cluster, contention=True, decision_time=decision_time)
+    given, late = jobs.dependencies, done.overran
+    assert given is not None
+    for row in range(len(jobs)):
+        pairs = given.after == row
+        before, delays = given.before[pairs], given.delays[pairs]
+        met = (~done.rejected[before]) & (given.at_any_end[pairs] | ~late[before])
+        assert done.rejected[row] == (not met.all())
+        if met.all():
+            submitted = max([jobs.submit_time[row], *(done.finish_time[before] + delays).tolist()])
+            assert done.submit_time[row] == pytest.approx(submitted)
+            assert submitted - 1e-6 <= done.start_time[row] <= submitted + 2 * decision_time + 1e-6
