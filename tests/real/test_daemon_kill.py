@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import random
 import signal
 import subprocess
@@ -231,7 +233,7 @@ def test_a_dry_run_prints_the_mapping_and_starts_nothing(daemon: Daemon) -> None
     story = daemon.ask("explain", job=f"{workflow}/a")
     assert story is not None and {record["kind"] for record in story["story"]} >= {"chosen", "dry-run"}
     assert daemon.stop(signal.SIGTERM) == 0
-    assert daemon.out.read_text() == f"start {workflow}/a on a\n"
+    assert daemon.out.read_text() == f"start {workflow}/a on a ({pwd.getpwuid(os.geteuid()).pw_name})\n"
     assert not (daemon.folder / "trail").exists()
     assert not list(daemon.folder.glob("journal/*.sqlite*")) and not list(daemon.folder.glob("journal/local/jobs/*"))
     assert not daemon.store.exists()

@@ -21,7 +21,8 @@ SHORT_S = 60.0
 
 def findings(answers: Answers, selection: SlurmSelection, service: ServiceState) -> Iterator[Finding]:
     """Yield rights, privacy, power and accounting."""
-    if service.account not in ("", answers.user) and not answers.rules_all:
+    operates = answers.rules_all or answers.level in ("Operator", "Administrator")
+    if service.account not in ("", answers.user) and not operates:
         says = f"{answers.user} need not be an operator; the account of the service, {service.account}, must be one"
         yield Finding(NOTE, "rights", says, (f"pilotfish doctor --user {service.account}",))
         yield from _accounting(answers)

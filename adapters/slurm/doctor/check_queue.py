@@ -23,7 +23,6 @@ OVERDUE_S = 60.0
 LUA = "job_submit.lua"
 #: The request of `--time-min`, in words.
 MIN_TIME = SPECIAL["MinTime"]
-_SOCKET = re.compile(r'^local SOCKET = "([^"]+)"', re.MULTILINE)
 _HOLD = re.compile(r"^local HOLD_S = (\d+)", re.MULTILINE)
 UNDO = ("JobSubmitPlugins=   # without lua, in slurm.conf; only then remove the file", "scontrol reconfigure")
 
@@ -125,17 +124,19 @@ def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]
     elif "pilotfish:hold" not in text:
         yield Finding(OK, "job_submit", f"the site's own {LUA} does not hold jobs for pilotfish")
     else:
-        yield _holding(text, service)
+        yield _holding(text, answers, service)
 
 
-def _holding(text: str, service: ServiceState) -> Finding:
+def _holding(text: str, answers: Answers, service: ServiceState) -> Finding:
     """Return whether a daemon takes the jobs that our script holds."""
     found = _HOLD.search(text)
     hold = f"{found[1]} s" if found else "its hold"
-    looked_at = _SOCKET.search(text)
-    if service.mode == "" and not service.socket and looked_at:
-        says = f"{LUA} holds no job now, because there is no {looked_at[1]}"
-        return Finding(OK, "job_submit", says)
+    path, idle = answers.looked_for, bool(answers.looked_for) and not answers.socket_there
+    if idle and service.mode == "":
+        return Finding(OK, "job_submit", f"{LUA} holds no job now, because there is no {path}")
+    if idle and service.socket:
+        says = f"{LUA} holds no job, because it looks for {path}, and the daemon listens at {service.socket}"
+        return Finding(WARNING, "job_submit", says, (f'local SOCKET = "{service.socket}"   # in {LUA}',))
     if service.mode == "":
         says = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
         return Finding(PROBLEM, "job_submit", says, (service.remedy, *UNDO))

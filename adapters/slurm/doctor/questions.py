@@ -27,6 +27,7 @@ from .check_clocks import login_nodes
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
+_LOOKS = re.compile(r'^local SOCKET = "([^"]+)"', re.MULTILINE)
 #: Files next to slurm.conf with settings that Slurm does not show.
 FILES = ("cgroup.conf", "job_submit.lua")
 #: Where packages and sites put slurm.conf, the most frequent first.
@@ -59,6 +60,10 @@ class Answers:
     pings: list[str] = field(default_factory=list)  #: what `scontrol ping` prints for each of several controllers
     files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
     unread: frozenset[str] = frozenset()  #: names of the files that are not readable
+    looked_for: str = (
+        ""  #: the socket that job_submit.lua looks for; without it, it holds nothing; "": it does not look
+    )
+    socket_there: bool = False  #: that socket exists on this machine
     at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
     sees_all: bool = True  #: the current user is root, from whom Slurm hides nothing
     slurm_confs: tuple[str, ...] = ()  #: files of that name here, looked for only if the commands find no Slurm
@@ -195,3 +200,5 @@ def _read_files(answers: Answers) -> None:
         except OSError:
             unread.add(name)
     answers.unread = frozenset(unread)
+    if looks := _LOOKS.search(answers.files.get("job_submit.lua", "")):
+        answers.looked_for, answers.socket_there = looks[1], os.path.exists(looks[1])

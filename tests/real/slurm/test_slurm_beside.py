@@ -108,7 +108,8 @@ def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     eventually(decided, "a decision")
     assert daemon.stop(signal.SIGTERM) == 0
     decision, *before, command = daemon.out.read_text().splitlines()[: 3 if grace_s == 18 else 2]
-    job, _, node = decision.removeprefix("start slurm/").partition(" on ")
+    job, _, node = decision.removeprefix("start slurm/").partition(" (")[0].partition(" on ")
+    assert "(games, " in decision
     assert int(job) in jobs
     assert command == f"  scontrol update JobId={job} ReqNodeList={node} StartTime=now"
     assert [line.rstrip("0123456789") for line in before] == [f"  scontrol update JobId={job} StartTime=uts"] * (
