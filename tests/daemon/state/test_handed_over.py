@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.daemon.apply import Recording
+from pilotfish.daemon.apply import Recording, describe
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 from pilotfish.simulate.model.snapshot import JobState, JobView
@@ -285,3 +285,24 @@ def test_a_job_that_makes_planning_fail_is_set_aside_alone(offering, kit) -> Non
     assert set(offering.manager.runs) == {"rjms/1", "rjms/3"}
     assert set(offering.cycle.tracker.isolation.reasons) == {"rjms/2"}
     assert "planning fails with it: IndexError: the second" in kit.requests(offering)("explain", job="rjms/2")["waits"]
+
+
+def test_a_pause_gives_back_what_is_pinned_and_held_and_starts_nothing(offering, kit) -> None:
+    manager, tracker = offering.manager, offering.cycle.tracker
+    manager.offer(kit.job("1"), due=manager.time + 600)
+    manager.offer(kit.job("2"), pinned_since=manager.time - 1, nodes=("n1",), restartable=False)
+    tracker.paused = True
+    manager.offer(kit.job("free"))
+    (report,) = offering.run(1)
+    assert [describe(applied.action) for applied in report.applied] == [
+        "release rjms/2: pilotfish is paused",
+        "release rjms/1: pilotfish is paused",
+    ]
+    assert (offering.cycle.mode, report.mode) == ("paused", "paused")
+    manager.offer(kit.job("3"), due=manager.time + 600)
+    assert offering.run(3)[0].applied[0].action.key == "rjms/3" and not tracker.holds_anything
+    assert not manager.runs and tracker.queue.find("rjms/free").waiting
+    tracker.paused = False
+    offering.cycle.trigger.renew()
+    offering.run(2)
+    assert manager.runs == {"rjms/free": 1} and offering.cycle.mode == "live"
