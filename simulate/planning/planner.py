@@ -15,7 +15,7 @@ from ..model.node_power import NodePower
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from ..queue_policies.kept import Kept
-from ..queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, needs_power, parse
+from ..queue_policies.policy_specs import COMPONENT, is_python_policy, needs_power, parse
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
 from .open_queue import PLAIN, OpenQueue
