@@ -183,12 +183,16 @@ class _Job(NamedTuple):
 
 
 def is_irmasim_workload(data: Any) -> bool:
-    """Return whether a document is an IRMaSim workload: its jobs or their profiles count instructions."""
+    """Return whether a document is an IRMaSim workload: its jobs or their profiles count instructions.
+
+    A profile may have a `type` of Batsim's as well, which IRMaSim ignores.
+    """
     if not isinstance(data, dict):
         return False
     profiles, jobs = data.get("profiles"), data.get("jobs")
     parts = [*(profiles.values() if isinstance(profiles, dict) else ()), *(jobs if isinstance(jobs, list) else ())]
-    return any(isinstance(part, dict) and "type" not in part and ("req_ops" in part or "ipc" in part) for part in parts)
+    keys = [part.keys() for part in parts if isinstance(part, dict)]
+    return any({"req_ops", "ipc"} <= own or ("type" not in own and own & {"req_ops", "ipc"}) for own in keys)
 
 
 def parse_irmasim(
@@ -212,7 +216,7 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
     if not speeds:
         why = "its jobs count instructions, but the speed of the cores is unknown"
         raise bad(why, "--cluster with the speed of each node type, cycles/s of a core")
-    profiles = inside("profiles", entries, data.get("profiles", {}), lambda key, part: _known(part, _TASK))
+    profiles = inside("profiles", entries, data.get("profiles", {}), lambda key, part: _task_keys(part, _TASK))
     jobs, refused, slowest = list[_Job](), 0, min(speeds)
     for i, part in enumerate(inside("jobs", listed(lambda each: each), data.get("jobs"))):
         try:
@@ -240,8 +244,14 @@ def _known(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
     return {key: inside(key, table[key], part) for key, part in mapping(value).items() if key in table}
 
 
+def _task_keys(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
+    """Return the known keys of a profile or job; next to req_ops, `cpu` is Batsim's."""
+    part = mapping(value)
+    return _known({key: one for key, one in part.items() if key != "cpu" or "req_ops" not in part}, table)
+
+
 def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: float) -> _Job:
-    given = _known(value, _JOB)
+    given = _task_keys(value, _JOB)
     profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
     if profile:
         task = dict(profiles[inside("profile", one_of, profile, profiles, "a profile of this file")])

@@ -4,6 +4,7 @@ Values are in base units and in file order.
 
 Rule: an element that is not known is refused with its line; elements about network models, and about the location of
 hosts, are ignored. A quantity is a number and its unit; a bare number is in flop/s, bytes/s or seconds, as in SimGrid.
+Speeds and bandwidths above 1e18, such as the 1000EBps of a loopback that costs nothing, count as 1e18.
 `cluster` says what Batsim makes of a platform.
 Source: SimGrid's documentation, "Platform file reference", and its document type (4.1).
 """
@@ -14,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +142,16 @@ _TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 _TIMES |= {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
-def _quantity(units: dict[str, float], allowed: str) -> Convert[float]:
+def _quantity(units: dict[str, float], allowed: str, *, endless: bool = False) -> Convert[float]:
+    """Return a converter of text with one of these units; `endless`: more than LARGEST means as good as unlimited."""
+
     def convert(text: str) -> float:
         match = _QUANTITY.fullmatch(text.strip()) if len(text) < 100 else None
         if match is None or match[2] not in units | {"": 1.0}:
             raise bad(found(text), allowed)
         value = float(match[1]) * units.get(match[2], 1.0)
+        if endless and isfinite(value):
+            return min(value, LARGEST)
         if value > LARGEST:
             raise bad(found(text), f"{allowed}, at most {LARGEST:g}")
         return value
@@ -153,8 +159,8 @@ def _quantity(units: dict[str, float], allowed: str) -> Convert[float]:
     return convert
 
 
-parse_speed = _quantity(_SPEEDS, "flop/s such as 1Gf or 98.095Mf")
-parse_bandwidth = _quantity(_RATES, "bytes or bits per second such as 125MBps or 1Gbps")
+parse_speed = _quantity(_SPEEDS, "flop/s such as 1Gf or 98.095Mf", endless=True)
+parse_bandwidth = _quantity(_RATES, "bytes or bits per second such as 125MBps or 1Gbps", endless=True)
 parse_time = _quantity(_TIMES, "a time such as 50us or 0.1s")
 
 

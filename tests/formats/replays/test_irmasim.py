@@ -195,3 +195,25 @@ def test_a_run_time_beyond_the_limit_is_refused(tmp_path: Path) -> None:
         read_workload(path, speeds=[100.0])
     jobs = read_workload(path, speeds=[100.0], skip_invalid=True)
     assert jobs.more["name"].tolist() == ["a"] and jobs.left_out == {"jobs that cannot be replayed": 2}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"type": "parallel_homogeneous", "com": 0},
+        {"type": "delay", "delay": 5},
+        {"type": "parallel", "cpu": [1e9, 1e9], "com": [0, 0, 0, 0]},
+        {"com": 0},
+    ],
+)
+def test_keys_of_batsims_in_a_profile_are_ignored(tmp_path: Path, more: dict[str, Any]) -> None:
+    both = changed(WORKLOAD, "profiles.lu", WORKLOAD["profiles"]["lu"] | more)
+    plain = read_workload(written(tmp_path / "w.json", WORKLOAD), speeds=(3.4e9, 1.7e9))
+    jobs = read_workload(written(tmp_path / "w.json", both), speeds=(3.4e9, 1.7e9))
+    assert jobs.run_time.tolist() == plain.run_time.tolist() and jobs.more["volume"].tolist() == [19e6, 4e9, 4e9]
+
+
+def test_a_profile_of_batsims_stays_batsims() -> None:
+    profile = {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0, "ipc": 2}
+    job = {"id": "1", "subtime": 0, "res": 1, "profile": "p"}
+    assert not is_irmasim_workload({"nb_res": 2, "jobs": [job], "profiles": {"p": profile}})

@@ -106,6 +106,12 @@ def test_every_element_of_a_platform(tmp_path: Path) -> None:
         (parse_speed, "5.f", 5.0),
         (parse_speed, "1e3", 1000.0),
         (parse_speed, "0.1Ef", 1e17),
+        (parse_speed, "1Yf", 1e18),
+        (parse_speed, "2yottaflops", 1e18),
+        (parse_bandwidth, "1EBps", 1e18),
+        (parse_bandwidth, "1000EBps", 1e18),
+        (parse_bandwidth, "1ZiBps", 1e18),
+        (parse_bandwidth, "8Ebps", 1e18),
         (parse_speed, "2gigaflops", 2e9),
         (parse_speed, "3kiloflops", 3e3),
         (parse_bandwidth, "125MBps", 125e6),
@@ -123,7 +129,7 @@ def test_units(parse, text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "f", "1 Gf", "1GF", "1gf", "-1f", "nan", "infGf", "0x1f", "1e999f", "1Yf", "1,5f", "1MBps"]
+    "text", ["", "f", "1 Gf", "1GF", "1gf", "-1f", "nan", "infGf", "0x1f", "1e999f", "1Xf", "1,5f", "1MBps"]
 )
 def test_invalid_speeds_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="flop/s"):
