@@ -133,11 +133,11 @@ def _ended(key: str, records: Records | None) -> JobView | None:
 
 def _leave(entry: Entry, view: JobView | None, now: float) -> None:
     """Note that a job is no longer ours, or ended before it was placed and never began."""
-    if view is None or view.state.ended:
+    if view is None or (view.state.ended and view.start_time is None):
         entry.state, entry.reason = JobState.CANCELLED, NOT_RECORDED if view is None else NEVER_BEGAN
         entry.finish_time = now if view is None or view.finish_time is None else view.finish_time
     else:
-        entry.let_go, entry.nodes = view.due_why or TAKEN_BACK, ()
+        entry.let_go, entry.nodes = view.due_why or entry.released or TAKEN_BACK, ()
         entry.forecast = entry.promised = entry.expected = entry.plain_end = None  # of a start that is not ours now
         entry.show(view)
 
@@ -153,6 +153,8 @@ def _goes_on(entry: Entry, view: JobView | None, records: Records | None, now: f
 
 
 def _stays(entry: Entry, view: JobView | None) -> bool:
-    """Return whether the job is still handed over, or was placed, or has begun by itself."""
-    placed = entry.handed or entry.intent is not None
-    return placed or (view is not None and (view.offered or view.start_time is not None or view.state.takes_nodes))
+    """Return whether the job is still handed over, or was placed, or has begun by itself without a release of ours."""
+    if entry.handed or entry.intent is not None:
+        return True
+    begun = view is not None and (view.start_time is not None or view.state.takes_nodes)
+    return view is not None and (view.offered or (begun and not entry.released))

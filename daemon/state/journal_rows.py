@@ -42,8 +42,7 @@ def row_of(entry: Entry) -> tuple[Any, ...]:
 def _about(entry: Entry) -> str | None:
     """Return as JSON what `explain` shows of a job and its definition, if there is one, does not have."""
     about: dict[str, Any] = {"traits": dict(entry.job.traits)} if entry.offered else {}
-    if entry.let_go:
-        about["let_go"] = entry.let_go
+    about |= {name: value for name in ("let_go", "released") if (value := getattr(entry, name))}
     if entry.label:
         about["label"] = astuple(entry.label)
     return json.dumps(about) if about else None
@@ -68,6 +67,7 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
         setattr(entry, name, value)
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
     about = json.loads(row[25] or "{}")
-    entry.let_go, entry.label = about.get("let_go", ""), ProfileLabel(*about["label"]) if "label" in about else None
+    entry.let_go, entry.released = about.get("let_go", ""), about.get("released", "")
+    entry.label = ProfileLabel(*about["label"]) if "label" in about else None
     forecast = (*row[10:14], row[22:24] if row[22] is not None else None)
     entry.forecast = JobForecast(*forecast) if row[10] is not None else None

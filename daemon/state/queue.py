@@ -56,7 +56,8 @@ class Entry:
         intent: row of the journalled intent that has no outcome yet; `refused` is the resource manager's error.
         since: when it was first submitted to the resource manager, if it was handed over; `held`: it waits for us
             alone; `waits` is why it must not start.
-        let_go: why the resource manager alone decides about it again; "": it is ours (see `handed_over`).
+        let_go: why the resource manager alone decides about it again; "": it is ours (see `handed_over`). `released` is
+            why we released it last, since when it was not placed.
         label: the profile of its latest forecast; None: it has no forecast.
         missed: in how many snapshots in a row it was missing, the first at `missed_since`.
         followed: other jobs wait until it has completed.
@@ -90,6 +91,7 @@ class Entry:
     held: bool = False
     waits: str = ""
     let_go: str = ""
+    released: str = ""
     label: ProfileLabel | None = None
     missed: int = 0
     missed_since: float = 0.0

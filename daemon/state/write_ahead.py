@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from ...simulate.model.plan import Action, Cancel, Start, SubmitAhead
+from ...simulate.model.plan import Action, Cancel, Release, Start, SubmitAhead
 from ...simulate.model.snapshot import JobState
 from ..apply import Applied
 from .journal import Journal, JournalError, Unsaved
@@ -91,6 +91,8 @@ class WriteAhead:
         if not isinstance(applied.action, Start | SubmitAhead):
             if isinstance(applied.action, Cancel):
                 entry.not_before = now + (RETRY_S[0] if applied.transient else RETRY_S[1])
+            if isinstance(applied.action, Release) and not (applied.error or dry):
+                entry.released = applied.action.why
             outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
         elif not applied.sent:  # the job certainly did not start, and may be tried again
             entry.intent, entry.nodes, entry.not_before = None, (), now + RETRY_S[0]
@@ -101,7 +103,7 @@ class WriteAhead:
             entry.intent, entry.ahead = None, not dry
             outcomes[intent] = "dry-run" if dry else "applied"
         else:
-            entry.intent, entry.handed = None, not dry
+            entry.intent, entry.handed, entry.released = None, not dry, ""
             if dry:
                 entry.nodes = ()
             else:

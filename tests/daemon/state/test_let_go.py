@@ -91,7 +91,34 @@ def leave_the_queue(bench) -> None:
     }
 
 
+def release_and_begin_at_once(bench) -> None:
+    change(bench, due=bench.manager.time - 1, due_why="it was kept for 10 s")
+    bench.run(1)
+    assert not bench.manager.views["rjms/1"].offered
+    change(bench, due_why="")
+    begin(bench)
+
+
+def release_and_end_at_once(bench) -> None:
+    release_and_begin_at_once(bench)
+    change(bench, state=JobState.COMPLETED, finish_time=bench.manager.time, exit_code=0)
+
+
+def run_out_of_its_hold(bench) -> None:
+    change(bench, due=None)
+
+
+def be_evicted(bench) -> None:
+    begin(bench)
+    bench.run(1)
+    change(bench, state=JobState.CANCELLED, finish_time=bench.manager.time, reason="killed for another job")
+
+
 CASES = [
+    (release_and_begin_at_once, "let go; running", ("started", "on n2")),
+    (release_and_end_at_once, "let go; completed", ("ended", "completed")),
+    (run_out_of_its_hold, "pending", ("waits", "not yet")),
+    (be_evicted, "cancelled", ("ended", "cancelled: killed for another job")),
     (release, "let go; pending", ("waits", LET_GO)),
     (let_go_and_begin, "let go; running", ("started", "on n2")),
     (end, "let go; completed", ("ended", "completed")),
@@ -126,7 +153,8 @@ def test_a_job_is_headed_by_who_decides_and_by_its_state(offering, kit, capsys, 
     ]
     assert line is None or any(kind == line[0] and text.startswith(line[1]) for kind, text in lines)
     assert all(record["time"] >= reply["submit_time"] for record in reply["story"])
-    assert (reply["job"]["start_time"] is None) is (reply["job"]["state"] in ("pending", "cancelled"))
+    never_began = happens in (cancel, take_back_and_cancel)
+    assert (reply["job"]["start_time"] is None) is (never_began or reply["job"]["state"] == "pending")
     (flow,) = kit.requests(offering)("status")["workflows"]
     assert [job["state"] for job in flow["jobs"]] == ([heading] if heading in ("pending", "running") else [])
 
