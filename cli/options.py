@@ -83,7 +83,9 @@ def node_states() -> list[str]:
 
 
 def _users() -> list[str]:
-    return sorted({flow["owner"] for flow in _workflows() if flow["owner"]})
+    flows = _workflows()
+    owners = [flow["owner"] for flow in flows] + [job.get("owner") for flow in flows for job in flow["jobs"]]
+    return sorted({owner for owner in owners if owner})
 
 
 #: Words that an option takes, or a function that reads them.

@@ -93,6 +93,13 @@ def test_what_was_skipped_is_shown_as_cancelled() -> None:
     assert (foreign.state, foreign.exit_code, foreign.key) == (JobState.FAILED, SKIPPED, "")
 
 
+@pytest.mark.parametrize(("queue", "handed_over"), [("pilotfish", True), ("default", False)])
+def test_a_job_in_the_queue_of_the_guide_was_handed_over(queue: str, handed_over: bool) -> None:
+    found = world(job(name="align", user="u", queue=queue))
+    shown = user_job(found.jobs[0], OarResources(found.resources), "u")
+    assert (shown.handed_over, shown.partition, shown.name, shown.key) == (handed_over, queue, "align", "")
+
+
 @pytest.mark.parametrize("word", ["--queue=x", "-qx", "--property=mem > 3", "--type=besteffort"])
 def test_options_of_the_user_and_not_ours(word: str) -> None:
     own = OarJobs(OarCommands(5.0), "u")
