@@ -148,9 +148,10 @@ def _start(
     stderr: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
     _left[:] = [process for process in _left if process.poll() is None]
-    files = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
     try:
-        return subprocess.Popen(argv, env=environment, cwd=folder, **files)
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment, cwd=folder
+        )
     except FileNotFoundError:
         raise AdapterError(f"{argv[0]} is not on the PATH; {needs}", kind="missing", argv=argv) from None
     except OSError as error:

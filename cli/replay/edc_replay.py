@@ -86,11 +86,23 @@ def component_policy(
         found[key] = value if isinstance(CONFIG.get(key), str) else _value(value)
         if protocol == 5 and key != "sched-config":
             raise bad("--edc-config", f"{one!r} (allowed with protocol 5: sched-config=TEXT)")
+        fixed, why = FIXED.get(key.replace("_", "-"), (found[key], ""))
+        if found[key] != fixed:
+            raise bad("--edc-config", f"{one!r}: {why} (allowed: {key}={json.dumps(fixed)})")
         if key in CONFIG and type(found[key]) is not type(CONFIG[key]):
             raise bad("--edc-config", f"{one!r} (allowed: {key}= with a value such as {json.dumps(CONFIG[key])})")
     if found.get("dynamic-jobs-enabled"):
         found["dynamic-jobs-acknowledged"] = True
     return ComponentPolicy(endpoint, command, timeout_s, found, protocol)
+
+
+#: Options of Batsim that the replay has with one value only, and why.
+FIXED: dict[str, tuple[bool, str]] = {
+    **dict.fromkeys(("allow-compute-sharing", "enable-compute-sharing"), (False, "a host runs one job at a time")),
+    "allow-storage-sharing": (True, "jobs share storages"),
+    "disable-storage-sharing": (False, "jobs share storages"),
+    "redis-enabled": (False, "there is no Redis: messages have the profiles"),
+}
 
 
 def _value(text: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Workload
-from ..documents.files import decode, parse_json, read_bytes
+from ..documents.files import decode, parse_trace, read_bytes
 from ..documents.unpack import unpacked
 from .write import batsim_of, described
 
@@ -90,7 +90,7 @@ def _as_written(path: Path) -> Data | None:
     data = unpacked(read_bytes(path), str(path))
     if not data.lstrip().startswith(b"{"):
         return None
-    found = parse_json(decode(data, str(path)), str(path))
+    found = parse_trace(decode(data, str(path)), str(path))
     return found if {"jobs", "profiles"} <= found.keys() and "schema" not in found else None
 
 

@@ -24,7 +24,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.programs import ProgramBuilder
 from ...simulate.model.workload import LONGEST, Workload, in_order
 from ..documents.document_errors import bad, found, from_source, inside, shown
-from ..documents.files import decode, parse_json, read_bytes
+from ..documents.files import decode, parse_trace, read_bytes
 from ..documents.quantities import checked_number, is_number, number, whole
 from ..documents.schema import entries, is_text, mapping, one_of, require, text
 from ..documents.unpack import unpacked
@@ -166,8 +166,10 @@ def _job(value: Any, profiles: Mapping[str, BatsimProfile]) -> BatsimJob:
 def _identity(value: Any) -> int | str:
     if isinstance(value, str) and value:
         return text(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+    if isinstance(value, bool) or not isinstance(value, int):
         raise bad(found(value), "a whole number, or text")
+    if not -(2**63) <= value < 2**63:
+        raise bad(found(value), f"a whole number from {-(2**63)} to {2**63 - 1}, or text")
     return value
 
 
@@ -189,7 +191,7 @@ def load_batsim(path: Path) -> BatsimWorkload:
     """Return the workload in a file (JSON, may be gzipped) as it is there. O(bytes). Raises ConfigError."""
     source = str(path)
     text = decode(unpacked(read_bytes(path), source), source)
-    return parse_batsim(parse_json(text, source), source)
+    return parse_batsim(parse_trace(text, source), source)
 
 
 def workload_of(

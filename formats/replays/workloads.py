@@ -23,7 +23,7 @@ from ...simulate.model.workload import Dependencies, Workload
 from .. import entry_points
 from ..batsim.workload import parse_batsim, workload_of
 from ..documents.document_errors import from_source
-from ..documents.files import decode, parse_json, read_bytes, without_collections
+from ..documents.files import decode, parse_trace, read_bytes, without_collections
 from ..documents.unpack import GZIP, unpacked
 from ..entry_points import load_plug_in, plug_ins
 from ..workflows.workflow import Profiles, document_tasks, read_tasks
@@ -68,7 +68,7 @@ def _read_document(
     skip_invalid: bool,
 ) -> Workload:  # fmt: skip
     source = str(path)
-    data = parse_json(decode(unpacked(read_bytes(path), source), source), source)
+    data = parse_trace(decode(unpacked(read_bytes(path), source), source), source)
     kind = _json_kind(data)
     if kind in ("workflow", "WfFormat"):
         return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
@@ -84,7 +84,7 @@ def _read_workflow(path: Path, *, skip_invalid: bool, profiles: Profiles | None 
 
 def json_kind(data: bytes, source: str) -> str:
     """Return what a JSON file holds: workflow, WfFormat, IRMaSim or Batsim. O(bytes). Raises ConfigError."""
-    return _json_kind(parse_json(decode(data, source), source))
+    return _json_kind(parse_trace(decode(data, source), source))
 
 
 def _json_kind(data: Any) -> str:

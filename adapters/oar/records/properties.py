@@ -141,17 +141,13 @@ class Properties:
             text = question.poll()
             if text is None:
                 return False
-            answer = self._read(text)
+            answer: AllowedNodes | None = self._read(text)
         except AdapterError as error:
-            if error.transient:
-                self._pass_turn(waiting, since)
-                return False
-            answer = self._failure(waiting, error)
-            if answer is None:
-                self._pass_turn(waiting, since)
-                return False
+            answer = None if error.transient else self._failure(waiting, error)
         self._pass_turn(waiting, since)
-        self._keep(waiting, before if before == answer and before is not None else answer)
+        if answer is None:
+            return False
+        self._keep(waiting, before if before == answer else answer)
         return waiting.offered and before != answer
 
     def _failure(self, waiting: Waiting, error: AdapterError) -> AllowedNodes | None:

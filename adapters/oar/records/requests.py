@@ -24,8 +24,8 @@ NODE = frozenset(("network_address", "nodes", "host"))
 HARMLESS = ("idempotent", "expire=", "besteffort")
 #: What OAR itself asks of resources in every job.
 ORDINARY = frozenset(("", "type = 'default'"))
-#: Escaped quotes, of which it depends on the database whether they end a text; and what counts in SQL: texts, brackets,
-#: and what is neither.
+#: Escaped quotes: whether they end a text depends on the database. Then what counts in SQL: texts, brackets, and signs
+#: that are neither.
 _ESCAPED = re.compile(r"""\\['"]""")
 _TOKENS = re.compile(r"""'[^']*'|"[^"]*"|(?P<odd>--|/\*|[$#;`\\'"\0])|[()]""")
 
