@@ -175,6 +175,15 @@ class Profiles:
         except ConfigError:
             _refuse_unmeasured_demo(path, self._missing)
             raise
+        return self.with_learned(workflow, site)
+
+    def with_learned(self, workflow: Workflow, site: Cluster | None = None) -> Workflow:
+        """Return the workflow with profiles of past runs for the jobs without one.
+
+        Args:
+            workflow: as it was read.
+            site: the cluster; a learned profile counts only if the job fits there with it. None = not known.
+        """
         self._unprofiled = {job.id for job in workflow.jobs if job.profile.provenance.source == "default"}
         if not self._unprofiled:
             return workflow

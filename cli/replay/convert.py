@@ -45,12 +45,14 @@ def convert(
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
     skip_invalid: options.SkipInvalid = False,
+    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Write a workload, a workflow or a machine in another format; report what is lost.
 
     A replay of OUT equals the replay of IN, unless a loss is reported. OUT is written whole or not at all. With a
-    Batsim trace, --cluster gives the speed that turns operations into seconds.
+    Batsim trace, --cluster gives the speed that turns operations into seconds. A job of a workflow without a profile
+    has that of its past runs, from the profile store.
 
     \b
     Examples:
@@ -68,7 +70,7 @@ def convert(
         raise bad("OUT", f"{source.name} cannot be converted to {target.name!r} (allowed: {ends})")
     if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise bad("--procs, --cluster, --skip-invalid", "only for workloads")
-    made = _converted(source, kind, end, procs, cluster, skip_invalid)
+    made = _converted(source, kind, end, procs, cluster, skip_invalid, Profiles(store))
     write_whole(target, made.text)
     if as_json:
         losses = {"left_out": dict(made.left_out), "lost": dict(made.lost)}
@@ -96,7 +98,7 @@ def _kind(source: Path) -> str:
 
 
 def _converted(
-    source: Path, kind: str, end: str, procs: int | None, cluster: Path | None, skip_invalid: bool
+    source: Path, kind: str, end: str, procs: int | None, cluster: Path | None, skip_invalid: bool, profiles: Profiles
 ) -> Converted:
     """Convert a file of this kind to the format of an ending. Raises ConfigError, typer.BadParameter."""
     from ...formats import convert as formats
@@ -128,7 +130,7 @@ def _converted(
         return formats.swf_to_batsim(replace(jobs, machine=procs or jobs.machine), origin)
     from ...formats.workflows.workflow import read_tasks, read_workflow
 
-    tasks = read_tasks(source, Profiles(None))
+    tasks = read_tasks(source, profiles)
     warn(*tasks.doubts)
     if end == ".swf":
         return formats.to_swf(tasks, procs, origin, skip_invalid=skip_invalid)

@@ -63,6 +63,7 @@ class ReplayRequest:
         runtimes: what the policy knows of run times, one of `known_run_times.RUNTIMES`.
         network_solver: how jobs share links, one of SOLVERS; None = as by default.
         natural: jobs that a Batsim workload submits at one instant come in the natural order of their ids.
+        store: the profile store, for workflows; None = the user's own.
 
     `policy` and `decision_time` (seconds; None = as long as it really takes) are what `spec` and `deciding` mean.
 
@@ -84,6 +85,7 @@ class ReplayRequest:
     runtimes: str = WALLTIME
     network_solver: str | None = None
     natural: bool = False
+    store: Path | None = None
     policy: NamedPolicy | NamedDaemon | ComponentPolicy = field(init=False)
     decision_time: float | None = field(init=False)
 
@@ -181,7 +183,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     if storages and component:
         storages = MappedLater(storages)
     of_machine = {"speeds": speeds_of(cluster), "storages": storages}
-    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(None)}
+    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(request.store)}
     every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
     warn(*(doubt for each in every for doubt in each.doubts))
     every = [as_submitted(one, natural=request.natural) for one in every]

@@ -108,12 +108,14 @@ def simulate(
     most: Annotated[int | None, option("N", "Only jobs of N processors or fewer.", "--max-size")] = None,
     load: Annotated[float, option("X", "Let jobs arrive X times as fast.")] = 1.0,
     skip_invalid: options.SkipInvalid = False,
+    store: options.Store = None,
     as_json: options.Json = False,
 ) -> None:
     """Replay traces of jobs under a policy, and print waiting time, slowdown, utilisation and energy.
 
     The replay is exact: at each instant all ends come first, then all submissions, then one pass of the policy. Jobs
-    get the processors with the lowest numbers. Several traces are joined.
+    get the processors with the lowest numbers. Several traces are joined. A job of a workflow without a
+    profile has that of its past runs, from the profile store.
 
     \b
     Examples:
@@ -151,7 +153,7 @@ def simulate(
 
         decides = with_policy(policy, cluster, seed, runtimes)
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
-                            contention, runtimes, network_solver, natural=ties == "natural")  # fmt: skip
+                            contention, runtimes, network_solver, natural=ties == "natural", store=store)  # fmt: skip
     found = read_replay(request)
     predictor = _predictor(found) if runtimes == PREDICTED else None
     if predictor and predictor.unasked:

@@ -66,7 +66,7 @@ def read_workflow(path: str | Path, profiles: Profiles | None = None) -> Workflo
 
 
 def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
-    """Return the tasks of a workflow as its file records them; arguments and errors as in `read_workflow`."""
+    """Return the tasks of a workflow as its file records them; arguments and errors as in `document_tasks`."""
     source = str(path)
     data = unpacked(read_bytes(path), source)
     if is_xml(data):
@@ -77,12 +77,16 @@ def read_tasks(path: str | Path, profiles: Profiles | None = None) -> Tasks:
 
 
 def document_tasks(document: dict[str, Any], source: str, profiles: Profiles | None = None) -> Tasks:
-    """Return the tasks of a document in WfFormat or in our own; arguments and errors as in `parse_workflow`."""
+    """Return the tasks of a document in WfFormat or in our own; arguments and errors as in `parse_workflow`.
+
+    If `profiles` has a method `with_learned(workflow)`, jobs without a profile take those of past runs.
+    """
     if "workflow" in document and "schema" not in document:
         from .wfcommons import wfcommons_tasks
 
         return checked_tasks(wfcommons_tasks(document, source))
-    return tasks_of(parse_workflow(document, source, profiles))
+    workflow, with_learned = parse_workflow(document, source, profiles), getattr(profiles, "with_learned", None)
+    return tasks_of(with_learned(workflow) if with_learned else workflow)
 
 
 def parse_workflow(data: dict[str, Any], source: str, profiles: Profiles | None = None) -> Workflow:
