@@ -27,7 +27,8 @@ install() {
 slurm="munged slurmctld slurmd sbatch squeue sinfo scontrol scancel sdiag"
 site="$slurm slurmdbd slurmrestd mariadbd"
 plugins="slurm-wlm-basic-plugins slurm-wlm-jwt-plugin slurm-wlm-mysql-plugin"
-missing systemd-analyze && install systemd
+missing systemd-analyze systemctl journalctl && install systemd
+missing ip nsenter unshare pivot_root && install iproute2 util-linux mount
 # shellcheck disable=SC2086
 missing $site && install slurmctld slurmd slurmdbd slurmrestd slurm-client munge mariadb-server $plugins
 oar="oarsub oarstat oarnotify oar-database psql taktuk"
@@ -46,6 +47,8 @@ missing faketime &&
     echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
 missing bwrap &&
     echo "WARNING: bubblewrap is not here: the test of the service under the restrictions of its unit is SKIPPED" >&2
+missing /usr/lib/systemd/systemd ip nsenter unshare pivot_root journalctl &&
+    echo "WARNING: no systemd that can be started (packages systemd iproute2 util-linux): tests/real/systemd is SKIPPED" >&2
 missing systemd-analyze &&
     echo "WARNING: systemd-analyze is not here (package systemd): tests/systemd/test_units.py SKIPS what needs it" >&2
 # shellcheck disable=SC2086

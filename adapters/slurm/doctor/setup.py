@@ -36,4 +36,7 @@ systemctl disable --now pilotfish-reap.timer
 sacctmgr -i modify user where name={user} set AdminLevel=None
 # Or, if the account was made for this: sacctmgr -i delete user name={user}
 rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
-systemctl daemon-reload"""
+systemctl daemon-reload
+# Left: the program, the state (with names of jobs and users), the compiled kernels, and the Unix user. To remove them:
+# rm -r /usr/bin/pilotfish /opt/pilotfish /var/lib/pilotfish /var/cache/pilotfish
+# userdel {user}"""
