@@ -64,7 +64,7 @@ lint-spelling: $(READY)
 	@git ls-files -z '*.py' '*.md' '*.yaml' '*.sh' '*.service' ':!tests' | xargs -0 $(BIN)/codespell
 
 # Folders whose modules tests import by their bare names.
-HELPERS := tests:tests/contract:tests/real:tests/real/slurm:tests/real/oar
+HELPERS := tests:tests/contract:tests/real:tests/real/slurm:tests/real/oar:tests/real/systemd
 
 lint-types: $(READY)
 	@mkdir -p .typing && ln -sfn .. .typing/pilotfish

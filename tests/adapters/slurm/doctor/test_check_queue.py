@@ -84,7 +84,7 @@ def test_the_shipped_script_only_tags_jobs_and_never_blocks() -> None:
     text = (Path(pilotfish.__file__).parent / "docs" / "slurm" / "job_submit.lua").read_text()
     code = re.sub(r"--.*", "", text)
     assert set(re.findall(r"\bjob\.(\w+) = ", code)) == {"begin_time", "comment"}
-    assert set(re.findall(r"\b(?:io|os|socket)\.\w+", code)) == {"io.open", "os.time"}
+    assert set(re.findall(r"\b(?:io|os|socket)\.\w+", code)) == {"io.open", "os.rename", "os.time"}
     assert not re.search(r"\b(?:require|dofile|loadfile|while|repeat)\b", code)
 
 
