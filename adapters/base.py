@@ -60,6 +60,11 @@ class Load:
 
 #: Kinds of errors with which an adapter sends no request, to protect the resource manager.
 NOT_SENT = frozenset(("open", "budget"))
+#: All other kinds of errors of the built-in adapters. Their counts begin at 0, so that a rate sees the first error.
+ERROR_KINDS = (
+    "absent", "clock", "closed", "failed", "gone", "missing", "moved", "parse", "read", "refused", "rights", "spawn",
+    "state", "stopped", "timeout", "token", "unreachable", "unrecorded", "unsupported",
+)  # fmt: skip
 
 
 class AdapterError(PilotfishError):
@@ -68,7 +73,7 @@ class AdapterError(PilotfishError):
     Args:
         message: One sentence for a person.
         transient: Whether another attempt later may succeed.
-        kind: A short word for the metrics label: spawn, read, parse, refused, unreachable, ...
+        kind: A short word for the metrics label, of ERROR_KINDS or NOT_SENT where one fits.
         argv: The command that failed, if there was one.
         exit_code: Its exit code.
         stderr_tail: The end of its stderr.

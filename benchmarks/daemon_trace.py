@@ -12,12 +12,12 @@ import numpy as np
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.benchmarks.show import heading, number, table
+from pilotfish.cli.kernel_loading import load_kernels
 from pilotfish.daemon.assembly import guard_of, options_of
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from pilotfish.formats.entry_points import register_mapping_policy
 from pilotfish.simulate.generate.models import lublin, parse_walltimes
-from pilotfish.simulate.kernels import prepare
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
 
@@ -45,7 +45,7 @@ def run(jobs: int, nodes: int, policy: str) -> tuple[float, DaemonReplay]:
 def measure(quick: bool) -> None:
     """Print the table."""
     heading("The service in a trace; target: 10,000 jobs on 1,000 nodes in 3 CPU minutes, under easy and under slf")
-    prepare(["mapping.entry"], print)
+    load_kernels("mapping.entry")
     rows = []
     for policy in ("easy", "slf", "conservative", "lookahead"):
         register_mapping_policy(policy)

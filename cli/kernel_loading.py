@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 
 from .streams import note
 
@@ -13,10 +15,29 @@ def load_simulator() -> None:
 
 
 def load_kernels(*kernels: str) -> None:
-    """Load compiled kernels. Print a line for each that is compiled."""
-    from ..simulate.kernels import prepare
+    """Load compiled kernels, after compiling those that are missing, with lines about its progress."""
+    from ..simulate.kernels import is_warm, load
 
-    prepare(kernels, note)
+    if missing := [kernel for kernel in kernels if not is_warm(kernel)]:
+        compile_with_notes(missing)
+    for kernel in kernels:
+        load(kernel, note)
+
+
+def compile_with_notes(kernels: Sequence[str], workers: int | None = None) -> None:
+    """Compile kernels; print what is compiled, how far it is as soon as that is known, and later from time to time.
+
+    Args:
+        kernels: their names.
+        workers: processes at a time; None: one a core.
+    """
+    from ..daemon.compilation import Announcements, compile_kernels
+
+    due = Announcements(time.monotonic)
+    with closing(compile_kernels(kernels, note, workers)) as steps:
+        for progress in steps:
+            if due(progress):
+                note(f"{progress}")
 
 
 def load_replay(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ..formats.text import count
-from ..machine_share import usable_cpus
 from ..simulate.errors import PilotfishError
 from . import options
+from .kernel_loading import compile_with_notes
 from .options import flag, option
 from .output.documents import print_json
-from .streams import note, show, warn
+from .streams import show
 from .usage_errors import not_among
 
 
@@ -50,43 +49,10 @@ def warm(
     if not as_list and (missing := [name for name in wanted if not is_warm(name)]):
         if problem := why_not_kept():
             raise PilotfishError(problem)
-        _compile(missing, workers)
+        compile_with_notes(missing, workers)
     there = {name: is_warm(name) for name in wanted}
     _show(there, as_list=as_list, as_json=as_json)
     return int(not all(there.values()))
-
-
-def _compile(missing: list[str], workers: int | None) -> None:
-    """Compile kernels in processes of their own, those that take longest first; print a line for each."""
-    import time
-    from concurrent.futures import ThreadPoolExecutor, as_completed
-
-    from ..simulate.kernels import KERNELS
-
-    most = min(workers or len(usable_cpus()), len(missing))
-    seconds = sum(KERNELS[name].seconds for name in missing) / most
-    note(f"compiling {count(len(missing), 'kernel')} for this machine, {most} at once (about {max(seconds, 1):.0f} s)")
-    printed: set[str] = set()
-    began = time.monotonic()
-    with ThreadPoolExecutor(most) as pool:
-        order = sorted(missing, key=lambda name: -KERNELS[name].seconds)
-        for number, done in enumerate(as_completed([pool.submit(_compiled, name) for name in order]), 1):
-            name, lines = done.result()
-            warn(*(line for line in lines if line not in printed))
-            printed.update(lines)
-            seconds = time.monotonic() - began
-            note(f"{number} of {len(missing)}: {name}, {KERNELS[name].title} ({seconds:.0f} s)")
-
-
-def _compiled(kernel: str) -> tuple[str, list[str]]:
-    """Compile a kernel in a process of its own, which has ended then; return its name, and what was wrong."""
-    import subprocess
-    import sys
-
-    load = "import sys; from pilotfish.simulate.kernels import load; load(sys.argv[1], print)"
-    argv = [sys.executable, *(["-P"] * sys.flags.safe_path), "-c", load, kernel]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return kernel, [*done.stdout.splitlines(), *done.stderr.splitlines()[-1:]]
 
 
 def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:

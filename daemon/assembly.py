@@ -99,6 +99,8 @@ def assemble(
     kept.use(options.policy)
     idle_s = power.idle_seconds if power.save else math.inf
     switcher = NodeSwitcher(applier, trigger, lambda: guarded.switches, idle_s, power.spare_nodes)
+    for policy in (options.policy, guard.fallback):
+        metrics.expect_policy(policy)
     guarded = GuardedPlanner(
         forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept, switcher, planner, stopping
     )

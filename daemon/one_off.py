@@ -27,8 +27,9 @@ from .planning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options, Planner
+from .report.adapter_metrics import metered
 from .report.cycle_report import CycleReport
-from .report.metrics import Metrics, metered
+from .report.metrics import Metrics
 from .state.journal import Journal
 from .state.queue import Submission
 

@@ -29,7 +29,6 @@ from ..formats.cluster import read_cluster
 from ..formats.documents.plausible import cluster_doubts
 from ..formats.text import count
 from ..simulate.errors import ConfigError
-from ..simulate.kernels import prepare
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
 from .assembly import assemble, decided_by, options_of
@@ -42,6 +41,7 @@ from .config import (
     load_service_config,
     naming_config,
 )
+from .first_start import load_loops
 from .learning.node_counters import NodeCounters, configured_counters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import DriftRenewal, LearnedProfiles
@@ -51,10 +51,11 @@ from .planning.live_component import end_components
 from .planning.power_saving import check_power
 from .planning.problem import Planner
 from .reloading import reread
+from .report.adapter_metrics import metered
 from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
 from .report.exporter import Exporter, Health
-from .report.metrics import Metrics, metered
+from .report.metrics import Metrics
 from .report.outage_log import OutageLog
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
@@ -74,8 +75,6 @@ log = logging.getLogger("pilotfish.service")
 TICK_S = 0.1
 #: The compiled loops of plans, then those of forecasts of a resource manager's queue.
 LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
-#: Seconds that systemd grants for compiling the simulator, on however busy a machine.
-COMPILE_S = 900
 #: Most seconds for which a live daemon gives back what it holds, before it becomes a dry run.
 HAND_BACK_S = 15.0
 
@@ -130,7 +129,8 @@ class Service:
             self._dry = self._forced_dry or self.config.dry_run
         with ExitStack() as stack:
             set_up_logging(self.config.log.level, self.config.log.format)
-            self._open(stack)
+            if not self._open(stack):
+                return
             log.info(
                 "pilotfish serves cluster %s with policy %s, %s, socket %s, %s; %s in the journal",
                 self._cluster.name,
@@ -142,7 +142,8 @@ class Service:
             )
             self._loop()
 
-    def _open(self, stack: ExitStack) -> None:
+    def _open(self, stack: ExitStack) -> bool:
+        """Open everything; return False if the service is to stop before it serves."""
         config = self.config
         self._cluster = cluster = read_cluster(config.cluster)
         for doubt in cluster_doubts(cluster):
@@ -192,14 +193,16 @@ class Service:
         self._tracker.log.quiet = self._dry and not quiet
         self._set_paused()
         access = self._access()
-        requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload)
-        notify("STATUS=loads the simulator, which the first start compiles", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
+        why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
+        requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready)
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
-        prepare(loops, log.info)  # before the socket opens: no client or job waits for the compilation
+        if not load_loops(loops, config.endpoint, self._socket_options(access), self._health, lambda: self._stop):
+            return False
         load_simulator(cluster)
         self._server = self._listen(config.endpoint, requests, access)
         stack.callback(self._server.close)
         self._events = self._event_socket(stack)
+        return True
 
     def _export(self, stack: ExitStack) -> Exporter | None:
         """Serve the metrics; a dry run goes on without them while the daemon uses the port."""
@@ -254,9 +257,7 @@ class Service:
 
     def _listen(self, endpoint: str, requests: Requests, access: Access) -> Server:
         """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
-        section = self.config.socket
-        options: dict[str, Any] = {"mode": int(section.mode, 8), "group": section.group, "bars": access.bars}
-        options["connections"] = self.config.quotas.connections
+        options = self._socket_options(access)
         try:
             return Server(endpoint, requests.handle, **options)
         except ConfigError as error:
@@ -265,6 +266,10 @@ class Service:
             own = f"{endpoint}.dry-run"
             log.warning("%s; the dry run listens at %s", error, own)
             return Server(own, requests.handle, **options)
+
+    def _socket_options(self, access: Access) -> dict[str, Any]:
+        section, most = self.config.socket, self.config.quotas.connections
+        return {"mode": int(section.mode, 8), "group": section.group, "bars": access.bars, "connections": most}
 
     def _event_socket(self, stack: ExitStack) -> EventSocket | None:
         """Listen for events of the resource manager; a dry run leaves them to the daemon that listens."""
@@ -345,14 +350,16 @@ class Service:
             self._again_s = error.again_s
             if not self._stop:
                 self._outages.begin(str(error))
+            self._health.failed("blind: the resource manager cannot be read, so nothing is decided; see the log")
             return False
-        except Exception as error:  # the daemon goes on; without a completed cycle its health turns bad
+        except Exception as error:  # the daemon goes on, and is not ready
             self._again_s = 0.0
             self._report_fault(error)
+            self._health.failed("faulty: the last cycle failed; see the log")
             return False
         self._outages.end()
         self._faults.clear()
-        self._health.completed(report.trouble)
+        self._health.completed(report.why_not_ready)
         self._confirm()
         return True
 
@@ -414,6 +421,7 @@ class Service:
         set_up_logging(self.config.log.level, self.config.log.format)
         self._cycle.planner.options = options_of(self.config)
         self._cycle.planner.kept.use(self.config.policy)
+        self._metrics.expect_policy(self.config.policy)
         with suppress(JournalError):  # it goes on with the guard that it has
             self._tracker.forecasts.guard = decided_by(self.config, self._journal)["guard"]
         self._tracker.isolation.reasons.clear()

@@ -284,8 +284,9 @@ def _options(create: Callable[..., object], said: Mapping[str, str]) -> Iterator
 def metric_rows() -> list[tuple[str, str, str, str]]:
     """Return (name, kind, labels, meaning) of every metric that the daemon can export."""
     from pilotfish.adapters.base import Load
+    from pilotfish.daemon.report.adapter_metrics import LoadMetrics
     from pilotfish.daemon.report.calibration_metrics import Calibrations
-    from pilotfish.daemon.report.metrics import LoadMetrics, Metrics
+    from pilotfish.daemon.report.metrics import Metrics
     from pilotfish.simulate.model.cluster import Cluster
 
     metrics = Metrics()

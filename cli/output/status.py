@@ -81,6 +81,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     screen.put(Text(f"{reply['cluster']}: {how}{total}{age_of(reply)}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
+    elif reply.get("not_ready"):
+        screen.put(Text(f"not ready: {reply['not_ready']}"))
     if limit := reply.get("limit"):
         screen.put(Text(limit_line(**limit)))
     if closed := reply.get("closed_queues"):

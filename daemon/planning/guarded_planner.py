@@ -250,7 +250,7 @@ class GuardedPlanner:
         if what not in self._failures:  # the same failure repeats in each cycle
             self._failures.add(what)
             log.error("cycle %d: %s", report.number, what, exc_info=not isinstance(error, PilotfishError))
-        self.metrics.decisions.labels(policy, "failed").inc()
+        self.metrics.plans.labels(policy, "failed").inc()
 
     def _limit(self, began: float) -> Callable[[], bool]:
         deadline = began + (self.options.time_limit or math.inf)

@@ -49,6 +49,12 @@ class CycleReport:
     set_aside: int = 0
     failures: list[str] = field(default_factory=list)
 
+    @property
+    def why_not_ready(self) -> str:
+        """The reason why jobs cannot be planned or started, or ""; it names no path, because anyone may read it."""
+        blocked = "blocked: the journal cannot be written, so nothing is started; see the log"
+        return blocked if self.mode == "blocked" else self.trouble
+
 
 class Observer:
     """Watches cycles; each method does nothing by default."""
@@ -82,12 +88,11 @@ class CycleReporter(Observer):
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Count the decisions and their outcomes, show the snapshot, and log the sentence if anything happened."""
-        metrics, policy = self._metrics, report.policy or "none"
+        metrics = self._metrics
         for applied in report.applied:
-            outcome = "dry-run" if report.dry else "failed" if applied.error else "applied"
-            metrics.decisions.labels(policy, outcome).inc()
-        if report.rejected:
-            metrics.decisions.labels(policy, "rejected").inc(len(report.rejected))
+            metrics.count_action(applied.action, "dry-run" if report.dry else "failed" if applied.error else "applied")
+        for rejection in report.rejected:
+            metrics.count_action(rejection.action, "rejected")
         states = Counter[JobState](entry.state for entry in self._queue.entries())
         metrics.show_snapshot(snapshot, states)
         metrics.set_mode(report.mode)

@@ -27,7 +27,7 @@ MOST_A_SECOND, LARGEST_REQUEST, MADE_EVERY_S = 50, 16 * 2**10, 1.0
 
 
 class Health:
-    """Health of the service: cycles are being completed in time, and jobs can be planned.
+    """Health of the service: cycles are being completed in time, and jobs can be planned and started.
 
     Args:
         patience_s: longest time without a completed cycle, seconds.
@@ -38,9 +38,17 @@ class Health:
         self.patience_s, self._clock = patience_s, clock
         self._last, self._ready, self._trouble = clock(), False, ""
 
+    def starting(self, step: str) -> None:
+        """Note how far the start is, one clause; it counts as life."""
+        self._last, self._trouble = self._clock(), step
+
     def completed(self, trouble: str = "") -> None:
-        """Note a completed cycle; `trouble` is what keeps jobs from being planned."""
+        """Note a completed cycle; `trouble` is what keeps jobs from being planned or started."""
         self._last, self._ready, self._trouble = self._clock(), True, trouble
+
+    def failed(self, trouble: str) -> None:
+        """Note a cycle that was not completed, and why; anyone may read this."""
+        self._trouble = trouble
 
     def confirmed(self) -> None:
         """Note that nothing has happened since the last completed cycle, so that it counts as a new one."""
@@ -64,7 +72,8 @@ class Health:
     @property
     def why_not_ready(self) -> str:
         """The reason why the daemon is not ready, or ""."""
-        return self._trouble if self._ready and self.alive else "no cycle has been completed recently"
+        late = "" if self._ready and self.alive else "no cycle has been completed recently"
+        return self._trouble or late
 
 
 class Exporter:

@@ -75,23 +75,23 @@ class ForecastErrors:
         run_time = entry.finish_time - entry.start_time
         if run_time < 0.0:  # a clock was set back: the run time is unknown
             return
-        if entry.forecast:
-            error = error_ratio(entry.forecast.run_time, run_time)
+        if has_default_profile(entry.job):  # its run time was assumed, not forecast
+            return
+        if forecast := entry.forecast:
+            error = error_ratio(forecast.run_time, run_time)
             self.metrics.errors.observe_kind("run_time", error)
-            self.metrics.slowdown.observe(run_time / max(entry.forecast.isolated_run_time, 1e-9))
-            if not has_default_profile(entry.job):
-                if taken is not None and taken >= MUCH:
-                    self.metrics.errors.external.inc()
-                else:
-                    forecaster = Forecaster(model_of(entry.nodes, cluster), source_of(entry.job))
-                    self._judge(entry, forecaster, error, owner_of(entry, submission))
-                    forecast = entry.forecast
-                    self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
-                groups = interval_groups(entry, submission)
-                if within := entry.forecast.run_within:
-                    width, held = interval_width(within), inside(run_time, within)
-                    self.metrics.errors.count_interval(groups, source_of(entry.job), width, inside=held)
-                self.intervals.learn(groups, entry.forecast.run_time, run_time)
+            self.metrics.slowdown.observe(run_time / max(forecast.isolated_run_time, 1e-9))
+            if taken is not None and taken >= MUCH:
+                self.metrics.errors.external.inc()
+            else:
+                forecaster = Forecaster(model_of(entry.nodes, cluster), source_of(entry.job))
+                self._judge(entry, forecaster, error, owner_of(entry, submission))
+                self.speeds.learn(",".join(entry.nodes), forecast.run_time, run_time, forecast.node_speed)
+            groups = interval_groups(entry, submission)
+            if within := forecast.run_within:
+                width, held = interval_width(within), inside(run_time, within)
+                self.metrics.errors.count_interval(groups, source_of(entry.job), width, inside=held)
+            self.intervals.learn(groups, forecast.run_time, run_time)
         if entry.promised is not None:
             submitted = submission.submit_time if entry.since is None else entry.since
             error = error_ratio(entry.promised - submitted, entry.finish_time - submitted)

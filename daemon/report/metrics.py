@@ -8,20 +8,32 @@ named has its name, if it is a plain one, every other profile a number.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
 from collections import Counter as Counts
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from ... import __version__
-from ...adapters.base import Adapter, AdapterError, BreakerState, Load
+from ...adapters.base import ERROR_KINDS
 from ...profiles.identity import COMMAND, KIND
 from ...profiles.prediction.conformal import MOST_GROUPS
 from ...simulate.model.cluster import Node
-from ...simulate.model.plan import LEVEL, Action, Plan
+from ...simulate.model.plan import (
+    LEVEL,
+    Action,
+    Cancel,
+    Place,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Release,
+    Submit,
+    SubmitAhead,
+)
 from ...simulate.model.snapshot import JobState, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
 from ..learning.interval_correction import Groups
@@ -154,89 +166,33 @@ def _direction(error: float) -> str:
     return "longer" if error >= 1.0 else "shorter"
 
 
-class LoadMetrics:
-    """The load on the resource manager as metric families, read at a scrape from the adapter's own counts.
-
-    Args:
-        adapter: its name.
-        load: returns its counts.
-    """
-
-    def __init__(self, adapter: str, load: Callable[[], Load | None]) -> None:
-        self._adapter, self._load = adapter, load
-
-    def collect(self) -> Iterator[Any]:
-        """Yield the families as they are now."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
-
-        load = self._load()
-        if load is None:
-            return
-        requests = CounterMetricFamily(
-            "pilotfish_adapter_requests",
-            "Requests to the resource manager by result; open and budget: not sent.",
-            labels=("adapter", "call", "result"),
-        )
-        for (call, outcome), number in sorted(load.requests.items()):
-            requests.add_metric((self._adapter, call, outcome), number)
-        seconds = SummaryMetricFamily(
-            "pilotfish_adapter_request_seconds",
-            "Time until the resource manager answered or the request failed.",
-            labels=("adapter", "call"),
-        )
-        for call, (number, total) in sorted(load.seconds.items()):
-            seconds.add_metric((self._adapter, call), number, total)
-        breakers = GaugeMetricFamily(
-            "pilotfish_adapter_breaker",
-            "1 for the state of the circuit breaker of a service, 0 for the others.",
-            labels=("adapter", "service", "state"),
-        )
-        for service, now in sorted(load.breakers.items()):
-            for state in BreakerState:
-                breakers.add_metric((self._adapter, service, str(state)), float(state is now))
-        budget = GaugeMetricFamily(
-            "pilotfish_adapter_budget_left_requests",
-            "Requests that may be sent now without a pause.",
-            labels=("adapter",),
-        )
-        budget.add_metric((self._adapter,), load.budget_left)
-        unreadable = GaugeMetricFamily(
-            "pilotfish_adapter_unreadable_rows",
-            "Unreadable rows in the newest answers of the resource manager, by what they describe.",
-            labels=("adapter", "what"),
-        )
-        for what, number in sorted(load.unreadable.items()):
-            unreadable.add_metric((self._adapter, what), number)
-        delays = SummaryMetricFamily(
-            "pilotfish_adapter_delay_seconds",
-            "Time that the resource manager takes for a job: launch, from its decision to the process; release, from "
-            "the end of the process until its cores are free.",
-            labels=("adapter", "delay"),
-        )
-        for kind, (number, total) in sorted(load.delays.items()):
-            delays.add_metric((self._adapter, kind), number, total)
-        unknown = CounterMetricFamily(
-            "pilotfish_adapter_unknown_ends",
-            "Jobs whose end the resource manager does not explain.",
-            labels=("adapter",),
-        )
-        unknown.add_metric((self._adapter,), load.unknown_ends)
-        closed = GaugeMetricFamily(
-            "pilotfish_adapter_closed_queue",
-            "1 for a queue of jobs that are handed over that is disabled, so that none of its jobs starts.",
-            labels=("adapter", "queue"),
-        )
-        for name in load.closed:
-            closed.add_metric((self._adapter, name), 1.0)
-        yield from (requests, seconds, breakers, budget, unreadable, delays, unknown, closed)
-
-
-_FACTORS = (1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
-_SLOWDOWNS = (1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+#: No factor is below 1. The first bucket stays empty, because a quantile in the lowest bucket is interpolated from 0.
+_FACTORS = (0.99, 1.0, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
+_SLOWDOWNS = (0.5, 0.8, 0.9, 0.99, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 _LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _START_ERRORS = (1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
 MODES = ("live", "dry-run", "fallback", "paused", "blocked")
+#: Outcomes of a plan, of a decided action, and of the lookup of an ended job in accounting.
+_PLANS = ("planned", "truncated", "failed")
+_OUTCOMES = ("applied", "dry-run", "failed", "rejected")
+_LOOKUPS = ("learned", "not measured", "not found", "not kept")
+#: Names of actions in labels.
+ACTIONS: dict[type[Action], str] = {
+    Submit: "submit",
+    SubmitAhead: "submit_ahead",
+    Place: "place",
+    Release: "release",
+    Cancel: "cancel",
+    PowerOff: "power_off",
+    PowerOn: "power_on",
+}
+
+
+def begin_at_0(metric: Any, *values: Iterable[str]) -> None:
+    """Begin to count at 0 for each combination of label values, so that a rate sees the first event."""
+    for labels in itertools.product(*values):
+        metric.labels(*labels)
 
 
 class Metrics:
@@ -272,7 +228,15 @@ class Metrics:
         )
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
         self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
-        self.decisions = make(Counter, "decisions_total", "Decisions by outcome.", ("policy", "outcome"))
+        self.plans = make(Counter, "plans_total", "Plans by policy and outcome; failed: none.", ("policy", "outcome"))
+        self.decisions = make(
+            Counter,
+            "decisions_total",
+            "Decided actions by outcome; submit and place: starts of own jobs and of jobs that were handed over; "
+            "failed: refused or not answered by the resource manager; rejected: by the check before it was sent.",
+            ("action", "outcome"),
+        )
+        begin_at_0(self.decisions, ACTIONS.values(), _OUTCOMES)
         self.decision_duration = make(Histogram, "decision_duration_seconds", "Time to make a plan.", buckets=_SECONDS)
         self.placement_latency = make(
             Histogram,
@@ -285,7 +249,7 @@ class Metrics:
         self.slowdown = make(
             Histogram,
             "contention_slowdown_ratio",
-            "Run time of an ended job over its isolated run time.",
+            "Run time of a completed job over its isolated run time; without jobs whose isolated run time is a guess.",
             buckets=_SLOWDOWNS,
         )
         self.node_load = make(Gauge, "node_load_ratio", "Threads placed over cores.", ("node",))
@@ -306,10 +270,14 @@ class Metrics:
         self.adapter_requests = make(
             Counter, "adapter_requests_total", "Requests to the resource manager.", ("adapter", "call", "result")
         )
-        self.adapter_errors = make(Counter, "adapter_errors_total", "Errors of the resource manager.", ("kind",))
+        self.adapter_errors = make(
+            Counter, "adapter_errors_total", "Requests to the resource manager that were sent and failed.", ("kind",)
+        )
+        begin_at_0(self.adapter_errors, ERROR_KINDS)
         self.usage_lookups = make(
             Counter, "accounting_jobs_total", "Ended jobs by outcome of their lookup in accounting.", ("outcome",)
         )
+        begin_at_0(self.usage_lookups, _LOOKUPS)
         self.start_errors = make(
             Histogram,
             "start_forecast_error_seconds",
@@ -339,11 +307,19 @@ class Metrics:
         for each in MODES:
             self.mode.labels(each).set(each == mode)
 
+    def expect_policy(self, policy: str) -> None:
+        """Begin to count the plans of a policy at 0."""
+        begin_at_0(self.plans, (policy,), _PLANS)
+
     def count_plan(self, policy: str, plan: Plan, seconds: float) -> None:
         """Count a plan by its policy, and the seconds that it took."""
         self.decision_duration.observe(seconds)
         self.evaluations.inc(plan.evaluations)
-        self.decisions.labels(policy, "truncated" if plan.truncated else "planned").inc()
+        self.plans.labels(policy, "truncated" if plan.truncated else "planned").inc()
+
+    def count_action(self, action: Action, outcome: str) -> None:
+        """Count a decided action by its outcome, one of `applied`, `dry-run`, `failed` and `rejected`."""
+        self.decisions.labels(ACTIONS[type(action)], outcome).inc()
 
     def show_limit(self, limit: LimitNow | None) -> None:
         """Show a limit of power or energy while it holds."""
@@ -408,38 +384,3 @@ def node_watts(node: Node, threads: int) -> float | None:
         return power.idle + (power.computing - power.idle) * busy / node.type.cores
     uncore = power.per_socket * node.type.sockets * (power.idle_uncore if busy == 0 else 1.0)
     return power.idle + uncore + power.per_core * busy
-
-
-#: Methods that send requests. `apply` is counted by its action; the others send none.
-COUNTED = ("snapshot", "activity", "refresh", "recall", "usage", "preview", "forget")
-
-
-def metered(inner: Adapter, metrics: Metrics) -> Adapter:
-    """Return an adapter that counts the calls to `inner` in `metrics`, or shows the requests that it counts itself."""
-    return cast(Adapter, _MeteredAdapter(inner, metrics))
-
-
-class _MeteredAdapter:
-    def __init__(self, inner: Adapter, metrics: Metrics) -> None:
-        self._inner, self._metrics = inner, metrics
-        if inner.load() is not None:
-            metrics.registry.unregister(metrics.adapter_requests)
-            metrics.registry.register(LoadMetrics(inner.name, inner.load))
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self._inner, name)
-        return partial(self._count, name, member) if name in COUNTED else member
-
-    def apply(self, action: Action) -> None:
-        self._count(type(action).__name__.lower(), self._inner.apply, action)
-
-    def _count(self, call: str, do: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            result = do(*arguments)
-        except AdapterError as error:
-            self._metrics.adapter_requests.labels(self._inner.name, call, "error").inc()
-            self._metrics.adapter_errors.labels(error.kind).inc()
-            raise
-        if call != "activity" or result is not None:  # else nothing was asked
-            self._metrics.adapter_requests.labels(self._inner.name, call, "ok").inc()
-        return result

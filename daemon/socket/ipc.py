@@ -42,6 +42,10 @@ class SilentDaemonError(NoDaemonError):
     """A daemon listens, and did not answer in time."""
 
 
+class _AbsentError(NoDaemonError):
+    """No daemon listens."""
+
+
 class _LaterError(DaemonError):
     """There are too many requests at this moment."""
 
@@ -99,6 +103,11 @@ def socket_path(endpoint: str) -> Path:
     return Path(path)
 
 
+def starting_path(endpoint: str) -> Path:
+    """Return the file of the socket of a service that still starts. Raises ConfigError, as `socket_path`."""
+    return socket_path(f"{endpoint}.starting")
+
+
 def refusal(error: str, code: int = 400) -> dict[str, Any]:
     """Return a reply that refuses a request.
 
@@ -131,10 +140,26 @@ def ask(
         arguments: of the request; None = not given. The `workflow` of a submission is its body.
 
     Raises:
-        NoDaemonError: no daemon listens, or no reply came in time.
+        NoDaemonError: no daemon listens, it still starts, or no reply came in time.
         DaemonError: the daemon refused, the user may not connect, or the daemon is not trusted.
     """
-    path, until, pause_s = socket_path(endpoint), time.monotonic() + timeout_s, 0.05
+    try:
+        return _ask(socket_path(endpoint), do, timeout_s, trusted, arguments)
+    except _AbsentError as absent:
+        try:
+            _ask(starting_path(endpoint), "status", timeout_s, trusted, {})
+        except (_AbsentError, ConfigError):
+            raise absent from None
+        except DaemonError as progress:
+            raise NoDaemonError(str(progress)) from None
+        raise
+
+
+def _ask(
+    path: Path, do: str, timeout_s: float, trusted: Callable[[int], bool], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Send one request to the socket at `path`, see `ask`."""
+    until, pause_s = time.monotonic() + timeout_s, 0.05
     body = str(arguments.pop("workflow")).encode() if do == SUBMIT else b""
     if len(body) > LARGEST_BODY:
         raise DaemonError(f"the workflow has {len(body):,} bytes as JSON (allowed: {LARGEST_BODY:,})")
@@ -174,7 +199,7 @@ def _connect(channel: socket.socket, path: Path, until: float, silent: NoDaemonE
     if error in (errno.EPERM, errno.EACCES):
         raise DaemonError(f"you may not connect to the daemon at {path} (permission denied); {WITHOUT_IT}")
     if error:
-        raise NoDaemonError(f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)")
+        raise _AbsentError(f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)")
 
 
 def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:

@@ -62,6 +62,7 @@ class Requests:
         profiles: replace default profiles by what earlier runs showed.
         access: judges who may do what.
         reload: reads the configuration again, and returns what it changes. Raises ConfigError.
+        why_not_ready: returns what keeps jobs from being planned or started, or "".
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Requests:
         profiles: GivenProfiles,
         access: Access,
         reload: Callable[[], dict[str, Any]] = dict,
+        why_not_ready: Callable[[], str] = lambda: "",
     ) -> None:
+        self._why_not_ready = why_not_ready
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
         self._adapter, self._profiles, self._access, self._read_again = cycle.adapter, profiles, access, reload
         self._minute, self._lines = 0, Counter[int]()
@@ -189,6 +192,7 @@ class Requests:
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
             "blocked": self._tracker.blocked,
+            "not_ready": self._why_not_ready(),
             "limit": limit_document(self._cycle.planner.kept.limit),
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
             "guard": {

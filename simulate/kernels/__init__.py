@@ -7,6 +7,8 @@ compiled functions. The modules that hold the loops are imported only to compile
 from __future__ import annotations
 
 from .mapping import layout
-from .object_cache import KERNELS, KernelWarning, cache_directory, is_warm, load, object_file, prepare
+from .object_cache import KERNELS, KernelWarning, adopt, cache_directory, is_warm, load, machine_code, object_file
 
-__all__ = ["KERNELS", "KernelWarning", "cache_directory", "is_warm", "layout", "load", "object_file", "prepare"]
+__all__ = [
+    "KERNELS", "KernelWarning", "adopt", "cache_directory", "is_warm", "layout", "load", "machine_code", "object_file",
+]  # fmt: skip

@@ -8,6 +8,8 @@ Needed by every kernel, on any numba:
   attributes.
 - `cpython.unsafe.numbers`: `trailing_zeros` and `leading_zeros`, one machine instruction each.
 
+Needed to show progress, and documented: the events `numba:compile` of `numba.core.event`.
+
 Needed to keep kernels as object files; without them `object_code_problem` gives a reason, and `compiled_by_numba`
 compiles them slowly and keeps them in numba's own cache:
 - `JITCodeLibrary._final_module`, `codegen._tm.emit_object`: the object code of a function and of all that it calls.
@@ -31,6 +33,7 @@ import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
+from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
@@ -174,7 +177,9 @@ def _text(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-def object_code(call: Any, signature: tuple[Any, ...], *, lowered: bool = False) -> bytes:
+def object_code(
+    call: Any, signature: tuple[Any, ...], *, lowered: bool = False, each: Callable[[], object] = lambda: None
+) -> bytes:
     """Return an object file with a kernel and everything it calls.
 
     The C function `SYMBOL` in it takes a pointer for the result (64 bits), then the kernel's arguments. It returns
@@ -186,8 +191,10 @@ def object_code(call: Any, signature: tuple[Any, ...], *, lowered: bool = False)
         lowered: lower each function for the processor before it is inlined, too. What that rewrites is optimised again
             in the callers: a third longer to compile; EASY, its power variants and conservative backfilling run 2 to
             10 % faster, other kernels about 1 %.
+        each: called after each function that is compiled; their number is the `functions` of the kernel.
     """
-    with _optimised_once(call.py_func.__name__, _lower if lowered else _nothing):
+    listening = event.install_listener("numba:compile", _CompiledFunctions(each))
+    with listening, _optimised_once(call.py_func.__name__, _lower if lowered else _nothing):
         call.compile(signature)
         compiled = call.overloads[signature]
         library = compiled.library
@@ -195,6 +202,19 @@ def object_code(call: Any, signature: tuple[Any, ...], *, lowered: bool = False)
         module.link_in(llvm.parse_assembly(_c_function(compiled.fndesc.mangled_name, signature, module)))
         code: bytes = library.codegen._tm.emit_object(module)
         return code
+
+
+class _CompiledFunctions(event.Listener):
+    """Calls `each` after each function that is compiled."""
+
+    def __init__(self, each: Callable[[], object]) -> None:
+        self._each = each
+
+    def on_start(self, event: Any) -> None:
+        pass
+
+    def on_end(self, event: Any) -> None:
+        self._each()
 
 
 def _c_function(kernel: str, signature: tuple[Any, ...], module: Any) -> str:

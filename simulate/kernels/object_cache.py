@@ -15,7 +15,7 @@ import os
 import platform
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -37,7 +37,7 @@ class Kernel:
     """A compiled `call` of a module, for the types that the module's `SIGNATURES` names."""
 
     title: str  # what it is, in a sentence
-    seconds: int  # how long it takes to compile on a processor of 2020, about
+    functions: int  # how many functions numba compiles for it, to show progress
     integers: int = 2  # how many whole numbers or addresses its `call` takes first
     reals: int = 0  # how many reals it then takes
     module: str = ""  # the module below this package; "" if it is the kernel's name
@@ -46,20 +46,20 @@ class Kernel:
 
 #: All kernels, by name.
 KERNELS = {
-    "mapping.entry": Kernel("the simulator of workflows", 14, 6, 1),
-    "mapping.networked": Kernel("shared nodes on a network", 20, 6, 1, "mapping.entry"),
-    "swf.parser": Kernel("the reader of SWF files", 2, 1),
-    "queue.easy": Kernel("the replay under EASY and strict order", 6, lowered=True),
-    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 6, module="queue.easy"),
-    "queue.stepwise": Kernel("the replay under policies in Python", 5, 1),
-    "queue.classed": Kernel("EASY with classes of nodes", 3),
-    "queue.conservative": Kernel("the conservative replay", 8, lowered=True),
-    "queue.power.easy_power": Kernel("the replay with power policies", 15, lowered=True),
-    "queue.easy_networked": Kernel("the replay on a network", 8, module="queue.easy"),
-    "queue.conservative_networked": Kernel("the conservative replay on a network", 9, module="queue.conservative"),
-    "queue.power_networked": Kernel("the power replay on a network", 16, module="queue.power.easy_power"),
-    "queue.network.steps": Kernel("jobs on a network, step by step", 4, 3, 1),
-    "queue.contention.pairs_loop": Kernel("the replay with contention", 6, 3, 1),
+    "mapping.entry": Kernel("the simulator of workflows", 171, 6, 1),
+    "mapping.networked": Kernel("shared nodes on a network", 214, 6, 1, "mapping.entry"),
+    "swf.parser": Kernel("the reader of SWF files", 1, 1),
+    "queue.easy": Kernel("the replay under EASY and strict order", 82, lowered=True),
+    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 82, module="queue.easy"),
+    "queue.stepwise": Kernel("the replay under policies in Python", 73, 1),
+    "queue.classed": Kernel("EASY with classes of nodes", 51),
+    "queue.conservative": Kernel("the conservative replay", 86, lowered=True),
+    "queue.power.easy_power": Kernel("the replay with power policies", 145, lowered=True),
+    "queue.easy_networked": Kernel("the replay on a network", 134, module="queue.easy"),
+    "queue.conservative_networked": Kernel("the conservative replay on a network", 139, module="queue.conservative"),
+    "queue.power_networked": Kernel("the power replay on a network", 196, module="queue.power.easy_power"),
+    "queue.network.steps": Kernel("jobs on a network, step by step", 63, 3, 1),
+    "queue.contention.pairs_loop": Kernel("the replay with contention", 57, 3, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.
@@ -121,22 +121,34 @@ def _is_interpreted() -> bool:
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-def prepare(kernels: Iterable[str], say: Callable[[str], None]) -> None:
-    """Load kernels; compile those that are missing, with a line for each.
+def adopt(kernel: str, code: bytes, say: Callable[[str], None]) -> None:
+    """Keep and load a kernel that another process compiled for this machine.
 
     Args:
-        kernels: names, see KERNELS.
-        say: takes each line, without a newline.
+        kernel: its name, see KERNELS.
+        code: what `machine_code` returned there.
+        say: see `load`.
     """
-    wanted = list(kernels)
-    missing = [kernel for kernel in wanted if not is_warm(kernel)]
-    for number, kernel in enumerate(missing, 1):
-        which = f"{number} of {len(missing)}, " if len(missing) > 1 else ""
-        one = KERNELS[kernel]
-        say(f"compiling {one.title} for this machine ({which}about {one.seconds} s)")
-        load(kernel, say)
-    for kernel in wanted:
-        load(kernel, say)
+    _keep(object_file(kernel), code, say)
+    _loaded[kernel] = _linked(kernel, code)
+
+
+def machine_code(kernel: str, each: Callable[[], object] = lambda: None) -> bytes:
+    """Compile a kernel for this machine and return its object code.
+
+    Args:
+        kernel: its name, see KERNELS.
+        each: called after each function that is compiled.
+
+    Raises:
+        RuntimeError: this numba does not give the object code away.
+    """
+    from . import compile as compiler
+
+    if problem := compiler.object_code_problem():
+        raise RuntimeError(problem)
+    module = import_module(f".{KERNELS[kernel].module or kernel}", __package__)
+    return compiler.object_code(module.call, module.SIGNATURES[kernel], lowered=KERNELS[kernel].lowered, each=each)
 
 
 def load(kernel: str = "mapping.entry", say: Callable[[str], None] | None = None) -> Call:
@@ -170,10 +182,9 @@ def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
     from . import compile as compiler
 
     module = import_module(f".{KERNELS[kernel].module or kernel}", __package__)
-    function = module.call, module.SIGNATURES[kernel]
     if problem := compiler.object_code_problem():
-        return _fallback(kernel, function, problem, say, known=code is not None)
-    code = compiler.object_code(*function, lowered=KERNELS[kernel].lowered)
+        return _fallback(kernel, (module.call, module.SIGNATURES[kernel]), problem, say, known=code is not None)
+    code = machine_code(kernel)
     _keep(path, code, say)
     return _linked(kernel, code)
 

@@ -1,5 +1,6 @@
-"""The daemon on a resource manager whose queue cannot be read, by an error that is not foreseen, while a file exists.
+"""The daemon on a resource manager whose queue cannot be read while a file exists.
 
+The error is the one that a manager gives that is away, if the file says `away`, and otherwise one that is not foreseen.
 Its arguments are the configuration and that file.
 """
 
@@ -10,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pilotfish.adapters.base import Adapter
+from pilotfish.adapters.base import Adapter, AdapterError
 from pilotfish.daemon.service import Service
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.plan import Action
@@ -24,7 +25,10 @@ class Faulty(Adapter):
         self.cluster, self.version = cluster, 0
 
     def snapshot(self) -> Snapshot:
-        if Path(sys.argv[2]).exists():
+        fault = Path(sys.argv[2])
+        if fault.exists():
+            if fault.read_text() == "away":
+                raise AdapterError("no answer", transient=True, kind="unreachable")
             float("9" * 400) and int(float("inf"))
         self.version += 1
         return Snapshot(time.time(), self.version, self.cluster, (NodeState.UP,) * len(self.cluster.nodes), ())

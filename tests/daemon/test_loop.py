@@ -74,7 +74,7 @@ def test_the_check_drops_actions_outdated_by_planning_time(bench, kit):
     assert not bench.manager.runs
     (applied,) = bench.run()[0].applied
     assert applied.action.nodes == ("n2",)
-    assert bench.value("decisions_total", policy="mom", outcome="rejected") == 1
+    assert bench.value("decisions_total", action="submit", outcome="rejected") == 1
 
 
 def test_a_refused_start_fails_the_job_and_a_transient_one_is_tried_again(bench, kit):
@@ -268,12 +268,12 @@ def test_a_full_disk_stops_starts_is_logged_once_and_recovers(bench, kit, caplog
         for i in range(40):
             bench.cycle.tracker.unsaved.records.append((f"filler/{i}", 0.0, 0, "filler", "x" * 3000, None))
             bench.run(1, step_s=0.25)
-    assert bench.cycle.mode == "blocked"
+    assert bench.cycle.mode == "blocked" and bench.run(1, step_s=0.0)[0].why_not_ready.startswith("blocked: ")
     assert bench.cycle.tracker.queue.find(f"{workflow}/first").state is JobState.COMPLETED
     assert f"{workflow}/second" not in bench.manager.runs
     assert caplog.text.count("none is started until it can be written") == 1
     database.execute("PRAGMA max_page_count=1000000")
-    bench.run(20)
+    assert bench.run(20)[-1].why_not_ready == ""
     assert bench.cycle.mode == "live"
     assert bench.states(workflow) == {"first": "completed", "second": "completed"}
 

@@ -84,7 +84,7 @@ def test_metrics_are_named_once_with_a_meaning(generate: ModuleType) -> None:
     names = [name for name, *_ in rows]
     assert len(names) == len(set(names)) >= 25 and "pilotfish_decisions_total" in names
     assert all(name.startswith("pilotfish_") and text for name, _, _, text in rows)
-    assert {name: labels for name, _, labels, _ in rows}["pilotfish_decisions_total"] == "policy, outcome"
+    assert {name: labels for name, _, labels, _ in rows}["pilotfish_decisions_total"] == "action, outcome"
 
 
 def test_the_page_of_the_python_interface_has_every_name_once(generate: ModuleType, pages: dict[str, str]) -> None:

@@ -17,7 +17,7 @@ CONFIDENCE = 60
 DECORATORS = ["@overload*", "@unbox*", "@*.command*", "@*_validator*", "@lower*"]
 #: Names that a base class, a protocol or the language calls or reads, and fields that are part of an interface.
 EXPECTED = {
-    "__dir__", "__getattr__", "_new_conn", "buffer_text", "CharacterDataHandler", "daemon_threads", "EndElementHandler",
+    "__dir__", "__getattr__", "_new_conn", "on_start", "on_end", "buffer_text", "CharacterDataHandler", "daemon_threads", "EndElementHandler",
     "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
     "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "trust_env", "typ",
     "verify",

@@ -15,8 +15,9 @@ import yaml
 import pilotfish
 from pilotfish.adapters.base import BreakerState, Load
 from pilotfish.daemon.planning.guard_rail import Forecaster
+from pilotfish.daemon.report.adapter_metrics import LoadMetrics
 from pilotfish.daemon.report.calibration_metrics import Calibrations
-from pilotfish.daemon.report.metrics import LoadMetrics, Metrics
+from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.statistics import MeasuredNumber
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -47,7 +48,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     metrics.registry.register(LoadMetrics("oar", lambda: load))
     metrics.set_mode("live")
     metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
-    metrics.decisions.labels("mom", "planned").inc()
+    metrics.expect_policy("mom")
     series: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         labels = {label for sample in family.samples for label in sample.labels}

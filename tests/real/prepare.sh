@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze, Slurm and OAR.
+# Installs the system packages that tests want and pip cannot give: Debian's systemd, for systemd-analyze, Slurm, OAR and
+# Prometheus, for promtool.
 # Where that cannot be done it says which tests will be skipped; it never fails the run. No service is started.
 missing() {
     for tool in "$@"; do
@@ -36,6 +37,7 @@ oar="oarsub oarstat oarnotify oar-database psql taktuk"
 missing $oar && install postgresql openssh-server oar-server oar-user oar-node oar-server-pgsql oar-user-pgsql taktuk \
     libjson-perl
 missing faketime && install faketime
+missing promtool && install prometheus
 missing bwrap && install bubblewrap python3-seccomp
 simgrid() {
     /usr/bin/python3 -c "import simgrid" >/dev/null 2>&1
@@ -45,6 +47,8 @@ simgrid ||
     echo "WARNING: python3-simgrid is not here: tests/real/test_simgrid.py is SKIPPED" >&2
 missing faketime &&
     echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
+missing promtool &&
+    echo "WARNING: promtool is not here (package prometheus): the test that it takes the alert rules is SKIPPED" >&2
 missing bwrap &&
     echo "WARNING: bubblewrap is not here: the test of the service under the restrictions of its unit is SKIPPED" >&2
 missing /usr/lib/systemd/systemd ip nsenter unshare pivot_root journalctl &&

@@ -1,15 +1,18 @@
-"""The first use compiles the simulator with one line on stderr; a home that cannot be used costs time only."""
+"""The first use compiles the simulator, says how far it is, and can be stopped meanwhile; a home that cannot be used costs time only."""
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_world import COMMAND, PATIENCE_S, process
+import requests
+from real_world import COMMAND, PATIENCE_S, eventually, process
 
 pytestmark = pytest.mark.xdist_group("machine")
 
@@ -38,22 +41,61 @@ def test_compiling_is_said_once(tmp_path: Path) -> None:
     second = process(*argv, **cache)
     assert first.returncode == second.returncode == 0, first.stderr
     said, *others = first.stderr.splitlines()
-    assert said.startswith("pilotfish: compiling the reader of SWF files for this machine (about ")
+    assert said == "pilotfish: compiling the reader of SWF files for this machine"
     assert others == second.stderr.splitlines() and "compiling" not in second.stderr
     assert (tmp_path / "t.json").read_bytes() == written and [*(tmp_path / "cache").rglob("*.o")]
 
 
-def test_a_first_plan_says_so_before_it_compiles(tmp_path: Path) -> None:
-    """It is ended then: the simulator of workflows takes longest to compile."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_first_plan_says_that_it_compiles_and_ends_at_once(tmp_path: Path, number: int) -> None:
+    """The simulator of workflows takes longest to compile; the process that compiles it ends, too."""
     (tmp_path / "c.yaml").write_text(CLUSTER)
     (tmp_path / "w.yaml").write_text(WORKFLOW)
     environment = os.environ | {"PILOTFISH_CACHE": str(tmp_path / "cache")}
     argv = [*COMMAND, "plan", "w.yaml", "--cluster", "c.yaml"]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path) as process:
         assert process.stderr is not None
-        said = process.stderr.readline()
-        process.kill()
-    assert said.startswith("pilotfish: compiling the simulator of workflows for this machine (about ")
+        assert process.stderr.readline() == "pilotfish: compiling the simulator of workflows for this machine\n"
+        (child,) = eventually(lambda: children_of(process.pid), "a process that compiles")
+        process.send_signal(number)
+        assert process.wait(PATIENCE_S) in (-number, 128 + number) and not [*tmp_path.glob("cache/**/*.o")]
+    eventually(lambda: not Path(f"/proc/{child}").exists(), "the end of the process that compiles")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_service_that_compiles_shows_how_far_it_is_and_stops_at_once(tmp_path: Path) -> None:
+    """To its clients, to systemd and to whoever looks at /readyz; the socket that makes jobs wait does not open."""
+    one = CLUSTER.replace("cores: 2", "cores: 1").replace("n[1-2]", "n1")
+    (tmp_path / "cluster.yaml").write_text(one.replace("t}]", f"t, cpus: '{min(os.sched_getaffinity(0))}'}}]"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "pilotfish.yaml").write_text(
+        "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\naccess: {root: true}\n"
+        f"profiles: profiles.sqlite\nsocket: {{path: '{tmp_path}/s'}}\nmetrics: {{port: {port}}}\n"
+        "adapter: {name: local, options: {cgroups: false}}\n"
+    )
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(PATIENCE_S)
+        more = {"PILOTFISH_CACHE": str(tmp_path / "cache"), "NOTIFY_SOCKET": str(tmp_path / "notify")}
+        argv = [*COMMAND, "daemon", "--config", "pilotfish.yaml"]
+        with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=os.environ | more, cwd=tmp_path) as daemon:
+            status, extended = systemd.recv(999).decode().splitlines()
+            assert status == "STATUS=compiling the simulator of workflows for this machine"
+            assert extended.startswith("EXTEND_TIMEOUT_USEC="), "or systemd would end a slow first start"
+            asked = process("status", "--socket", str(tmp_path / "s"))
+            ready = requests.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S)
+            assert (tmp_path / "s.starting").is_socket() and not (tmp_path / "s").exists()
+            daemon.send_signal(signal.SIGTERM)
+            assert daemon.wait(PATIENCE_S) == 0 and daemon.stderr is not None
+            assert daemon.stderr.read().splitlines()[-1].endswith("stopped; jobs go on")
+    assert asked.returncode == 1 and "is starting: compiling the simulator of workflows" in asked.stderr
+    assert ready.status_code == 503 and ready.text.startswith("starting: compiling the simulator of workflows")
+    assert not [*tmp_path.glob("s"), *tmp_path.glob("s.*")] and not [*tmp_path.glob("cache/**/*.o")]
 
 
 def as_nobody(*argv: str | Path, home: str | None) -> subprocess.CompletedProcess[str]:

@@ -120,7 +120,7 @@ def test_a_component_that_knows_nothing_of_us_decides_as_in_a_replay(
     assert set(bench.states(flow).values()) == {"completed"}
     replayed = replay(trace, 2, parse("strict")).start_time.tolist()
     assert [starts_of(bench)[f"j{i}"][0] for i in range(6)] == replayed
-    assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
+    assert bench.value("plans_total", policy=policy_of(bench), outcome="failed") == 0.0
 
 
 def test_a_dry_run_prints_what_the_component_decides_and_does_nothing(decided: Any, kit: Any) -> None:
@@ -199,7 +199,7 @@ def test_after_a_restart_what_runs_takes_hosts(decided: Any, kit: Any, tmp_path:
     bench.run(12)
     times = {name: time for name, (time, _) in starts_of(bench).items()}
     assert times == {"runs": 0.0, "j0": 2.0, "j1": 4.0, "j2": 6.0}
-    assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
+    assert bench.value("plans_total", policy=policy_of(bench), outcome="failed") == 0.0
     assert set(bench.manager.runs.values()) == {1}
 
 
@@ -214,7 +214,7 @@ def test_a_node_that_takes_no_jobs_takes_hosts_until_it_is_back(decided: Any, ki
     bench.run(9)
     found = starts_of(bench)
     assert found == {"j0": (0.0, ("n2",)), "j1": (2.0, ("n1",)), "j2": (4.0, ("n2",))}
-    assert bench.value("decisions_total", policy=policy_of(bench), outcome="failed") == 0.0
+    assert bench.value("plans_total", policy=policy_of(bench), outcome="failed") == 0.0
 
 
 CALLED = """

@@ -83,7 +83,7 @@ def test_the_shortest_starts_first_and_nothing_is_oversubscribed(queue: Any, kit
     bench.run(25)
     assert order_of(bench) == ["j1", "j3", "j6", "j9"]
     assert set(bench.states(flow).values()) == {"completed"}
-    assert bench.value("decisions_total", policy="easy:order=sjf", outcome="failed") == 0.0
+    assert bench.value("plans_total", policy="easy:order=sjf", outcome="failed") == 0.0
 
 
 @pytest.mark.parametrize(("share", "order"), [("any", ["a", "b", "c"]), ("1.1", ["a", "c", "b"])])
@@ -101,7 +101,7 @@ def test_jobs_that_would_hurt_each_other_are_kept_apart(queue: Any, kit: Any, sh
     )
     bench.run(40)
     assert order_of(bench) == order
-    assert bench.value("decisions_total", policy=bench.cycle.planner.options.policy, outcome="failed") == 0.0
+    assert bench.value("plans_total", policy=bench.cycle.planner.options.policy, outcome="failed") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_rule_picks_the_nodes_of_the_next_job(queue: Any, kit: Any, policy: st
     bench.run(3)
     found = {view.key.partition("/")[2]: view.nodes[0] for view in bench.manager.views.values()}
     assert [found[f"j{i}"] for i in range(len(nodes))] == nodes
-    assert bench.value("decisions_total", policy=policy, outcome="failed") == 0.0
+    assert bench.value("plans_total", policy=policy, outcome="failed") == 0.0
 
 
 def test_a_policy_is_called_when_it_wants_to_though_nothing_happens(queue: Any, kit: Any) -> None:
@@ -185,7 +185,7 @@ def test_a_policy_that_fails_falls_back_and_is_logged_once(queue: Any, kit: Any,
     assert said[0].partition(": ")[2].startswith(why) and len(said) == len(
         {re.sub(r"cycle \\d+", "", text) for text in said}
     )
-    assert bench.value("decisions_total", policy="./mine.py:Mine", outcome="failed") > 0
+    assert bench.value("plans_total", policy="./mine.py:Mine", outcome="failed") > 0
     assert all(record.exc_info in (None, False) for record in caplog.records)
 
 
@@ -230,7 +230,7 @@ def test_a_policy_that_breaks_its_own_promise_falls_back(queue: Any, kit: Any) -
     flow = bench.submit(*(kit.job(f"j{i}", seconds=2.0, threads=2, walltime=9.0) for i in range(3)))
     bench.run(12)
     assert set(bench.states(flow).values()) == {"completed"}
-    assert bench.value("decisions_total", policy="./mine.py:Mine", outcome="failed") > 0
+    assert bench.value("plans_total", policy="./mine.py:Mine", outcome="failed") > 0
 
 
 def test_forecasts_that_miss_do_not_overrule_a_queue_policy(queue: Any, kit: Any) -> None:

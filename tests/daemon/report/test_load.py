@@ -7,8 +7,9 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from pilotfish.adapters.base import NOT_SENT, AdapterError, BreakerState, Load
-from pilotfish.daemon.report.metrics import Metrics, metered
+from pilotfish.adapters.base import ERROR_KINDS, NOT_SENT, AdapterError, BreakerState, Load
+from pilotfish.daemon.report.adapter_metrics import metered
+from pilotfish.daemon.report.metrics import Metrics
 
 LOAD = Load(
     {("jobs", "ok"): 7, ("jobs", "open"): 2, ("ended", "unreachable"): 1},
@@ -41,6 +42,13 @@ def metrics(bench) -> Metrics:
 )
 def test_the_load_is_exported(metrics: Metrics, line: str, value: int) -> None:
     assert f"pilotfish_adapter_{line} {float(value)}" in generate_latest(metrics.registry).decode().splitlines()
+
+
+def test_each_result_of_a_call_begins_at_0(metrics: Metrics) -> None:
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    for result in (*ERROR_KINDS, *NOT_SENT):
+        started = f'pilotfish_adapter_requests_total{{adapter="memory",call="ended",result="{result}"}} '
+        assert started + ("1.0" if result == "unreachable" else "0.0") in lines
 
 
 def test_requests_are_counted_once_and_the_text_can_be_parsed(metrics: Metrics) -> None:

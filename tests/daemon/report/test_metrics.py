@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import socket
 import struct
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import requests
 from prometheus_client import generate_latest
 
+import pilotfish
+from pilotfish.adapters.base import ERROR_KINDS, NOT_SENT, AdapterError
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.report import exporter
+from pilotfish.daemon.report.adapter_metrics import COUNTED, metered
 from pilotfish.daemon.report.exporter import Exporter, Health
-from pilotfish.daemon.report.metrics import COUNTED, Metrics, metered, node_watts
+from pilotfish.daemon.report.metrics import Metrics, node_watts
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from tests.support.clock import Clock
+from tests.support.sources import tree_of
+
+SOURCES = Path(pilotfish.__file__).resolve().parent / "adapters"
 
 NAMES = [
     "build_info",
@@ -66,7 +75,8 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     assert "secret" not in reply.text and workflow not in reply.text
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="submit",result="ok"} 1.0' in reply.text
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
-    assert 'pilotfish_decisions_total{outcome="applied",policy="mom"} 1.0' in reply.text
+    assert 'pilotfish_decisions_total{action="submit",outcome="applied"} 1.0' in reply.text
+    assert 'pilotfish_plans_total{outcome="planned",policy="mom"} 1.0' in reply.text
 
 
 def test_a_scrape_sends_no_request_to_the_resource_manager(served):
@@ -83,6 +93,21 @@ def test_openmetrics_is_served_on_request(served):
     accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
     reply = requests.get(f"{url}/metrics", headers=accept, timeout=60)
     assert reply.text.rstrip().endswith("# EOF")
+
+
+def test_a_service_is_not_ready_at_once_while_something_keeps_jobs_from_starting():
+    health = Health(10.0, Clock(100.0))
+    health.starting("starting: compiling")
+    assert (health.ready, health.why_not_ready) == (False, "starting: compiling")
+    health.completed()
+    assert health.ready
+    health.failed("blind")
+    health.confirmed()
+    assert (health.ready, health.why_not_ready, health.alive) == (False, "blind", True)
+    health.completed("blocked")
+    assert health.why_not_ready == "blocked"
+    health.completed()
+    assert health.ready and health.why_not_ready == ""
 
 
 def test_health_follows_the_cycles(served):
@@ -147,6 +172,77 @@ def test_errors_of_the_manager_are_counted_by_kind(bench):
         counted.snapshot()
     assert bench.value("adapter_errors_total", kind="unreachable") == 1
     assert bench.value("adapter_requests_total", adapter="memory", call="snapshot", result="error") == 1
+
+
+@pytest.mark.parametrize("kind", sorted(NOT_SENT))
+def test_a_request_that_was_not_sent_is_no_error(bench, kind):
+    counted = metered(bench.manager, bench.metrics)
+    bench.manager.snapshot = lambda: _raise(AdapterError("left alone", transient=True, kind=kind))
+    with pytest.raises(AdapterError):
+        counted.snapshot()
+    assert bench.metrics.registry.get_sample_value("pilotfish_adapter_errors_total", {"kind": kind}) is None
+    assert bench.value("adapter_requests_total", adapter="memory", call="snapshot", result="error") == 0
+
+
+def _raise(error):
+    raise error
+
+
+def test_each_counter_begins_at_0_before_its_first_event(bench):
+    """A rate over a series that begins with its first event misses this event."""
+    metered(bench.manager, bench.metrics)
+    counters = [family for family in bench.metrics.registry.collect() if family.type == "counter"]
+    assert len(counters) >= 9
+    for family in counters:
+        values = [sample.value for sample in family.samples]
+        assert values and not any(values), family.name
+    errors = {sample.labels["kind"] for family in counters for sample in family.samples if "errors" in family.name}
+    assert errors == set(ERROR_KINDS)
+
+
+def test_the_kinds_of_errors_that_adapters_raise_are_those_that_are_counted():
+    kinds = set()
+    for path in SOURCES.rglob("*.py"):
+        for call in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)):
+            named = [word.value for word in call.keywords if word.arg == "kind"]
+            texts = {each.value for value in named for each in ast.walk(value) if isinstance(each, ast.Constant)}
+            raised = "Error" in ast.unparse(call.func) or "NotDone" in ast.unparse(call.func)
+            kinds |= texts if raised else set()
+    assert {"spawn", "unreachable"} <= kinds <= {*ERROR_KINDS, *NOT_SENT}
+
+
+def test_quantiles_of_what_is_at_least_1_are_at_least_1(bench, kit):
+    """Prometheus interpolates in the bucket of a quantile, in the first one from 0."""
+    job = kit.job("exact", seconds=10.0)
+    bench.submit(job)
+    bench.run(12)
+    bench.metrics.errors.count_interval((), "measured", 1.0, inside=True)
+    histograms = [family for family in bench.metrics.registry.collect() if family.type == "histogram"]
+    ratios = [family for family in histograms if family.name.endswith(("_factor", "_ratio"))]
+    assert len(ratios) >= 4
+    for family in ratios:
+        buckets = sorted(
+            (float(s.labels["le"]), s.value) for s in family.samples if s.name.endswith("_bucket") and s.value
+        )
+        assert buckets, family.name
+        bounds = sorted({float(s.labels["le"]) for s in family.samples if "le" in s.labels})
+        lowest = bounds.index(buckets[0][0])
+        assert lowest > 0 and bounds[lowest - 1] >= 0.99, family.name
+
+
+def test_a_run_time_that_was_assumed_is_compared_with_nothing(bench, kit):
+    """Its forecast is its walltime, so that all its ratios would be far below 1."""
+    job = Job("guess", DEFAULT_PROFILE, walltime=3600.0, command=("true",))
+    bench.manager.takes["guess"] = 2.0
+    flow = bench.submit(job)
+    bench.run(6)
+    assert bench.states(flow) == {"guess": "completed"}
+    for name, labels in (
+        ("contention_slowdown_ratio_count", {}),
+        ("forecast_error_factor_count", {"kind": "run_time", "direction": "shorter"}),
+        ("forecast_error_factor_count", {"kind": "finish_time", "direction": "shorter"}),
+    ):
+        assert bench.value(name, **labels) == 0, name
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.77", "not an address"])

@@ -84,10 +84,10 @@ import sys
 import warnings
 {before}
 from pilotfish.formats.replays.swf import read_swf
-from pilotfish.simulate.kernels import is_warm, prepare
+from pilotfish.simulate.kernels import is_warm, load
 cold = not is_warm("swf.parser")
 lines = []
-prepare(["swf.parser"], lines.append)
+load("swf.parser", lines.append)
 jobs = read_swf(sys.argv[1])
 print(cold, "numba" in sys.modules, jobs.run_time.tobytes().hex(), len(lines))
 print(*lines, sep="\\n", file=sys.stderr)
@@ -125,7 +125,8 @@ def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(
     cache = str(tmp_path / "cache")
     first, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
     assert first[0] == "True" and first[2] == usual[1]
-    assert [why in line for line in said] == [False, True] and "numba itself compiles" in said[1]
+    (line,) = said
+    assert why in line and "numba itself compiles" in line
     assert list((tmp_path / "cache").rglob("*.nbi"))
     second, said = read(tmp_path, before, PILOTFISH_CACHE=cache)
     assert second[:3] == ["False", "True", usual[1]] and said == [""]

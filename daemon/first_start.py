@@ -1,0 +1,72 @@
+"""The start of the service on a machine that must compile the simulator first.
+
+Rule: the socket of the service opens only when it can plan, because jobs are held back as soon as it is there. Until
+then a socket next to it answers each request with the progress, systemd gets it as STATUS, and a signal stops at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+from ..simulate.errors import ConfigError
+from ..simulate.kernels import is_warm, load
+from .compilation import Announcements, compile_kernels
+from .report.exporter import Health
+from .socket.ipc import Peer, refusal, starting_path
+from .socket.socket_server import Server
+from .systemd import notify
+
+log = logging.getLogger("pilotfish.service")
+#: Seconds that systemd grants for compiling from each report of progress on, on however busy a machine.
+COMPILE_S = 900
+
+
+def load_loops(
+    loops: Sequence[str], endpoint: str, socket: dict[str, Any], health: Health, stopping: Callable[[], bool]
+) -> bool:
+    """Load compiled loops, after compiling those that are missing; return False if the service is to stop.
+
+    Args:
+        loops: names of kernels.
+        endpoint: path of the socket that will open.
+        socket: options of the server there.
+        health: shows the progress.
+        stopping: whether the service is to stop.
+    """
+    if missing := [loop for loop in loops if not is_warm(loop)]:
+        with ExitStack() as stack:
+            steps = stack.enter_context(closing(compile_kernels(missing, log.info)))
+            server = _answer_meanwhile(endpoint, socket, health, stack)
+            due = Announcements(time.monotonic)
+            for progress in steps:
+                if stopping():
+                    return False
+                health.starting(f"starting: {progress}")
+                notify(f"STATUS={progress}", f"EXTEND_TIMEOUT_USEC={COMPILE_S * 10**6}")
+                if due(progress):
+                    log.info("%s", progress)
+                if server is not None:
+                    server.serve()
+    health.starting("starting")
+    for loop in loops:
+        load(loop, log.info)
+    return not stopping()
+
+
+def _answer_meanwhile(endpoint: str, socket: dict[str, Any], health: Health, stack: ExitStack) -> Server | None:
+    """Return a server that answers each request with why the service is not ready; None: it cannot listen."""
+
+    def answer(request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        return refusal(f"the daemon at {endpoint} is {health.why_not_ready}")
+
+    try:
+        server = Server(str(starting_path(endpoint)), answer, **socket)
+    except ConfigError as error:
+        log.debug("clients do not see the progress of the start: %s", error)
+        return None
+    stack.callback(server.close)
+    return server
