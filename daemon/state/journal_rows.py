@@ -7,7 +7,7 @@ request; its row keeps what users are shown of it after its end.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from operator import attrgetter
 from typing import Any
 
@@ -21,6 +21,7 @@ _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
 _PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since", "plain_end")
 _ran_of, _progress_of = attrgetter(*_RAN), attrgetter(*_PROGRESS)
 _forecast_of = attrgetter("start_time", "finish_time", "isolated_run_time", "contention_slowdown")
+_FIELDS = [each.name for each in fields(ProfileLabel)]
 #: The columns of a row, and the statement that writes one.
 JOB_COLUMNS = (
     f"workflow, job, position, state, nodes, {', '.join(_RAN)},"
@@ -48,9 +49,22 @@ def _about(entry: Entry) -> str | None:
     return json.dumps(about) if about else None
 
 
+def _about_in(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return what `_about` wrote. Raises ValueError: it is something else."""
+    about = json.loads(row[25] or "{}")
+    kinds = {"traits": dict, "let_go": str, "released": str, "label": list}
+    if not isinstance(about, dict) or not all(
+        isinstance(about.get(name, kind()), kind) for name, kind in kinds.items()
+    ):
+        raise ValueError(f"the record of {row[0]}/{row[1]} cannot be read")
+    if len(about.get("label", _FIELDS)) != len(_FIELDS):
+        raise ValueError(f"the profile of {row[0]}/{row[1]} cannot be read")
+    return about
+
+
 def handed_over_entry(row: tuple[Any, ...]) -> Entry:
     """Return a job whose request is in the resource manager's queue."""
-    traits = json.loads(row[25] or "{}").get("traits", {})
+    traits = _about_in(row).get("traits", {})
     job = Job(row[1], DEFAULT_PROFILE, traits=tuple(traits.items()), owner=row[24])
     return Entry(row[0], job, row[2], offered=True)
 
@@ -66,7 +80,7 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
     for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True):
         setattr(entry, name, value)
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
-    about = json.loads(row[25] or "{}")
+    about = _about_in(row)
     entry.let_go, entry.released = about.get("let_go", ""), about.get("released", "")
     entry.label = ProfileLabel(*about["label"]) if "label" in about else None
     forecast = (*row[10:14], row[22:24] if row[22] is not None else None)

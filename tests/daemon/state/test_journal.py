@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
-from pilotfish.daemon.state.forecasts import JobForecast
+from pilotfish.daemon.state.forecasts import JobForecast, ProfileLabel
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
@@ -26,6 +26,7 @@ def filled(tmp_path, kit):
     entry = submission.entries["a"]
     entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
     entry.forecast, entry.promised, entry.expected = JobForecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
+    entry.label, entry.released = ProfileLabel("align", "measured", None, "no bandwidth"), "it gains nothing"
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0
     errors = [(Forecaster("max-min", "given"), 0.25, 7), (Forecaster(), 0.5, None)]
     journal.save([entry], unsaved=Unsaved([("w.1/a", 101.0, 4, "chosen", "n1", {"x": 1})], errors=errors))
@@ -121,6 +122,16 @@ def test_an_invalid_definition_is_damage(filled):
         database.execute("UPDATE workflows SET definition = '{}'")
     with pytest.raises(ConfigError, match="damaged"):
         Journal(path).load()
+
+
+@pytest.mark.parametrize("about", ["[]", "{", '{"let_go": 1}', '{"label": ["a"]}', '{"label": {}}', '{"traits": []}'])
+def test_a_record_of_a_job_that_cannot_be_read_is_damage(filled, about):
+    path, journal, _ = filled
+    journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE jobs SET about = ? WHERE job = 'b'", (about,))
+    with closing(Journal(path)) as again, pytest.raises(ConfigError, match="damaged"):
+        again.load()
 
 
 def test_another_version_is_refused(filled):
