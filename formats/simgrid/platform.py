@@ -143,7 +143,7 @@ _TIMES |= {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
 def _quantity(units: dict[str, float], allowed: str, *, endless: bool = False) -> Convert[float]:
-    """Return a converter of text with one of these units; `endless`: more than LARGEST means as good as unlimited."""
+    """Return a converter of text with one of these units; `endless`: more than LARGEST counts as LARGEST."""
 
     def convert(text: str) -> float:
         match = _QUANTITY.fullmatch(text.strip()) if len(text) < 100 else None
