@@ -39,6 +39,8 @@ MOST_RESOURCES = 2**31 - 64
 _resources = whole(0, MOST_RESOURCES)
 _JOB = ("id", "subtime", "res", "profile", "walltime")
 _KNOWN = ("nb_res", "jobs", "profiles")
+#: Counted of jobs that are left out on request.
+UNREADABLE = "jobs that cannot be replayed"
 _NO_FIELDS: Mapping[str, Any] = {}
 
 
@@ -71,42 +73,52 @@ class BatsimWorkload:
         profiles: by name.
         nb_res: resources of the machine that it was made for; None = not stated.
         more: fields of the user.
+        left_out: number of invalid jobs that were left out.
     """
 
     jobs: tuple[BatsimJob, ...]
     profiles: Mapping[str, BatsimProfile]
     nb_res: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    left_out: int = 0
 
 
-def parse_batsim(data: Any, source: str) -> BatsimWorkload:
+def parse_batsim(data: Any, source: str, *, skip_invalid: bool = False) -> BatsimWorkload:
     """Return the workload that a JSON document holds. O(document).
 
     Args:
         data: the JSON document.
         source: the file's name, for messages.
+        skip_invalid: leave out, and count, invalid jobs.
 
     Raises:
         ConfigError: not a Batsim workload; the key is named.
     """
-    return from_source(source, _workload, data)
+    return from_source(source, _workload, data, skip_invalid)
 
 
-def _workload(data: Any) -> BatsimWorkload:
+def _workload(data: Any, skip_invalid: bool) -> BatsimWorkload:
     given = mapping(data)
     require(given, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN)}")
     profiles = inside("profiles", entries, given["profiles"], lambda key, value: parse_profile(value))
     if not isinstance(given["jobs"], list):
         raise bad(found(given["jobs"]), "a list of jobs", key="jobs")
-    jobs = tuple(_jobs(given["jobs"], profiles))
+    jobs = tuple(_jobs(given["jobs"], profiles, skip_invalid=skip_invalid))
     nb_res = None if given.get("nb_res") is None else inside("nb_res", whole(1, 2**31 - 64), given["nb_res"])
-    return BatsimWorkload(jobs, profiles, nb_res, {key: value for key, value in given.items() if key not in _KNOWN})
+    more = {key: value for key, value in given.items() if key not in _KNOWN}
+    return BatsimWorkload(jobs, profiles, nb_res, more, len(given["jobs"]) - len(jobs))
 
 
-def _jobs(values: list[Any], profiles: Mapping[str, BatsimProfile]) -> list[BatsimJob]:
+def _jobs(values: list[Any], profiles: Mapping[str, BatsimProfile], *, skip_invalid: bool) -> list[BatsimJob]:
     if (usual := _usual_jobs(values, profiles)) is not None:
         return usual
-    jobs = [inside(f"jobs[{i}]", _job, value, profiles) for i, value in enumerate(values)]
+    jobs = list[BatsimJob]()
+    for i, value in enumerate(values):
+        try:
+            jobs.append(inside(f"jobs[{i}]", _job, value, profiles))
+        except ConfigError:
+            if not skip_invalid:
+                raise
     times = Counter(str(job.id) for job in jobs)
     if len(times) < len(jobs):
         twice = times.most_common(1)[0][0]
@@ -222,7 +234,7 @@ def workload_of(
     workload = _rigid_workload(path, given, runs, site.builder)
     kept = np.ones(len(runs), bool)
     kept[refused] = False
-    workload = workload.take(kept, "jobs that cannot be replayed")
+    workload = workload.take(kept, UNREADABLE)
     return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
 
 
@@ -280,6 +292,7 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[BatsimRun], bu
         more=more,
         machine=given.nb_res,
         programs=builder.programs() if placed else None,
+        left_out={UNREADABLE: given.left_out} if given.left_out else {},
     )
 
 

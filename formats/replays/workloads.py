@@ -59,8 +59,14 @@ def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
-    with without_collections():
-        return _read_document(path, speeds, storages, profiles, skip_invalid=skip_invalid)
+    try:
+        with without_collections():
+            return _read_document(path, speeds, storages, profiles, skip_invalid=skip_invalid)
+    except ConfigError as error:
+        if skip_invalid or not error.key.startswith("jobs["):
+            raise
+        allowed = "; or ".join(filter(None, (error.allowed, "--skip-invalid")))
+        raise ConfigError(error.source, error.key, error.problem, allowed, error.more) from None
 
 
 def _read_document(
@@ -74,7 +80,7 @@ def _read_document(
         return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
     if kind == "IRMaSim":
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
-    given = parse_batsim(data, source)
+    given = parse_batsim(data, source, skip_invalid=skip_invalid)
     return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 

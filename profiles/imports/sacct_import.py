@@ -33,6 +33,8 @@ def parse(text: str, name: str) -> Imports:
         ConfigError: with the line; it is not such a dump, or no job can be used.
     """
     lines = [(number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise bad("the file is empty", "a dump of sacct -P with its header")
     title = lines[0][1].strip(" ")
     separator = next((letter for letter in title if not letter.isalnum() and letter != "_"), "|")
     if separator == " ":

@@ -131,7 +131,7 @@ def test_amounts_of_matrices(tmp_path: Path) -> None:
 
 
 def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"the platform has no storage 'nfs' \(allowed: a, b\)"):
+    with pytest.raises(ConfigError, match=r"the platform has no storage 'nfs' \(allowed: a, b; or --skip-invalid\)"):
         read(tmp_path, document(job(1, "pfs")), storages=["b", "a"])
     with pytest.raises(ConfigError, match="hosts with the role storage"):
         read(tmp_path, document(job(1, "pfs")), storages=[])
@@ -240,7 +240,7 @@ def test_a_run_time_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     long = document(job(1, "p"), job(2, "q"), profiles={
         "p": {"type": "composed", "repeat": 10**9, "seq": ["q"]}, "q": {"type": "delay", "delay": 1e7},
     })  # fmt: skip
-    with pytest.raises(ConfigError, match=r"jobs\[0\]: job 1, .*: 1e\+16 seconds \(allowed: at most 1e\+15\)"):
+    with pytest.raises(ConfigError, match=r"jobs\[0\]: job 1, .*: 1e\+16 seconds \(allowed: at most 1e\+15; or "):
         read(tmp_path, long)
     kept = read(tmp_path, long, skip_invalid=True)
     assert kept.run_time.tolist() == [1e7] and kept.left_out == {"jobs that cannot be replayed": 1}

@@ -7,6 +7,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +62,18 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     writer.start()
     assert read_workload(tmp_path / "pipe").id.tolist() == [1]
     writer.join()
+
+
+@pytest.mark.parametrize("profile", [{"type": "delay", "delay": 5}, {"req_ops": 5e9, "ipc": 1}])
+@pytest.mark.parametrize("change", [{"res": -1}, {"subtime": "soon"}, {"profile": "none"}, {"subtime": None}])
+def test_an_invalid_job_is_named_with_the_option_that_leaves_it_out(
+    tmp_path: Path, profile: dict[str, Any], change: dict[str, Any]
+) -> None:
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "p"}
+    data = {"nb_res": 2, "jobs": [job, job | {"id": "b"} | change], "profiles": {"p": profile}}
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(ConfigError, match=r"w.json: jobs\[1\].*; or --skip-invalid"):
+        read_workload(path, speeds=(1e9,))
+    jobs = read_workload(path, speeds=(1e9,), skip_invalid=True)
+    assert len(jobs) == 1 and jobs.left_out == {"jobs that cannot be replayed": 1}

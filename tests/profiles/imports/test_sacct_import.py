@@ -73,6 +73,7 @@ def test_elapsed_as_clock_time_and_trailing_separators(imported):
         ("JobID \n-----\n7\n", "line 1: no column State"),
         ("\x00\x01", "binary"),
         (" \n\n", "empty"),
+        ("\u2028", "empty"),
     ],
 )
 def test_a_file_without_a_usable_job_is_rejected(imported, text, said):
