@@ -24,7 +24,7 @@ from ..documents.xml import Element, parse_xml
 from ..text import clean
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 
-_seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e12), number(0, 1e12)
+_seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e6), number(0, 1e12)
 #: Elements of a job that a Task cannot hold, and what they are called in a report of what is lost.
 _EXTRAS = {"argument": "commands", "uses": "files"}
 

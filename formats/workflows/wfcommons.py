@@ -25,7 +25,7 @@ from .workflow_tasks import TINY_S, Task, Tasks, earliest, title
 
 VERSIONS = "1.0 to 1.6"
 _positive = number(0, LARGEST)
-_seconds, _cores = number(0, LONGEST), number(0, 1e12)
+_seconds, _cores = number(0, LONGEST), number(0, 1e6)
 _items = listed(mapping)
 
 
