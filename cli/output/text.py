@@ -220,6 +220,18 @@ _LEVEL, _TOPIC = 9, 12
 _OF_A_FILE = "   # in "
 
 
+#: Commands that root alone may give.
+_OF_ROOT = frozenset(
+    ("chown", "groupadd", "install", "oarnotify", "oarproperty", "systemctl", "timedatectl", "useradd", "usermod")
+)
+
+
+def _prompt(command: str) -> str:
+    """Return the prompt of the shell for a command: root's, or a user's."""
+    word = command.partition(" ")[0]
+    return "# " if word in _OF_ROOT and not command.startswith("systemctl status ") else "$ "
+
+
 def show_findings(found: Sequence[Finding]) -> None:
     """Print all findings, and the number of each level."""
     screen = Screen()
@@ -229,7 +241,7 @@ def show_findings(found: Sequence[Finding]) -> None:
         first.stylize(_STYLE[finding.level], 0, _LEVEL)
         screen.put(first, *others)
         for line in finding.mend:  # not wrapped: it is meant to be copied
-            show(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else '$ '}{line}")
+            show(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else _prompt(line)}{line}")
     many = Counter(finding.level for finding in found)
     words = (count(many[level], level) for level in (PROBLEM, WARNING, NOTE) if many[level])
     screen.put("", ", ".join(words) or "all is well")

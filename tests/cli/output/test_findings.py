@@ -25,8 +25,11 @@ def test_commands_have_a_prompt_and_lines_of_files_do_not(
     monkeypatch.setenv("COLUMNS", "80")
     command = "sacctmgr modify user where name=pilotfish set AdminLevel=Operator"
     line = "PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters"
-    show_findings([Finding(WARNING, "rights", "too few", (command,)), Finding(NOTE, "priority", "no age", (line,))])
+    roots = "systemctl start pilotfishd"
+    mend = command, roots, "systemctl status munge"
+    show_findings([Finding(WARNING, "rights", "too few", mend), Finding(NOTE, "priority", "no age", (line,))])
     printed = capsys.readouterr().out.splitlines()
+    assert f"         # {roots}" in printed and "         $ systemctl status munge" in printed
     assert f"         $ {command}" in printed and f"         {line}" in printed
     assert max(map(len, printed)) <= 80
 
