@@ -31,6 +31,7 @@ LISTENING = {
 #: Files that change what a process may do, or whose a file is, and why.
 PRIVILEGED = {
     "trust.py": "doctor, as root, sees with the eyes of the account of the service: it gives up rights for a while",
+    "daemon/compilation.py": "processes that compile end with their parent: PR_SET_PDEATHSIG needs no right",
     "daemon/socket/socket_server.py": "gives the socket to the group that the configuration names",
     "adapters/local/keeper.py": "a keeper adopts what its job leaves behind: PR_SET_CHILD_SUBREAPER needs no right",
     "profiles/measure/command.py": "likewise",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ...formats.documents.atomic_write import write_whole
 from ...simulate.errors import ConfigError
+from ...trust import as_account, owner_of
 from .. import options
 from ..charts import picture_files
 from ..inputs import check_output
@@ -19,7 +20,6 @@ from ..output.documents import print_json
 from ..streams import note
 from ..usage_errors import bad
 from .daemon_client import ask_daemon
-from .owners_rights import as_owner
 
 if TYPE_CHECKING:
     from ...daemon.report.accuracy import ForecastOutcome
@@ -102,10 +102,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ConfigError(str(path), "", "there is no such file", "journal.sqlite in the state_dir of a daemon")
 
-    def read() -> dict[str, Any]:
-        with closing(Journal(path, in_memory=True)) as journal:
-            starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
-            outcomes = journal.forecasts(LATEST)
-        return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts))}
-
-    return as_owner(path, read)
+    with as_account(owner_of(path)), closing(Journal(path, in_memory=True)) as journal:
+        starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
+        outcomes = journal.forecasts(LATEST)
+    return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts))}

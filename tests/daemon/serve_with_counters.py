@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pilotfish.cli.streams import show
 from pilotfish.daemon import service
+from pilotfish.daemon.learning import node_counters
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.probes import external_counter
 
@@ -16,5 +17,5 @@ spec.loader.exec_module(kit)
 
 if __name__ == "__main__":
     external_counter.TOOLS = frozenset()  # other tests may count at the same time
-    service.NeighbourCounters = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
+    node_counters.NeighbourCounters = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
     sys.exit(service.Service(Path(sys.argv[1]), show=show, planner=kit.first_fit).run())

@@ -42,7 +42,7 @@ def test_the_nas_benchmarks(name, kind):
         (profile(1.0, 1e9, 0.4), JobClass.LATENCY, "0.4 instructions"),
         (profile(0.6, 1e9, 2.0), JobClass.MIXED, "60 %"),
         (profile(1.0, 10e9), JobClass.BANDWIDTH, "1 times"),
-        (DEFAULT_PROFILE, None, "nothing is known"),
+        (DEFAULT_PROFILE, None, "no profile"),
     ],
 )
 def test_each_class_says_why(job, kind, why):
