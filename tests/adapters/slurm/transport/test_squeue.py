@@ -208,6 +208,19 @@ def test_a_node_list_is_read_up_to_the_number_of_nodes() -> None:
         assert (job.state is JobState.PENDING) is known
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n[98-101]", ("n98", "n99", "n100", "n101")),
+        ("n[09-11,100]", ("n09", "n10", "n11", "n100")),
+        ("n[099-100],m[2,1]", ("n099", "n100", "m2", "m1")),
+    ],
+)
+def test_a_running_job_is_on_the_nodes_that_slurm_folded(text: str, names: tuple[str, ...]) -> None:
+    (job,) = squeue.queue().parse(printed(State="RUNNING", NodeList=text), MARK)
+    assert job.state is JobState.RUNNING and job.placed == names
+
+
 PRINTABLE = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # as C can keep it
 
 
