@@ -253,7 +253,7 @@ def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[F
     rows = list(zip(every, kinds, request.workloads, strict=True))
     sizes = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
     if not sizes:
-        key = next((kind.size for one, kind, _ in rows if one.dependencies is None), "")
+        key = next((kind.size for one, kind, _ in rows if one.dependencies is None or "preceding" in one.more), "")
         why, allowed = "missing: the size of the machine", "--procs, or --cluster"
         raise ConfigError(_names(request.workloads), key, why, f"that, or {allowed}" if key else allowed)
     bare = Machine(max(sizes)[0], powers=assumed_powers(request.policy.policy))

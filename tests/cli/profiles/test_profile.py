@@ -148,6 +148,21 @@ def test_import_of_what_other_programs_measured(store, tmp_path, capfd):
     assert (about.source, about.date, about.runs) == ("measured", "2026-02-03", 1) and "perf stat" in about.note
 
 
+def test_what_an_import_leaves_out_is_counted(store, tmp_path, capfd):
+    dump = tmp_path / "jobs.txt"
+    dump.write_text(
+        "JobID|JobName|State|ElapsedRaw|TotalCPU|NCPUS\n1|align|COMPLETED|9|00:09|1\n2|clock|COMPLETED|9|INVALID|1\n"
+        "3|bad|FAILED|9|00:09|1\n4|bad|FAILED|9|00:09|1\n"
+    )
+    assert main(["profile", "import", str(dump), "--source", "sacct"]) == 0
+    shown, noted = capfd.readouterr()
+    assert shown == "1 profile: align\n"
+    assert noted == "pilotfish: left out: 1 job whose CPU time is not known, 2 jobs that did not complete\n"
+    assert main(["profile", "import", str(dump), "--source", "sacct", "--json"]) == 0
+    assert '"jobs that did not complete": 2' in capfd.readouterr().out
+    assert store.get("align").provenance.runs == 1
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [

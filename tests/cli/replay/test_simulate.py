@@ -186,6 +186,19 @@ def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[
     assert "small.swf: MaxProcs: missing" in capsys.readouterr().err
 
 
+def test_preceding_jobs_think_times_and_partial_executions(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = ["1 0 -1 9 4 -1 -1 4 9 -1 1 1 1 1 1 1 -1 -1", "1 0 -1 4 4 -1 -1 4 9 -1 3 1 1 1 1 1 -1 -1",
+            "2 0 -1 5 4 -1 -1 4 9 -1 1 1 1 1 1 1 1 6"]  # fmt: skip
+    trace.write_text("\n".join(["; MaxProcs: 1,024", *jobs]))
+    assert main(["simulate", str(trace)]) == 0
+    shown = capsys.readouterr().out
+    assert "small: 2 jobs on 1,024 processors" in shown and "makespan    20.00 s" in shown
+    assert "left out    1 partial execution of jobs that have a summary" in shown
+    trace.write_text("\n".join(jobs))
+    assert main(["simulate", str(trace)]) == 1
+    assert "small.swf: MaxProcs: missing" in capsys.readouterr().err
+
+
 BATSIM = {
     "nb_res": 4,
     "jobs": [
