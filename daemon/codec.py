@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..formats.workflows.job_rules import LARGEST_WORD, name_problem
+from ..formats.workflows.job_rules import LARGEST_WORD, LONGEST_TEXT, MOST_FACTS, name_problem
 from ..formats.workflows.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
@@ -95,7 +95,11 @@ def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     Raises:
         InvalidJobError: not JSON, a wrong type, a number out of range, or an invalid DAG.
     """
-    workflow = decode_stored(text, directory)
+    return check_submitted(decode_stored(text, directory))
+
+
+def check_submitted(workflow: Workflow) -> Workflow:
+    """Return a workflow from outside if its jobs can be planned, and its graph is sound. Raises InvalidJobError."""
     if problem := name_problem(workflow.name):
         raise InvalidJobError(f"workflow: the name {problem}")
     for job in workflow.jobs:
@@ -105,6 +109,8 @@ def decode(text: str | bytes, directory: str | None = None) -> Workflow:
     if not 0 <= (workflow.umask or 0) <= 0o777:
         raise InvalidJobError(f"{workflow.name}: umask is {workflow.umask} (allowed: 0 to {0o777}, None)")
     _check_environment(workflow.base_environment or ())
+    if len(workflow.warnings) > MOST_FACTS or len(workflow.source) > LONGEST_TEXT:
+        raise InvalidJobError(f"{workflow.name}: more than {MOST_FACTS} warnings, or its source is too long")
     return check_workflow(workflow)
 
 

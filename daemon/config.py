@@ -135,6 +135,8 @@ class QuotaConfig(_Section):
 
     workflows: int = Field(default=1000, ge=1)
     jobs: int = Field(default=100_000, ge=1)
+    workflow_jobs: int = Field(default=10_000, ge=1)
+    dependencies: int = Field(default=300_000, ge=1)
     journal_mib: int = Field(default=512, ge=1)
     total_journal_mib: int = Field(default=4096, ge=1)
     connections: int = Field(default=64, ge=1, le=512)

@@ -259,13 +259,13 @@ class Service:
         """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
         options = self._socket_options(access)
         try:
-            return Server(endpoint, requests.handle, **options)
+            return Server(endpoint, requests.steps, **options)
         except ConfigError as error:
             if not self._dry:
                 raise
             own = f"{endpoint}.dry-run"
             log.warning("%s; the dry run listens at %s", error, own)
-            return Server(own, requests.handle, **options)
+            return Server(own, requests.steps, **options)
 
     def _socket_options(self, access: Access) -> dict[str, Any]:
         section, most = self.config.socket, self.config.quotas.connections

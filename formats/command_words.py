@@ -1,6 +1,6 @@
 """The words of a command that identify its work, and those that may name its input files.
 
-Rule: only the first MOST_LETTERS letters of a command are looked at, so that no command takes long.
+Rule: only the first MOST_LETTERS letters and MOST_WORDS words of a command are looked at, so that none takes long.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ INPUT = "input:"
 _WRITES = re.compile(r"[0-9&]?>>?\|?")
 #: Only the first words may name files.
 MOST_FILES = 100
-#: Letters of a command that are looked at, with one for each word.
-MOST_LETTERS = 4096
+#: Letters of a command that are looked at, with one for each word, and words.
+MOST_LETTERS, MOST_WORDS = 1024, 100
 #: A word of a shell; how one of its parts is quoted.
 _WORD = re.compile(r"""(?:[^ \t\r\n'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+""", re.DOTALL)
 _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
@@ -82,14 +82,14 @@ def program_words(command: Sequence[str]) -> tuple[list[str], list[tuple[str, st
 
 
 def beginning(command: Sequence[str]) -> Sequence[str]:
-    """Return the first MOST_LETTERS letters of a command, in words; the command itself if it has no more."""
+    """Return the words of a command that are looked at, the last of them cut; the command itself if it has no more."""
     words, left = list[str](), MOST_LETTERS
-    for word in command:
+    for word in command[:MOST_WORDS]:
         if left <= 0:
             break
         words.append(word[:left])
         left -= len(word) + 1
-    return words if left < 0 else command
+    return words if left < 0 or len(command) > MOST_WORDS else command
 
 
 def _after_options(words: Sequence[str], text: str) -> tuple[int, bool]:

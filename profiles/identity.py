@@ -96,7 +96,7 @@ def signature(job: Job) -> str | None:
 _names: dict[tuple[int, int, int], tuple[object, object, str]] = {}
 MOST_KEPT = 100_000
 #: Variables of a command whose values are looked at, and letters of such a value.
-MOST_VARIABLES, LONGEST_AMOUNT = 100, 100
+MOST_VARIABLES, LONGEST_AMOUNT = 50, 100
 
 
 def _command_name(job: Job) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -60,8 +60,10 @@ PATIENCE_S = 0.2
 NO_OWNERS: Mapping[str, int | None] = {}
 #: Most runs held back while the store cannot be written; the oldest of the user with the most are dropped first.
 MOST_HELD = 1000
-#: Jobs of one workflow that are predicted, because the cycle waits meanwhile; nothing is known of the others.
+#: Jobs of one workflow that are predicted, because each takes about a millisecond; nothing is known of the others.
 MOST_PREDICTED = 500
+#: Seconds for which profiles are looked up in one step.
+LOOK_UP_S = 0.05
 #: Seconds until a failed write, or a read of a locked store, is tried again.
 AGAIN_S = 10.0
 
@@ -79,7 +81,6 @@ class LearnedProfiles(GivenProfiles):
         self._watched = BoundedByOwner[str, deque["Measurement"]](MOST_PROFILES)
         self._held, self._held_ever = BoundedByOwner[int, tuple[Job, "Measurement"]](MOST_HELD), 0
         self._held_until = self._locked_until = 0.0
-        self._predictions_left = 0
         self._scored: tuple[int, Cluster, Cluster] | None = None
         self._cluster: Cluster | None = None
 
@@ -91,8 +92,29 @@ class LearnedProfiles(GivenProfiles):
 
     def with_profiles(self, workflow: Workflow) -> Workflow:
         """Return the workflow with measured or predicted profiles for its jobs without one."""
-        self._predictions_left = MOST_PREDICTED
-        return self._read(lambda: with_learned_profiles(workflow, self._expected), workflow)
+        steps = self.profile_steps(workflow)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Workflow = end.value
+                return found
+
+    def profile_steps(self, workflow: Workflow) -> Generator[None, None, Workflow]:
+        """Do the same in steps of LOOK_UP_S."""
+        predictions_left, until = MOST_PREDICTED, self._clock() + LOOK_UP_S
+        profiles = dict[str, Profile]()
+        for job in workflow.jobs:
+            if not has_default_profile(job):
+                continue
+            profile = self._read(partial(self._expected, job, predict=predictions_left > 0), None)
+            if profile is not None:
+                profiles[job.id] = profile
+                predictions_left -= profile.provenance.source == "predicted"
+            if self._clock() > until:
+                yield
+                until = self._clock() + LOOK_UP_S
+        return with_learned_profiles(workflow, lambda job: profiles.get(job.id))
 
     def with_profile(self, job: Job) -> Job:
         """Return a job with the profile that it names, else with the one learned from similar jobs, if there is one.
@@ -106,10 +128,8 @@ class LearnedProfiles(GivenProfiles):
         wide = widened(profile, cores)
         return replace(job, profile=wide) if fitting(job, wide, self._cluster) is wide else job
 
-    def _expected(self, job: Job) -> Profile | None:
-        profile = self._store.expected(job, predict=self._predictions_left > 0)
-        self._predictions_left -= profile is not None and profile.provenance.source == "predicted"
-        return fitting(job, profile, self._cluster)
+    def _expected(self, job: Job, *, predict: bool) -> Profile | None:
+        return fitting(job, self._store.expected(job, predict=predict), self._cluster)
 
     def _known(self, job: Job) -> Profile | None:
         named = (self._store(self._apart(job)) or self._store(job.profile.name)) if job.profile.name else None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
 
-from ...simulate.model.capacity import never_fits
+from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.node_power import NodePower
@@ -147,13 +147,13 @@ class Obstacles:
             usable = tuple(dict.fromkeys((*usable, *returning)))
         if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
             self._nodes, self._found = (snapshot.cluster, usable), {}
-        before, found, names = self._found, dict[Shape, str | None](), frozenset[str]()
+        before, found, empty = self._found, dict[Shape, str | None](), None
         for entry in entries:
             if entry.shape in before:
                 found[entry.shape] = before[entry.shape]
             elif entry.shape not in found:
-                names = names or frozenset(usable)
-                found[entry.shape] = never_fits(entry.job, snapshot.cluster, names)
+                empty = empty or EmptyNodes(snapshot.cluster, frozenset(usable))
+                found[entry.shape] = empty.never_fits(entry.job)
         self._found = found
         return found
 

@@ -117,7 +117,7 @@ class Exporter:
 class _Server(ThreadingHTTPServer):
     """A thread for each connection: at most MOST_CONNECTIONS, and as many of closed ones whose threads still run."""
 
-    daemon_threads, request_queue_size = True, 128
+    daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._places = threading.Semaphore(2 * MOST_CONNECTIONS)
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Bounded:
-    """A request of which at most LARGEST_REQUEST bytes are read; one with more is dropped."""
+    """A request; it is dropped if it has more than LARGEST_REQUEST bytes."""
 
     def __init__(self, file: Any) -> None:
         self._file, self._left = file, LARGEST_REQUEST

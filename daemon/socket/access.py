@@ -11,14 +11,18 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError
+from ...simulate.model.job import Job
 from ..config import AccessConfig, QuotaConfig
 from ..state.queue import Submission
 from .ipc import Peer, login_of, user_name
+
+#: Objects in JSON for each job that a workflow may have.
+OBJECTS_OF_A_JOB = 8
 
 
 class ForbiddenError(InvalidJobError):
@@ -70,6 +74,16 @@ class Access:
             return lambda owner: True
         return lambda owner: owner == peer.uid
 
+    def check_size(self, text: str) -> None:
+        """Raise ForbiddenError for the JSON of a workflow that has too many jobs, before it is read.
+
+        A job has at least three objects; some more, and braces in its command, are allowed for.
+        """
+        objects, most = text.count("{"), OBJECTS_OF_A_JOB * self._quotas.workflow_jobs + 1000
+        if objects > most:
+            had = f"the workflow has {objects:,} objects as JSON (allowed: {most:,}"
+            raise ForbiddenError(f"{had}, {OBJECTS_OF_A_JOB} for each job of quotas.workflow_jobs)")
+
     def owned_by(self, peer: Peer) -> Callable[[int | None], bool]:
         """Return a function that says whether what belongs to a uid is this user's, or the user an administrator."""
         if self.administers(peer):
@@ -83,13 +97,13 @@ class Access:
             raise ForbiddenError(f"{submission.id} belongs to {whose}; its owner or an administrator can change it")
 
     def check_submit(
-        self, peer: Peer, jobs: int, present: Iterable[Submission], kept_bytes: int, total_bytes: int
+        self, peer: Peer, jobs: Sequence[Job], present: Iterable[Submission], kept_bytes: int, total_bytes: int
     ) -> None:
         """Raise ForbiddenError unless a user may submit a workflow now.
 
         Args:
             peer: the user.
-            jobs: of the workflow.
+            jobs: of the workflow; none before they are known.
             present: all workflows that have not ended.
             kept_bytes: of the user's workflows in the journal.
             total_bytes: of the workflows of all users there.
@@ -102,15 +116,20 @@ class Access:
             raise ForbiddenError(
                 f"this service takes no workflows{why}; an administrator can allow it (access.submit: true)"
             )
+        if len(jobs) > self._quotas.workflow_jobs:
+            had = f"this workflow has {count(len(jobs), 'job')}"
+            raise ForbiddenError(f"{had} (allowed: {self._quotas.workflow_jobs:,}, quotas.workflow_jobs)")
         mine = [each for each in present if each.owner == peer.uid]
-        total = jobs + sum(len(each.entries) for each in mine)
-        for name, wanted, most in (
-            ("workflow", len(mine) + 1, self._quotas.workflows),
-            ("job", total, self._quotas.jobs),
+        every = [*jobs, *(entry.job for each in mine for entry in each.entries.values())]
+        edges, quotas = sum(len(job.after) for job in every), self._quotas
+        for key, wanted, most, what in (
+            ("workflows", len(mine) + 1, quotas.workflows, count(len(mine) + 1, "workflow")),
+            ("jobs", len(every), quotas.jobs, count(len(every), "job")),
+            ("dependencies", edges, quotas.dependencies, f"{edges:,} dependencies of jobs"),
         ):
             if wanted > most:
-                had = f"with this one, {peer} would have {count(wanted, name)} that have not ended"
-                raise ForbiddenError(f"{had} (allowed: {most:,}, quotas.{name}s)")
+                had = f"with this one, {peer} would have {what} that have not ended"
+                raise ForbiddenError(f"{had} (allowed: {most:,}, quotas.{key})")
         if kept_bytes > self._quotas.journal_mib * 2**20:
             had = f"the workflows of {peer} fill {kept_bytes / 2**20:,.0f} MiB of the journal"
             raise ForbiddenError(f"{had} (allowed: {self._quotas.journal_mib:,}, quotas.journal_mib)")

@@ -23,7 +23,7 @@ from ..paths import LONGEST_SOCKET_PATH
 #: The first part of each request's path.
 VERSION = "v1"
 #: Bytes of the text before a body, and of the body of a submission.
-LARGEST_HEAD, LARGEST_BODY = 32 * 2**10, 16 * 2**20
+LARGEST_HEAD, LARGEST_BODY = 32 * 2**10, 8 * 2**20
 #: The request whose body is a workflow; the arguments of all others are in the query.
 SUBMIT = "submit"
 #: How a daemon begins that speaks ZeroMQ, as those of earlier versions do.

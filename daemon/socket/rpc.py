@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import astuple, replace
 from typing import Any
@@ -18,10 +18,8 @@ from ...formats.documents.files import without_collections
 from ...formats.text import clean, count
 from ...profiles.identity import seen_by_others
 from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
-from ...simulate.model.capacity import never_fits
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState
-from ..codec import asked_for, decode, decode_stored, new_id
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
@@ -38,12 +36,15 @@ from ..report.status_documents import (
     view_document,
 )
 from ..state.journal import Journal, JournalError
-from ..state.queue import Entry, Submission, shape_of
+from ..state.queue import Entry, Submission
 from .access import Access, ForbiddenError
+from .intake import Intake, Steps, text_of
 from .ipc import Peer, refusal, user_name
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
+#: Jobs that are cancelled in one step.
+CANCELLED_AT_ONCE = 2000
 #: Lines of the log about the requests of one user in a minute.
 MOST_LINES = 60
 #: Characters of what a user chooses by.
@@ -80,7 +81,8 @@ class Requests:
         self._adapter, self._profiles, self._access, self._read_again = cycle.adapter, profiles, access, reload
         self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
-        self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
+        self._intake = Intake(cycle, journal, cluster, profiles, access)
+        self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Steps]] = {
             "submit": self._submit,
             "status": self._status,
             "nodes": self._nodes,
@@ -92,18 +94,30 @@ class Requests:
         }
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        """Answer one request of a user."""
+        """Answer one request of a user, all steps at once."""
+        steps = self.steps(request, peer)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                reply: dict[str, Any] = end.value
+                return reply
+
+    def steps(self, request: dict[str, Any], peer: Peer) -> Steps:
+        """Answer one request of a user in steps, between which others are answered, and cycles may begin."""
         do = str(request.get("do"))
         call = self._calls.get(do)
         if call is None:
             return refusal(f"found {do[:40]!r} (allowed: {', '.join(self._calls)})", 404)
         log.debug("%s asks for %s", peer, do)
         try:
+            if self._tracker.snapshot is not None:
+                self._tracker.queue_forecasts.observe(self._tracker.snapshot)
             with without_collections():
-                if self._tracker.snapshot is not None:
-                    self._tracker.queue_forecasts.observe(self._tracker.snapshot)
                 reply = call(request, peer)
-                return {"ok": True, "time": self._tracker.present, "seen": self._tracker.now, **reply}
+            if isinstance(reply, Generator):
+                reply = yield from _without_collections(reply)
+            return {"ok": True, "time": self._tracker.present, "seen": self._tracker.now, **reply}
         except ForbiddenError as error:
             self._log(peer, f"was refused: {do}: {clean(str(error))}")
             return refusal(str(error), 403)
@@ -124,47 +138,16 @@ class Requests:
         elif self._lines[peer.uid] == MOST_LINES + 1:
             log.info("%s makes many requests; what it does this minute is not logged any more", peer)
 
-    def _submit(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        directory = _text(request, "directory")
-        if not directory.startswith("/"):
-            raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
-        key = _text(request, "key") if request.get("key") is not None else None
-        kept_bytes, total_bytes = self._journal.bytes_of(peer.uid), self._journal.total_bytes()
-        present = self._tracker.queue.submissions.values()
-        self._access.check_submit(peer, 0, present, kept_bytes, total_bytes)
-        workflow = decode(_text(request, "workflow", longest=None), directory)
-        if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
-            if asked_for(decode_stored(known[1])) != asked_for(workflow):
-                raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
-            return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        self._access.check_submit(peer, len(workflow.jobs), present, kept_bytes, total_bytes)
-        if not self._adapter.capabilities.here:  # the resource manager sets it
-            workflow = replace(workflow, base_environment=None, umask=None)
-        workflow = self._profiles.with_profiles(workflow)
-        obstacles: dict[object, str | None] = {}
-        for job in workflow.jobs:
-            if job.command is None and not self._adapter.capabilities.virtual_time:
-                raise InvalidJobError(f"{workflow.name}: job {job.id!r} has no command: it can be planned, not run")
-            shape = shape_of(job)
-            if shape not in obstacles:
-                obstacles[shape] = never_fits(job, self._cluster)
-            if reason := obstacles[shape]:
-                raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
-        submitted = self._tracker.now or time.time()
-        submission = Submission(new_id(workflow.name), workflow, submitted, owner=peer.uid)
-        self._journal.note_request(peer, submitted, "submit", submission.id)
-        self._journal.submit(submission, key)  # last: what the journal has is run after a restart
-        self._tracker.add(submission)
-        self._log(peer, f"submitted {submission.id} with {count(len(workflow.jobs), 'job')}")
-        return {
-            "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
-            "exported": workflow.base_environment is not None,
-        }  # fmt: skip
+    def _submit(self, request: dict[str, Any], peer: Peer) -> Steps:
+        reply = yield from self._intake.steps(request, peer)
+        if not reply["again"]:
+            self._log(peer, f"submitted {reply['id']} with {count(reply['jobs'], 'job')}")
+        return reply
 
     def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         shown = VisibleJobs(_chosen(request), self._access.view_of(peer))
         if request.get("workflow") is not None:
-            asked = self._documents.workflow(self._find(_text(request, "workflow"), peer), shown)
+            asked = self._documents.workflow(self._find(text_of(request, "workflow"), peer), shown)
             reply: dict[str, Any] = {"workflows": [asked], "workflows_left_out": 0}
         else:
             active, chosen = self._tracker.queue.submissions, shown.chosen
@@ -220,8 +203,8 @@ class Requests:
         shown = nodes(snapshot, self._tracker.queue, chosen, self._access.view_of(peer))
         return {"cluster": snapshot.cluster.name, "nodes": shown}
 
-    def _cancel(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        target = _text(request, "target")
+    def _cancel(self, request: dict[str, Any], peer: Peer) -> Steps:
+        target = text_of(request, "target")
         submission = self._find(target.partition("/")[0], peer)
         entries = [self._entry(target, peer)] if "/" in target else list(submission.entries.values())
         if submission.offered:
@@ -231,16 +214,20 @@ class Requests:
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")
-        if wanted := [entry for entry in alive if not entry.cancel_wanted]:  # else it is ending: nothing changes
+        wanted = [entry for entry in reversed(alive) if not entry.cancel_wanted]  # a job before those that it waits for
+        if wanted:
             self._log(peer, f"cancels {clean(target)}")
             with suppress(JournalError):  # a full disk must not keep anybody from cancelling
                 self._journal.note_request(peer, self._tracker.now, "cancel", target)
-            self._tracker.cancel(wanted, str(peer))
+            for first in range(0, len(wanted), CANCELLED_AT_ONCE):
+                if first:
+                    yield
+                self._tracker.cancel(wanted[first : first + CANCELLED_AT_ONCE], str(peer))
         ending = sum(not entry.state.ended for entry in alive)
         return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._tracker.blocked}
 
     def _explain(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        target = _text(request, "job")
+        target = text_of(request, "job")
         try:
             return self._explain_own(target, peer)
         except InvalidJobError:
@@ -353,6 +340,18 @@ class Requests:
         return entry
 
 
+def _without_collections(steps: Steps) -> Steps:
+    """Go through steps, in none of which the garbage collector runs: they make many objects at once."""
+    while True:
+        try:
+            with without_collections():
+                next(steps)
+        except StopIteration as end:
+            reply: dict[str, Any] = end.value
+            return reply
+        yield
+
+
 def _for_others(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record of a job's story without the words of its command, which a profile's name may have."""
     if record["kind"] == RELEARNED:
@@ -366,17 +365,8 @@ def _for_others(record: dict[str, Any]) -> dict[str, Any]:
 def _chosen(request: dict[str, Any]) -> Chosen:
     """Return what a request asks to see."""
     names = [name for name in Chosen.__slots__ if request.get(f"of_{name}")]
-    return Chosen(**{name: _text(request, f"of_{name}", longest=_LONGEST_NAME) for name in names})
+    return Chosen(**{name: text_of(request, f"of_{name}", longest=_LONGEST_NAME) for name in names})
 
 
 def _name(owner: int | None) -> str | None:
     return None if owner is None else user_name(owner)
-
-
-def _text(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:
-    value = request.get(name)
-    if not isinstance(value, str) or not value:
-        raise InvalidJobError(f"{name}: found {type(value).__name__} (allowed: text)")
-    if longest is not None and (len(value) > longest or not value.isprintable()):
-        raise InvalidJobError(f"{name}: too long, or not printable")
-    return value

@@ -17,7 +17,7 @@ import socket
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -48,7 +48,8 @@ _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 4
 _CHANGING = frozenset({SUBMIT, "cancel"})
 #: Requests whose answers show the cluster as it is.
 _QUESTIONS = frozenset({"status", "nodes", "explain"})
-Handler = Callable[[dict[str, Any], Peer], dict[str, Any]]
+#: Returns a reply, or makes it in steps, the last of which returns it.
+Handler = Callable[[dict[str, Any], Peer], dict[str, Any] | Generator[None, None, dict[str, Any]]]
 
 
 class BadRequestError(Exception):
@@ -63,6 +64,7 @@ class _Connection:
         self.received = bytearray()
         self.request: dict[str, Any] | None = None
         self.body_at, self.length = 0, -1
+        self.steps: Generator[None, None, dict[str, Any]] | None = None
         self.reply: memoryview | None = None
 
     @property
@@ -308,11 +310,10 @@ class Server:
                 raise BadRequestError("you are sending too many large requests at once", 429)
 
     def _answer(self, connection: _Connection) -> None:
+        """Answer a request, or go on with the next step of it."""
         began = time.monotonic()
         try:
-            arguments = connection.arguments()
-            connection.received.clear()
-            reply = self._handler(arguments, connection.peer)
+            reply = self._step(connection)
         except BadRequestError as error:
             reply = refusal(*error.args)
         uid, now = connection.peer.uid, time.monotonic()
@@ -320,7 +321,26 @@ class Server:
         if now - self._halved > _HALF_LIFE_S:
             self._halved = now
             self._spent = {user: spent / 2 for user, spent in self._spent.items() if spent > 1e-3}
-        self._reply(connection, reply)
+        if reply is None:
+            self._complete.insert(0, connection)  # before the user's others, which would take memory meanwhile
+        else:
+            self._reply(connection, reply)
+
+    def _step(self, connection: _Connection) -> dict[str, Any] | None:
+        """Return the reply; None if there are more steps."""
+        if connection.steps is None:
+            arguments = connection.arguments()
+            connection.received.clear()
+            reply = self._handler(arguments, connection.peer)
+            if not isinstance(reply, Generator):
+                return reply
+            connection.steps = reply
+        try:
+            next(connection.steps)
+        except StopIteration as end:
+            connection.steps = None
+            return dict(end.value)
+        return None
 
     def _refuse(self, connection: _Connection, error: str, code: int = 400) -> None:
         self._reply(connection, refusal(error, code))

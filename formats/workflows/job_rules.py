@@ -27,7 +27,7 @@ ORIGINS = ("measured", "given", "predicted", "default")
 _LEAST_DEMAND_S, _LEAST_UTILISATION, _LONGEST_S = 1e-9, 1e-9, 1e15
 _MOST_NODES, _MOST_THREADS, _MOST_CV = 1_000_000, 1_000_000, 100.0
 #: Longest name, and longest remark of a profile, characters.
-_LONGEST_NAME, _LONGEST_TEXT = 255, 4096
+_LONGEST_NAME, LONGEST_TEXT = 255, 4096
 #: Most groups and phases of a profile, because each is simulated; values of a distribution; and facts about a job or a
 #: profile of one kind, such as input files or warnings.
 MOST_PHASES, MOST_VALUES, MOST_FACTS = 1000, 10_000, 1000
@@ -64,20 +64,20 @@ def name_problem(name: str) -> str:
 def _job_problem(job: Job) -> str:
     if problem := name_problem(job.id):
         return f"the id {problem}"
+    if problem := _size_problem(job):
+        return problem
     if not 1 <= job.nodes <= _MOST_NODES:
         return f"nodes is {job.nodes} (allowed: 1 to {_MOST_NODES})"
     if not _within(job.memory, 0, LARGEST):
         return "memory must be a size of 0 or more bytes"
     if job.walltime is not None and not (_within(job.walltime, 0, LARGEST) and job.walltime > 0):
         return f"walltime is {job.walltime} (allowed: seconds over 0)"
-    if job.command is not None and (not job.command or any("\0" in part for part in job.command)):
+    if job.command is not None and (not job.command or "\0" in "".join(job.command)):
         return "the command must be a list of at least one word, without NUL bytes"
-    if problem := _size_problem(job):
-        return problem
-    if any(not VARIABLE.fullmatch(name) or "\0" in value for name, value in job.environment):
+    if not all(VARIABLE.fullmatch(name) and "\0" not in value for name, value in job.environment):
         return "environment: a name is letters, digits and '_', not starting with a digit; no NUL bytes are allowed"
-    if job.directory is not None and (not 0 < len(job.directory) <= _LONGEST_TEXT or "\0" in job.directory):
-        return f"directory must be a path of at most {_LONGEST_TEXT} characters, without NUL bytes"
+    if job.directory is not None and (not 0 < len(job.directory) <= LONGEST_TEXT or "\0" in job.directory):
+        return f"directory must be a path of at most {LONGEST_TEXT} characters, without NUL bytes"
     if len(job.inputs) > MOST_FACTS or len(job.traits) > MOST_FACTS:
         return f"more than {MOST_FACTS} inputs or traits"
     return ""
@@ -85,19 +85,21 @@ def _job_problem(job: Job) -> str:
 
 def _size_problem(job: Job) -> str:
     """Return why execve(2) would never start a job's command with its variables, or ""; it shows no value."""
-    total = 0
-    for word in job.command or ():
-        total += (size := _bytes(word)) + _POINTER
-        if size > LARGEST_WORD:
-            return f"the command has a word of {size:,} bytes, with which no program starts (allowed: {LARGEST_WORD:,})"
-    for name, value in job.environment:
-        total += (size := len(name) + 1 + _bytes(value)) + _POINTER
-        if size > LARGEST_WORD:
-            has = f"environment: {name[:60]!r} has {size:,} bytes"
-            return f"{has}, with which no program starts (allowed: {LARGEST_WORD:,})"
+    command, values = job.command or (), [value for _, value in job.environment]
+    words, texts = len(command) + len(values), ("\0".join(command), "\0".join(values))
+    names = sum(len(name) for name, _ in job.environment)
+    total = sum(map(_bytes, texts)) + names + _POINTER * words
     if total > LARGEST_COMMAND:
         has = f"the command and its variables have {total:,} bytes"
         return f"{has}, with which no program starts (allowed: {LARGEST_COMMAND:,})"
+    longest = max(map(len, command), default=0)
+    if longest > LARGEST_WORD // 4 and (size := max(map(_bytes, command))) > LARGEST_WORD:
+        return f"the command has a word of {size:,} bytes, with which no program starts (allowed: {LARGEST_WORD:,})"
+    if names + len(texts[1]) > LARGEST_WORD // 4:
+        for name, value in job.environment:
+            if (size := len(name) + 1 + _bytes(value)) > LARGEST_WORD:
+                has = f"environment: {name[:60]!r} has {size:,} bytes"
+                return f"{has}, with which no program starts (allowed: {LARGEST_WORD:,})"
     return ""
 
 
@@ -135,8 +137,8 @@ def _origin_problem(about: Provenance) -> str:
     if len(about.strain) > MOST_FACTS or len(about.inputs) > MOST_FACTS:
         return f"profile: more than {MOST_FACTS} inputs, or facts about what slowed its runs"
     texts = (about.date or "", about.node_type or "", about.note, *(fact for fact, _ in about.strain))
-    if any(len(text) > _LONGEST_TEXT for text in texts):
-        return f"profile: date, node_type and note have at most {_LONGEST_TEXT} characters"
+    if any(len(text) > LONGEST_TEXT for text in texts):
+        return f"profile: date, node_type and note have at most {LONGEST_TEXT} characters"
     return ""
 
 

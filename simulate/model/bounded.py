@@ -1,4 +1,4 @@
-"""A table with a bounded number of entries, each of which belongs to a user.
+"""A table with a bounded number of entries that belong to users.
 
 Rule: if the table is full, the oldest entry of the user with the most entries is dropped, so that no user displaces
 what is kept for others.

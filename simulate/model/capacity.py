@@ -79,6 +79,44 @@ class Occupancy:
         return None
 
 
+class EmptyNodes:
+    """The nodes of a cluster without jobs, to see which jobs can ever run there.
+
+    Args:
+        cluster: the cluster.
+        available: names of the nodes that may be used; None = all.
+    """
+
+    def __init__(self, cluster: Cluster, available: Collection[str] | None = None) -> None:
+        self._empty = Occupancy(cluster)
+        self._names = [node.name for node in cluster.nodes if available is None or node.name in available]
+        self._alike = dict[tuple[float, float], list[str]]()  # nodes where the same jobs fit
+        for name in self._names:
+            place = cluster.index[name]
+            kind = cluster.thread_limits[place], cluster.nodes[place].type.memory
+            self._alike.setdefault(kind, []).append(name)
+
+    def never_fits(self, job: Job) -> str | None:
+        """Return why `job` does not fit, in one clause; None if it can fit. O(kinds of nodes), or O(allowed nodes)."""
+        if job.allowed is None:
+            groups = [(names[0], len(names)) for names in self._alike.values()]
+        else:
+            groups = [(name, 1) for name in self._names]
+        found, obstacles = 0, list[str]()
+        for name, number in groups:
+            reason = self._empty.obstacle(job, name)
+            if reason is None:
+                found += number
+            else:
+                obstacles.append(reason)
+        if found >= job.nodes:
+            return None
+        fitting = (
+            f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {len(self._names)} usable ones fit it"
+        )
+        return f"{fitting}: {obstacles[0]}" if obstacles else fitting
+
+
 def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = None) -> str | None:
     """Return why `job` does not fit even on empty nodes, in one clause; None if it can fit. O(nodes).
 
@@ -87,22 +125,4 @@ def never_fits(job: Job, cluster: Cluster, available: Collection[str] | None = N
         cluster: the cluster.
         available: names of the nodes that may be used; None = all.
     """
-    empty, by_type = Occupancy(cluster), dict[int, str | None]()
-    found, obstacles = 0, list[str]()
-    for node in cluster.nodes:
-        if available is not None and node.name not in available:
-            continue
-        kind = id(node.type)
-        if job.allowed is not None:
-            reason = empty.obstacle(job, node.name)
-        elif kind in by_type:
-            reason = by_type[kind]
-        else:
-            reason = by_type[kind] = empty.obstacle(job, node.name)
-        if reason is not None:
-            obstacles.append(reason)
-        elif (found := found + 1) >= job.nodes:
-            return None
-    usable = found + len(obstacles)
-    fitting = f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {usable} usable ones fit it"
-    return f"{fitting}: {obstacles[0]}" if obstacles else fitting
+    return EmptyNodes(cluster, available).never_fits(job)

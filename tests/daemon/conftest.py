@@ -246,6 +246,12 @@ class Bench:
         return self.metrics.registry.get_sample_value(f"pilotfish_{name}", labels) or 0.0
 
 
+def requests_with(bench, profiles, quotas) -> Requests:
+    """Return what answers requests, which may be made in steps, with learned profiles."""
+    judge = Access(AccessConfig(), quotas, operated="", file=Path("daemon.yaml"))
+    return Requests(bench.cycle, bench.journal, bench.manager.cluster, profiles, judge)
+
+
 def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfig = QuotaConfig(), operated=""):
     """Return a function that asks the daemon of a bench; `uid` is the user's, by default the tests' own."""
     judge = Access(access, quotas, operated=operated, file=Path("daemon.yaml"))
@@ -266,6 +272,7 @@ def kit() -> SimpleNamespace:
         Bench=Bench,
         first_fit=first_fit,
         requests=requests_of,
+        requests_with=requests_with,
     )
 
 

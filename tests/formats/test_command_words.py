@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.command_words import MOST_FILES, MOST_LETTERS, named_files, program_words, split_line
+from pilotfish.formats.command_words import MOST_FILES, MOST_LETTERS, MOST_WORDS, named_files, program_words, split_line
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_only_the_beginning_of_a_command_is_looked_at(command):
     words, variables = program_words(command)
     letters = sum(map(len, words)) + sum(len(name) + len(value) for name, value in variables)
     assert letters <= MOST_LETTERS and len(words) + len(variables) <= MOST_LETTERS
-    assert words == program_words([word[:MOST_LETTERS] for word in command[:MOST_LETTERS]])[0]
+    assert words == program_words([word[:MOST_LETTERS] for word in command[: MOST_WORDS + 1]])[0]

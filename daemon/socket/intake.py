@@ -1,0 +1,119 @@
+"""The intake of workflows: a submission is checked, planned with the best known profiles, and written to the journal.
+
+Rule: a workflow is accepted whole or not at all. The work is done in steps, between which the service goes through
+cycles and answers other users; quotas are judged in the last one, with the queue as it is then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+from ...simulate.errors import InvalidJobError
+from ...simulate.model.capacity import EmptyNodes
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.job import Workflow
+from ..codec import asked_for, check_submitted, decode_stored, new_id
+from ..learning.job_profiles import GivenProfiles, profile_of
+from ..loop import Cycle
+from ..state.journal import Journal
+from ..state.queue import Submission, shape_of
+from .access import Access
+from .ipc import Peer
+
+#: Jobs whose commands are named in one step.
+NAMED_AT_ONCE = 50
+#: What a request does between two cycles ends with None; the last step returns the reply.
+Steps = Generator[None, None, dict[str, Any]]
+
+
+def text_of(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:
+    """Return an argument of a request.
+
+    Args:
+        request: of a user.
+        name: of the argument.
+        longest: characters; None: any number, and also unprintable ones.
+
+    Raises:
+        InvalidJobError: it is missing, or no such text.
+    """
+    value = request.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidJobError(f"{name}: found {type(value).__name__} (allowed: text)")
+    if longest is not None and (len(value) > longest or not value.isprintable()):
+        raise InvalidJobError(f"{name}: too long, or not printable")
+    return value
+
+
+class Intake:
+    """Takes in workflows; the arguments are those of `rpc.Requests`."""
+
+    def __init__(
+        self, cycle: Cycle, journal: Journal, cluster: Cluster, profiles: GivenProfiles, access: Access
+    ) -> None:
+        self._tracker, self._adapter, self._journal = cycle.tracker, cycle.adapter, journal
+        self._empty, self._profiles, self._access = EmptyNodes(cluster), profiles, access
+
+    def steps(self, request: dict[str, Any], peer: Peer) -> Steps:
+        """Take in the workflow of a request, in steps; return the reply. Raises PilotfishError: it is refused."""
+        directory = text_of(request, "directory")
+        if not directory.startswith("/"):
+            raise InvalidJobError(f"directory: found {directory!r} (allowed: an absolute path)")
+        key = text_of(request, "key") if request.get("key") is not None else None
+        self._check_quotas(peer, None)
+        text = text_of(request, "workflow", longest=None)
+        self._access.check_size(text)
+        workflow = decode_stored(text, directory)
+        self._check_quotas(peer, workflow)
+        yield
+        check_submitted(workflow)
+        yield
+        asked = workflow
+        if not self._adapter.capabilities.here:  # the resource manager sets it
+            workflow = replace(workflow, base_environment=None, umask=None)
+        workflow = yield from self._profiles.profile_steps(workflow)
+        for first in range(0, len(workflow.jobs), NAMED_AT_ONCE):
+            yield
+            for job in workflow.jobs[first : first + NAMED_AT_ONCE]:
+                profile_of(job)  # the name is kept; a cycle or a reply would otherwise make many at once
+        yield
+        self._check_fits(workflow)
+        yield
+        return self._accept(workflow, asked, key, peer)
+
+    def _check_quotas(self, peer: Peer, workflow: Workflow | None) -> None:
+        jobs = workflow.jobs if workflow else ()
+        kept_bytes, total_bytes = self._journal.bytes_of(peer.uid), self._journal.total_bytes()
+        present = self._tracker.queue.submissions.values()
+        self._access.check_submit(peer, jobs, present, kept_bytes, total_bytes)
+
+    def _check_fits(self, workflow: Workflow) -> None:
+        obstacles: dict[object, str | None] = {}
+        for job in workflow.jobs:
+            if job.command is None and not self._adapter.capabilities.virtual_time:
+                raise InvalidJobError(f"{workflow.name}: job {job.id!r} has no command: it can be planned, not run")
+            shape = shape_of(job)
+            if shape not in obstacles:
+                obstacles[shape] = self._empty.never_fits(job)
+            if reason := obstacles[shape]:
+                raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
+
+    def _accept(self, workflow: Workflow, asked: Workflow, key: str | None, peer: Peer) -> dict[str, Any]:
+        """Write a checked workflow to the journal and the queue; one that the key names already is there."""
+        if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
+            if asked_for(decode_stored(known[1])) != asked_for(asked):
+                raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
+            return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
+        self._check_quotas(peer, workflow)
+        submitted = self._tracker.now or time.time()
+        submission = Submission(new_id(workflow.name), workflow, submitted, owner=peer.uid)
+        self._journal.note_request(peer, submitted, "submit", submission.id)
+        self._journal.submit(submission, key)  # last: what the journal has is run after a restart
+        self._tracker.add(submission)
+        return {
+            "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
+            "exported": workflow.base_environment is not None,
+        }  # fmt: skip

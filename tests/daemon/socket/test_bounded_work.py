@@ -1,0 +1,171 @@
+"""No request costs more than a bounded amount of work, whatever a user submits and asks: counted, not timed.
+
+The measure is the number of calls of Python and C functions in one step of a request or in one cycle. About a million of
+them take 0.2 s. Loops inside of C functions are bounded by the bytes of a request (see `ipc.LARGEST_BODY`).
+"""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from pilotfish.daemon.config import QuotaConfig
+from pilotfish.daemon.learning.profile_learning import LearnedProfiles
+from pilotfish.daemon.planning.problem import WINDOW
+from pilotfish.daemon.socket.ipc import LARGEST_BODY, Peer
+from pilotfish.simulate.model.job import DEFAULT_PROFILE
+
+#: Calls in one step of a request, and in a cycle, at the quotas below, which are a twentieth of the default ones.
+MOST_CALLS, MOST_OF_A_CYCLE = 300_000, 300_000
+JOBS, ALL_JOBS, EDGES = 500, 5000, 15_000
+PROFILE = {"groups": [{"count": 1, "service_demand": 50.0}]}
+GUESS = {
+    "groups": [{"count": 1, "service_demand": 60.0}], "name": "default",
+    "provenance": {"source": "default", "note": DEFAULT_PROFILE.provenance.note},
+}  # fmt: skip
+
+
+class Calls:
+    """Counts calls of functions."""
+
+    def __init__(self):
+        self.number = 0
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        sys.setprofile(self.count)
+        return self
+
+    def count(self, frame, event, argument):
+        self.number += event in ("call", "c_call")
+
+    def __exit__(self, *problem):
+        sys.setprofile(self.before)
+
+
+class World:
+    def __init__(self, bench, kit, tmp_path):
+        quotas = QuotaConfig(jobs=ALL_JOBS, workflow_jobs=JOBS, dependencies=EDGES, workflows=100)
+        bench.profiles = LearnedProfiles(tmp_path / "profiles.sqlite")
+        bench.restart()
+        bench.cycle.planner.options = replace(bench.cycle.planner.options, window=WINDOW)
+        self.bench, self.requests = bench, kit.requests_with(bench, bench.profiles, quotas)
+
+    def ask(self, do, **arguments):
+        """Return the reply, and the calls of the step that made most of them."""
+        steps, most = self.requests.steps({"do": do, **arguments}, Peer(33, 33, 1)), 0
+        while True:
+            with Calls() as calls:
+                try:
+                    next(steps)
+                    reply = None
+                except StopIteration as end:
+                    reply = end.value
+            most = max(most, calls.number)
+            if reply is not None:
+                return reply, most
+
+    def submit(self, *jobs, name="w", **more):
+        text = json.dumps({"name": name, "jobs": jobs, **more})
+        assert len(text) <= LARGEST_BODY
+        return self.ask("submit", workflow=text, directory="/home/x")
+
+    def cycle(self):
+        with Calls() as calls:
+            self.bench.run(1)
+        return calls.number
+
+
+@pytest.fixture
+def world(bench, kit, tmp_path):
+    return World(bench, kit, tmp_path)
+
+
+def job(name, **changes):
+    return {"id": str(name), "profile": PROFILE, "command": ["true"], **changes}
+
+
+def each(**changes):
+    """Return as many jobs as a workflow may have."""
+    return [job(number, **changes) for number in range(JOBS)]
+
+
+WORST = {
+    "many jobs": each(),
+    "too many jobs": [job(number) for number in range(20 * JOBS)],
+    "names of two letters": [job(f"{number:0200b}".replace("0", "a").replace("1", "b")) for number in range(JOBS)],
+    "an unknown predecessor": each(after=["zz" * 100]),
+    "a chain": [job(number, after=[str(number - 1)] if number else []) for number in range(JOBS)],
+    "a cycle": [job(number, after=[str((number + 1) % JOBS)]) for number in range(JOBS)],
+    "one predecessor often": [job(0), job(1, after=["0"] * 300_000)],
+    "many predecessors": [job(n, after=[str(m) for m in range(max(0, n - 30), n)]) for n in range(JOBS)],
+    "a long word": [job(0, command=["x", "/a1b-" * 100_000])],
+    "many words": [job(0, command=["x", *(f"a/{number}" for number in range(250_000))])],
+    "a long script": [job(0, command=["sh", "-c", "A=1 x; " * 100_000])],
+    "long commands": each(command=["sh", "-c", "A=1 'x';" * 100, *["env"] * 400]),
+    "unknown programs": [job(n, profile=GUESS, command=[f"p{n}", "-x", str(n), "x.txt"]) for n in range(JOBS)],
+    "many variables": [job(0, environment=[[f"A{number}", "1,2:3"] for number in range(50_000)])],
+    "long variables": each(environment=[[f"A{number}", "1,2:3" * 20] for number in range(10)]),
+    "many groups": [job(0, profile={"groups": [{"count": 1, "service_demand": 1.0}] * 3000})],
+    "groups of many jobs": each(profile={"groups": [{"count": 1, "service_demand": 1.0}] * 3}),
+    "many values": [
+        job(0, profile={"groups": [{"count": 1, "service_demand": {"dist": "empirical", "values": [1.0] * 10**5}}]})
+    ],
+    "many inputs": [job(0, inputs=[[str(number), 1.0] for number in range(50_000)])],
+    "many traits": [job(0, traits=[[f"t{number}", "x"] for number in range(50_000)])],
+    "other shapes": [job(number, memory=float(number)) for number in range(JOBS)],
+    "other profiles": [
+        job(n, profile={"groups": [{"count": 1, "service_demand": 1.0 + n}]}) for n in range(JOBS)
+    ],
+    "other folders": [job(number, directory=f"{'d' * 100}/{number}") for number in range(JOBS)],
+    "long folders": [job(0, directory="d" * 10**6)],
+    "no jobs of the right kind": [{"id": number} for number in range(JOBS)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WORST)
+def test_a_submission_of_the_worst_kind_costs_little_in_each_step_and_cycle(world, case):
+    _, most = world.submit(*WORST[case])
+    assert most <= MOST_CALLS
+    assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
+    name = next(iter(world.bench.cycle.tracker.queue.submissions), "w.aaaaaa")
+    for do, arguments in (
+        ("status", {}), ("status", {"workflow": name}), ("explain", {"job": "ab" * 100}), ("nodes", {}),
+        ("explain", {"job": f"{name}/{'ab' * 100}"}), ("cancel", {"target": f"{name}/{'ab' * 100}"}),
+        ("cancel", {"target": "wwww" * 50}), ("accuracy", {}), ("cancel", {"target": name}),
+    ):  # fmt: skip
+        assert world.ask(do, **arguments)[1] <= MOST_CALLS, do
+    assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
+
+
+def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
+    for number in range(ALL_JOBS // JOBS):
+        reply, most = world.submit(*each(), name=f"flow{number}")
+        assert reply["ok"] and most <= MOST_CALLS
+    assert "jobs that have not ended" in world.submit(job(0))[0]["error"]
+    assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
+    workflows = list(world.bench.cycle.tracker.queue.submissions)
+    asked = [
+        ("status", {}),
+        ("status", {"of_state": "failed"}),
+        ("status", {"of_user": "x"}),
+        ("explain", {"job": "x1"}),
+    ]
+    asked += [("explain", {"job": "7"}), ("nodes", {}), ("accuracy", {})]
+    asked += [("cancel", {"target": workflow}) for workflow in workflows]
+    for do, arguments in asked:
+        assert world.ask(do, **arguments)[1] <= MOST_CALLS, (do, arguments)
+    assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
+    assert world.submit(job(0))[0]["ok"]
+
+
+def test_text_that_is_not_read_costs_nothing(world):
+    for text in ("[" * LARGEST_BODY, "{" * LARGEST_BODY, '"' + "\\u0041" * 10**6, "1" * LARGEST_BODY, "\x00" * 10**6):
+        reply, most = world.ask("submit", workflow=text, directory="/x")
+        assert not reply["ok"] and len(reply["error"]) < 2000 and most <= 2000
+    for name in ("directory", "key"):
+        arguments = {"workflow": "{}", "directory": "/x", name: "/" * 10**6}
+        assert world.ask("submit", **arguments)[1] <= 2000
+    for do, name in (("explain", "job"), ("cancel", "target"), ("status", "workflow"), ("status", "of_user")):
+        assert world.ask(do, **{name: "x" * 30_000})[1] <= 2000
