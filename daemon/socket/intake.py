@@ -24,7 +24,7 @@ from .access import Access
 from .ipc import Peer
 
 #: Jobs whose commands are named in one step.
-NAMED_AT_ONCE = 50
+NAMED_AT_ONCE = 20
 #: What a request does between two cycles ends with None; the last step returns the reply.
 Steps = Generator[None, None, dict[str, Any]]
 
