@@ -341,7 +341,7 @@ class Requests:
 
 
 def _without_collections(steps: Steps) -> Steps:
-    """Go through steps, in none of which the garbage collector runs: they make many objects at once."""
+    """Go through steps without the garbage collector, because they make many objects at once."""
     while True:
         try:
             with without_collections():

@@ -48,7 +48,7 @@ _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 4
 _CHANGING = frozenset({SUBMIT, "cancel"})
 #: Requests whose answers show the cluster as it is.
 _QUESTIONS = frozenset({"status", "nodes", "explain"})
-#: Returns a reply, or makes it in steps, the last of which returns it.
+#: Returns a reply, or makes it in steps; the last step returns it.
 Handler = Callable[[dict[str, Any], Peer], dict[str, Any] | Generator[None, None, dict[str, Any]]]
 
 
