@@ -23,7 +23,10 @@ _SLACK = 0.15
 _MOST_THREADS = 2**16
 #: No node draws more power, watts; more is an overflow of a counter.
 _MOST_WATTS = 1e5
-_UNUSED = f"runs with other nodes or cores than most of their name, or before the latest {LATEST}"
+_OLD, _UNLIKE = (
+    f"runs before the latest {LATEST} of their name",
+    "runs with other nodes or cores than most of their name",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +109,9 @@ def profiles_of(imports: Imports, node_type: str | None, date: str) -> tuple[Map
     for run in imports.runs:
         named.setdefault(run.name, []).append(run)
     profiles = {name: _profile(name, of_name, node_type, date) for name, of_name in named.items()}
-    unused = len(imports.runs) - sum(profile.provenance.runs for profile in profiles.values())
-    return profiles, imports.left_out + Counter({_UNUSED: unused})
+    latest = sum(min(len(of_name), LATEST) for of_name in named.values())
+    used = sum(profile.provenance.runs for profile in profiles.values())
+    return profiles, imports.left_out + Counter({_UNLIKE: latest - used, _OLD: len(imports.runs) - latest})
 
 
 def _profile(name: str, runs: Sequence[Imported], node_type: str | None, date: str) -> Profile:

@@ -132,8 +132,13 @@ def test_runs_on_other_nodes_or_cores_are_counted(reading):
     rows = [f"{i}|a|COMPLETED|2026-01-0{i}T00:00:00|100|05:00|4|1||\n" for i in (1, 2)]
     profiles, left_out = reading(HEAD + "3|a|COMPLETED|2026-01-03T00:00:00|100|05:00|8|2||\n".join(rows))
     assert profiles["a"].provenance.runs == 2
-    ((words, number),) = left_out.items()
-    assert words.startswith("runs with other nodes or cores") and number == 1
+    assert left_out == {"runs with other nodes or cores than most of their name": 1}
+
+
+def test_runs_of_long_ago_are_counted(reading):
+    rows = "".join(f"{i}|a|COMPLETED|2026-01-01T00:00:00|100|01:{i}|1|1||\n" for i in range(10, 40))
+    profiles, left_out = reading(HEAD + rows)
+    assert profiles["a"].provenance.runs == 25 and left_out == {"runs before the latest 25 of their name": 5}
 
 
 def test_power_that_no_node_draws_is_unknown(imported):
