@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.base import Adapter
-from ..simulate.errors import ConfigError
 from ..simulate.model.bounded import turns
 from .apply import Applier
 from .config import DaemonConfig, PowerConfig
@@ -26,7 +25,7 @@ from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.power_saving import NodeSwitcher
 from .planning.problem import WINDOW, Options, Planner
-from .report.accuracy import ForecastOutcome, known
+from .report.accuracy import known
 from .report.cycle_report import CycleReporter, Observer
 from .report.delays import read_delays
 from .report.forecast_errors import ForecastErrors
@@ -82,10 +81,12 @@ def assemble(
         power: which idle nodes are powered down, whatever the policy.
         others: knows what other programs leave of the nodes; None = nothing is known yet.
     """
+    journal.damage.count_in(metrics.damaged_rows)
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
     profiles = profiles or GivenProfiles()
-    past = _past_forecasts(journal)
+    jobs = journal.forecasts(READ_JOBS)
+    past = [jobs[place] for place in sorted(turns([job.user for job in jobs])[:RECENT_JOBS])]
     errors = ((groups_of(one.profile, one.source, one.user), one.forecast_s, one.actual_s) for one in past)
     speeds = NodeSpeeds((one.node, one.forecast_s, one.actual_s, one.node_speed) for one in known(past))
     intervals = IntervalCorrection(errors)
@@ -115,16 +116,6 @@ def assemble(
         tracker.queue_forecasts,
     )
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
-
-
-def _past_forecasts(journal: Journal) -> list[ForecastOutcome]:
-    """Return the jobs that the journal has a forecast of; a record that cannot be read costs what they teach only."""
-    try:
-        jobs = journal.forecasts(READ_JOBS)
-    except ConfigError as error:
-        log.warning("prediction intervals and speeds of nodes begin without the jobs that ended before: %s", error)
-        return []
-    return [jobs[place] for place in sorted(turns([job.user for job in jobs])[:RECENT_JOBS])]
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

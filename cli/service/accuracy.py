@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...formats.documents.atomic_write import write_whole
+from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ...trust import as_account, owner_of
 from .. import options
@@ -17,7 +18,7 @@ from ..charts import picture_files
 from ..inputs import check_output
 from ..options import option
 from ..output.documents import print_json
-from ..streams import note
+from ..streams import note, warn
 from ..usage_errors import bad
 from .daemon_client import ask_daemon
 
@@ -105,4 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     with as_account(owner_of(path)), closing(Journal(path, in_memory=True)) as journal:
         starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
         outcomes = journal.forecasts(LATEST)
+        damaged = journal.damage.number()
+    for table, number in sorted(damaged.items()):
+        warn(f"{path}: left out {count(number, 'row')} of the table {table} that cannot be read")
     return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts))}

@@ -226,6 +226,10 @@ class Metrics:
             "snapshot_age_seconds",
             "Seconds since the last snapshot, or since the last check that nothing has changed.",
         )
+        self.damaged_rows = make(
+            Counter, "journal_unreadable_rows_total",
+            "Damaged rows of the journal that only explain or teach, and were left out, by table.", ("table",),
+        )  # fmt: skip
         self.jobs = make(Gauge, "jobs", "Jobs of workflows that have not ended.", ("state",))
         self.set_aside = make(Gauge, "workflows_set_aside", "Workflows not planned, because planning fails with them.")
         self.plans = make(Counter, "plans_total", "Plans by policy and outcome; failed: none.", ("policy", "outcome"))

@@ -142,7 +142,7 @@ class Documents:
         documents, left = [], MOST_JOBS
         for workflow in past:
             if self._journal.size(workflow) > MOST_JOBS:
-                documents.append(self._journal.summary(workflow) | {"jobs": []})
+                documents += [summary | {"jobs": []}] if (summary := self._journal.summary(workflow)) else []
             elif found := self.ended(workflow):
                 documents.append(self.workflow(found, shown, most=left))
                 left -= len(documents[-1]["jobs"])

@@ -11,21 +11,23 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...simulate.errors import InvalidJobError, PilotfishError
+from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
 from ..codec import decode_stored, encode
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
-from ..socket.ipc import Peer, user_name
+from ..socket.ipc import Peer
+from . import journal_rows
+from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
-from .journal_rows import JOB_COLUMNS, SAVE, handed_over_entry, restore, row_of
+from .journal_rows import JOB_COLUMNS, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS
 from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
 from .recorded_outcome import recorded_outcome
@@ -34,6 +36,9 @@ _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 _LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
 #: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
 _STARTS = ("place", "submit", "submitahead", "start")
+_WORKFLOWS = "SELECT id, definition, submit_time, owner, finish_time FROM workflows"
+_WORKFLOW_KINDS = (TEXT, TEXT, REAL, optional(WHOLE), optional(REAL))
+_ENDED = frozenset(str(state) for state in JobState if state.ended)
 #: What a job takes in the file next to its definition, about.
 JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
@@ -98,6 +103,9 @@ class Journal:
     def __init__(self, path: Path, *, in_memory: bool = False) -> None:
         self.path = path
         self._db = open_copy(path) if in_memory else open_file(path)
+        self._db.text_factory = text_of
+        #: Rows that cannot be read and are left out.
+        self.damage = Damage(path)
         self._file = None if in_memory else identity(path)
 
     @contextmanager
@@ -126,7 +134,7 @@ class Journal:
         """
         with self._transaction() as run:
             _insert(run, submission, encode(submission.workflow), idempotency_key)
-            self._db.executemany(SAVE, map(row_of, submission.entries.values()))
+            self._db.executemany(SAVE, map(journal_rows.row_of, submission.entries.values()))
 
     def keep_handed_over(self, name: str, time: float) -> None:
         """Keep the jobs handed over through a resource manager from now on. Raises JournalError.
@@ -151,7 +159,10 @@ class Journal:
             " WHERE idempotency_key = ? OR (idempotency_key = ? AND owner IS NULL) LIMIT 1"
         )
         found = self._read(query, (_owned(idempotency_key, owner), idempotency_key))
-        return (found[0][0], found[0][1]) if found else None
+        try:
+            return (found[0][0], checked(found[0], (TEXT, TEXT))[1]) if found else None
+        except ValueError as error:
+            raise self._damaged(error) from None
 
     def note_request(self, peer: Peer, time: float, do: str, target: str) -> None:
         """Record who changed something over the socket. Raises JournalError.
@@ -179,7 +190,7 @@ class Journal:
         unsaved = unsaved or Unsaved()
         with self._transaction() as run:
             for entry in entries:
-                run(SAVE, row_of(entry))
+                run(SAVE, journal_rows.row_of(entry))
             for submission in ended:
                 finish = max(e.finish_time or 0.0 for e in submission.entries.values())
                 ending = (str(submission.state), finish, submission.id)
@@ -194,9 +205,9 @@ class Journal:
             for (model, source), ratio, user in unsaved.errors:
                 run("INSERT INTO errors (model, source, ratio, user) VALUES (?, ?, ?, ?)", (model, source, ratio, user))
             for each in unsaved.pending:
-                _put(run, "accounting", each)
+                journal_rows.put(run, "accounting", each)
             for record in unsaved.queued.values():
-                _put(run, "queued", record)
+                journal_rows.put(run, "queued", record)
             for name, state in unsaved.kept.items():
                 run("INSERT OR REPLACE INTO kept (name, state) VALUES (?, ?)", (name, json.dumps(state)))
 
@@ -214,7 +225,7 @@ class Journal:
         intents: dict[str, int] = {}
         with self._transaction() as run:
             for entry in entries:
-                run(SAVE, row_of(entry))
+                run(SAVE, journal_rows.row_of(entry))
             for action in actions:
                 kind = type(action).__name__.lower()
                 nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
@@ -232,39 +243,60 @@ class Journal:
 
     def load(self) -> Queue:
         """Return the queue: every workflow that has not ended, with its open intents."""
-        queue = Queue()
+        queue, intents = Queue(), list[tuple[Any, ...]]()
+        alive = "finish_time IS NULL OR typeof(finish_time) NOT IN ('real', 'integer')"
+        query = "SELECT id, key, action, outcome FROM intents WHERE outcome IS NULL OR action = 'submitahead'"
         try:
-            for submission in self._submissions("WHERE finish_time IS NULL ORDER BY number"):
+            for row in self._read(f"{_WORKFLOWS} WHERE {alive} ORDER BY number"):
+                submission = self._submission(row)
                 submission.drop_ended()
                 queue.add(submission)
-        except (JournalError, InvalidJobError, ValueError, KeyError) as error:
-            raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
-        query = "SELECT id, key, action, outcome FROM intents WHERE outcome IS NULL OR action = 'submitahead'"
-        for intent, key, action, outcome in self._read(query):
+            for row in self._read(query):
+                intents.append(tuple(checked(row, (WHOLE, TEXT, TEXT, optional(TEXT)))))
+        except (JournalError, *UNREADABLE) as error:
+            raise self._damaged(error) from None
+        for intent, key, action, outcome in intents:
             entry = queue.find(key)
             if entry and action in _STARTS and not entry.state.ended:
                 entry.intent = intent if outcome is None else entry.intent
                 entry.ahead |= action == "submitahead"  # until a snapshot shows that it is not
         return queue
 
-    def _submissions(self, which: str, *arguments: object) -> Iterator[Submission]:
-        for row in self._read(f"SELECT id, definition, submit_time, owner FROM workflows {which}", arguments):
-            yield self._submission(*row)
-
-    def _submission(self, workflow: str, definition: str, submit_time: float, owner: int | None) -> Submission:
+    def _submission(self, row: tuple[Any, ...]) -> Submission:
+        """Return a workflow with its jobs. Raises one of UNREADABLE."""
+        workflow, definition, submit_time, owner, _ = checked(row, _WORKFLOW_KINDS)
         rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
-            submission.entries = {row[1]: handed_over_entry(row) for row in rows}
-        else:
-            submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
-        for row in rows:
-            restore(submission.entries[row[1]], row)
+            entries = (self._handed_over_entry(each) for each in rows)
+            submission.entries = {entry.job.id: entry for entry in entries if entry is not None}
+            return submission
+        submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
+        for each in rows:
+            journal_rows.restore(submission.entries[each[1]], each)
         return submission
+
+    def _handed_over_entry(self, row: tuple[Any, ...]) -> Entry | None:
+        """Return a job; None if its row is damaged and it has ended. Raises one of UNREADABLE if it has not."""
+        try:
+            entry = journal_rows.handed_over_entry(row)
+            journal_rows.restore(entry, row)
+        except UNREADABLE as error:
+            if row[3] not in _ENDED:
+                raise
+            self.damage.note("jobs", row[:2], error)
+            return None
+        return entry
+
+    def _damaged(self, error: Exception) -> ConfigError:
+        return unusable(self.path, sqlite3.DatabaseError(str(error)))
 
     def recent(self, limit: int) -> dict[str, int | None]:
         """Return the ids of the last `limit` workflows, the newest last, ended or not, each with its owner."""
-        return dict(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
+        return self._owners(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
+
+    def _owners(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, int | None]:
+        return dict(self.damage.readable("workflows", rows, lambda row: checked(row, (TEXT, optional(WHOLE)))))
 
     def bytes_of(self, owner: int) -> int:
         """Return how many bytes the workflows of a user take here, ended ones included."""
@@ -278,72 +310,62 @@ class Journal:
         """Return how many jobs a workflow has."""
         return int(self._read("SELECT count(*) FROM jobs WHERE workflow = ?", (workflow,))[0][0])
 
-    def summary(self, workflow: str) -> dict[str, Any]:
-        """Return a workflow as `status` shows it, without its jobs. O(jobs), without its definition."""
-        query = "SELECT id, name, owner, state, submit_time, finish_time FROM workflows WHERE id = ?"
-        id, name, owner, state, submitted, finished = self._read(query, (workflow,))[0]
+    def summary(self, workflow: str) -> dict[str, Any] | None:
+        """Return a workflow as `status` shows it, without its jobs; None: damaged. O(jobs), without its definition."""
+        rows = self._read(f"SELECT {SUMMARY_COLUMNS} FROM workflows WHERE id = ?", (workflow,))
         counts = self._read("SELECT state, count(*) FROM jobs WHERE workflow = ? GROUP BY state", (workflow,))
-        ended = JobState(state).ended
-        return {
-            "id": id,
-            "name": name,
-            "owner": None if owner is None else user_name(owner),
-            "state": state,
-            "submit_time": submitted,
-            "finish_time": finished,
-            "exit_code": int(state != JobState.COMPLETED) if ended else None,
-            "job_counts": dict(counts),
-        }
+        states = self.damage.readable("jobs", counts, lambda row: (str(JobState(row[0])), row[1]))
+        found = self.damage.readable("workflows", rows, journal_rows.workflow_summary)
+        return found[0] | {"job_counts": dict(states)} if found else None
 
     def find(self, workflow: str) -> Submission | None:
-        """Return the workflow of that id, ended or not."""
-        return next(self._submissions("WHERE id = ?", workflow), None)
+        """Return the workflow of that id, ended or not; None: no such workflow, or its row is damaged."""
+        rows = self._read(f"{_WORKFLOWS} WHERE id = ?", (workflow,))
+        return next(iter(self.damage.readable("workflows", rows, self._submission)), None)
 
     def handed_over_entry(self, workflow: str, job: str) -> Entry | None:
         """Return a job that was handed over, ended or not, by the name of its resource manager and its id there."""
         rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ? AND job = ?", (workflow, job))
-        if not rows:
-            return None
-        entry = handed_over_entry(rows[0])
-        restore(entry, rows[0])
-        return entry
+        return next(iter(self.damage.readable("jobs", rows, self._handed_over_entry)), None)
 
     def workflows_with(self, job: str) -> dict[str, int | None]:
         """Return the ids of the workflows that have a job of that id, the newest first, each with the job's owner."""
         query = "SELECT id, coalesce(jobs.owner, workflows.owner) FROM workflows JOIN jobs ON workflow = id"
-        return dict(self._read(f"{query} WHERE job = ? ORDER BY number DESC", (job,)))
+        return self._owners(self._read(f"{query} WHERE job = ? ORDER BY number DESC", (job,)))
 
     def records(self, key: str) -> list[dict[str, Any]]:
         """Return all records of a job, in order."""
-        rows = self._read("SELECT time, cycle, kind, text, data FROM story WHERE key = ? ORDER BY id", (key,))
-        names = ("time", "cycle", "kind", "text", "data")
-        return [dict(zip(names, (*row[:4], json.loads(row[4] or "null")), strict=True)) for row in rows]
+        rows = self._read(f"SELECT {STORY_COLUMNS} FROM story WHERE key = ? ORDER BY id", (key,))
+        return self.damage.readable("story", rows, journal_rows.story_record)
 
     def last_errors(self, count: int) -> list[tuple[Forecaster, float, int | None]]:
         """Return the last `count` forecast errors of run times, with forecaster and user, the oldest first."""
-        rows = self._read("SELECT model, source, ratio, user FROM errors ORDER BY id DESC LIMIT ?", (count,))
-        return [(Forecaster(model, source), ratio, user) for model, source, ratio, user in reversed(rows)]
+        rows = self._read("SELECT id, model, source, ratio, user FROM errors ORDER BY id DESC LIMIT ?", (count,))
+        kinds = (WHOLE, TEXT, TEXT, REAL, optional(WHOLE))
+        found = self.damage.readable("errors", reversed(rows), lambda row: checked(row, kinds))
+        return [(Forecaster(model, source), ratio, user) for _, model, source, ratio, user in found]
 
     def forecasts(self, most: int) -> list[ForecastOutcome]:
         """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(jobs).
 
-        A job that ended before it began, by a clock that was set back, is left out. Raises ConfigError: damaged.
+        A job that ended before it began, by a clock that was set back, is left out.
         """
         rows = self._read(_FORECASTS, (str(JobState.COMPLETED), most))
-        try:
-            return [recorded_outcome(*row) for row in reversed(rows)]
-        except ValueError as error:
-            raise unusable(self.path, sqlite3.DatabaseError(str(error))) from None
+        return self.damage.readable("story", reversed(rows), lambda row: recorded_outcome(*row))
 
     def queued(self, most: int) -> list[QueueRecord]:
         """Return jobs of the resource manager's queue, the last `most` to end, start or be seen, the oldest first."""
         rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {_LAST_TIME} DESC LIMIT ?", (most,))
-        return [QueueRecord(*row) for row in reversed(rows)]
+        kinds = kinds_of(QueueRecord)
+        return self.damage.readable("queued", reversed(rows), lambda row: QueueRecord(*checked(row, kinds)))
 
     def kept(self) -> dict[str, Any]:
-        """Return what the policy must know after a restart; empty: nothing."""
+        """Return what the policy must know after a restart; empty: nothing. Raises ConfigError: damaged."""
         found = self._read("SELECT state FROM kept WHERE name = 'policy'")
-        return dict(json.loads(found[0][0])) if found else {}
+        try:
+            return json_object(checked(found[0], (TEXT,))[0]) if found else {}
+        except UNREADABLE as error:
+            raise self._damaged(error) from None
 
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:
         """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.
@@ -354,7 +376,8 @@ class Journal:
         """
         columns = ", ".join(field.name for field in fields(PendingUsage))
         query = f"SELECT {columns} FROM accounting WHERE due <= ? ORDER BY due, key LIMIT ?"
-        return [PendingUsage(*row) for row in self._read(query, (now, most))]
+        rows, kinds = self._read(query, (now, most + self.damage.number()["accounting"])), kinds_of(PendingUsage)
+        return self.damage.readable("accounting", rows, lambda row: PendingUsage(*checked(row, kinds)))[:most]
 
     def settle_usage(self, done: Iterable[str], later: Iterable[PendingUsage]) -> None:
         """Note which jobs need no lookup in the accounting any more, and when others do. Raises JournalError.
@@ -367,12 +390,13 @@ class Journal:
             for key in done:
                 run("DELETE FROM accounting WHERE key = ?", (key,))
             for each in later:
-                _put(run, "accounting", each)
+                journal_rows.put(run, "accounting", each)
 
     def expired(self, before: float) -> list[str]:
         """Return the keys of the jobs whose workflows ended before that time, epoch seconds."""
         query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
-        return [row[0] for row in self._read(f"{query} WHERE workflows.finish_time < ?", (before,))]
+        rows = self._read(f"{query} WHERE workflows.finish_time < ?", (before,))
+        return self.damage.readable("jobs", rows, lambda row: checked(row, (TEXT,))[0])
 
     def prune(self, before: float) -> int:
         """Drop the workflows that ended before that time, with all their records; return how many."""
@@ -415,13 +439,6 @@ def _insert(
             len(definition) + JOB_BYTES * len(submission.entries),
         ),
     )
-
-
-def _put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | QueueRecord) -> None:
-    """Write a record whose fields are the columns of a table."""
-    values = astuple(record)
-    columns = ", ".join(each.name for each in fields(record))
-    run(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)
 
 
 def _owned(idempotency_key: str, owner: int) -> str:

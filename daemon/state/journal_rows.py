@@ -1,19 +1,25 @@
-"""A job as a row of the journal's table `jobs`.
+"""Rows of the journal's tables, and what they mean.
 
-Rule: a row that was written comes back as the same entry. Of a job that was handed over, the resource manager has the
-request; its row keeps what users are shown of it after its end.
+Rule: a row of a job that was written comes back as the same entry; a damaged row is an error, see `damage`. Of a job
+that was handed over, the resource manager has the request; its row keeps what users are shown of it after its end.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Callable
 from dataclasses import astuple, fields
 from operator import attrgetter
 from typing import Any
 
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.snapshot import JobState
+from ..report.start_accuracy import QueueRecord
+from ..socket.ipc import user_name
+from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast, ProfileLabel
+from .pending_usage import PendingUsage
 from .queue import Entry
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
@@ -27,6 +33,13 @@ JOB_COLUMNS = (
     f"workflow, job, position, state, nodes, {', '.join(_RAN)},"
     f" forecast_start, forecast_finish, isolated_run_time, contention_slowdown, {', '.join(_PROGRESS)},"
     " forecast_earliest, forecast_latest, owner, about"
+)
+_KINDS = (
+    *(TEXT, TEXT, optional(WHOLE), TEXT, TEXT),
+    *(optional(REAL), optional(REAL), optional(WHOLE), optional(WHOLE), TEXT),
+    *(optional(REAL),) * 4,
+    *(optional(REAL), optional(REAL), WHOLE, WHOLE, WHOLE, REAL, optional(REAL), optional(REAL)),
+    *(optional(REAL), optional(REAL), optional(WHOLE), optional(TEXT)),
 )
 SAVE = f"INSERT OR REPLACE INTO jobs ({JOB_COLUMNS}) VALUES ({', '.join('?' * 26)})"
 
@@ -51,11 +64,9 @@ def _about(entry: Entry) -> str | None:
 
 def _about_in(row: tuple[Any, ...]) -> dict[str, Any]:
     """Return what `_about` wrote. Raises ValueError: it is something else."""
-    about = json.loads(row[25] or "{}")
+    about = json_object(row[25])
     kinds = {"traits": dict, "let_go": str, "released": str, "label": list}
-    if not isinstance(about, dict) or not all(
-        isinstance(about.get(name, kind()), kind) for name, kind in kinds.items()
-    ):
+    if not all(isinstance(about.get(name, kind()), kind) for name, kind in kinds.items()):
         raise ValueError(f"the record of {row[0]}/{row[1]} cannot be read")
     if len(about.get("label", _FIELDS)) != len(_FIELDS):
         raise ValueError(f"the profile of {row[0]}/{row[1]} cannot be read")
@@ -63,7 +74,8 @@ def _about_in(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def handed_over_entry(row: tuple[Any, ...]) -> Entry:
-    """Return a job whose request is in the resource manager's queue."""
+    """Return a job whose request is in the resource manager's queue. Raises one of `damage.UNREADABLE`."""
+    checked(row, _KINDS)
     traits = _about_in(row).get("traits", {})
     job = Job(row[1], DEFAULT_PROFILE, traits=tuple(traits.items()), owner=row[24])
     return Entry(row[0], job, row[2], offered=True)
@@ -75,8 +87,17 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
     Args:
         entry: the job, as it was submitted.
         row: the values of JOB_COLUMNS.
+
+    Raises:
+        one of `damage.UNREADABLE`: the row is damaged.
     """
-    entry.state, entry.nodes = JobState(row[3]), tuple(json.loads(row[4]))
+    checked(row, _KINDS)
+    nodes = json.loads(row[4])
+    if not (isinstance(nodes, list) and all(isinstance(name, str) for name in nodes)):
+        raise ValueError("its nodes are not a list of names")
+    if (row[10] is not None and None in row[11:14]) or (row[22] is None) is not (row[23] is None):
+        raise ValueError("its forecast is not complete")
+    entry.state, entry.nodes = JobState(row[3]), tuple(nodes)
     for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True):
         setattr(entry, name, value)
     entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
@@ -85,3 +106,42 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.label = ProfileLabel(*about["label"]) if "label" in about else None
     forecast = (*row[10:14], row[22:24] if row[22] is not None else None)
     entry.forecast = JobForecast(*forecast) if row[10] is not None else None
+
+
+STORY_COLUMNS = "id, time, cycle, kind, text, data"
+_STORY_KINDS = (WHOLE, REAL, optional(WHOLE), TEXT, TEXT, optional(TEXT))
+SUMMARY_COLUMNS = "id, name, owner, state, submit_time, finish_time"
+_SUMMARY_KINDS = (TEXT, TEXT, optional(WHOLE), TEXT, REAL, optional(REAL))
+
+
+def story_record(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the record of a job in a row of STORY_COLUMNS. Raises ValueError: it is damaged."""
+    _, time, cycle, kind, text, data = checked(row, _STORY_KINDS)
+    return {"time": time, "cycle": cycle, "kind": kind, "text": text, "data": json_object(data) or None}
+
+
+def workflow_summary(row: tuple[Any, ...]) -> dict[str, Any]:
+    """Return what a row of SUMMARY_COLUMNS says of a workflow. Raises ValueError: it is damaged."""
+    id, name, owner, state, submitted, finished = checked(row, _SUMMARY_KINDS)
+    return {
+        "id": id,
+        "name": name,
+        "owner": None if owner is None else user_name(owner),
+        "state": state,
+        "submit_time": submitted,
+        "finish_time": finished,
+        "exit_code": int(state != JobState.COMPLETED) if JobState(state).ended else None,
+    }
+
+
+def put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | QueueRecord) -> None:
+    """Write a record whose fields are the columns of a table.
+
+    Args:
+        run: runs a statement.
+        table: its name.
+        record: the values.
+    """
+    values = astuple(record)
+    columns = ", ".join(each.name for each in fields(record))
+    run(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)

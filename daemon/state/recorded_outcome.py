@@ -6,6 +6,10 @@ import json
 from typing import Any
 
 from ..report.accuracy import ForecastOutcome
+from .damage import REAL, TEXT, checked, optional
+
+#: Types of the arguments.
+_KINDS = (TEXT, REAL, REAL, REAL, optional(REAL), REAL, optional(TEXT))
 
 
 def recorded_outcome(
@@ -22,6 +26,7 @@ def recorded_outcome(
         said_start: forecast start, epoch seconds.
         data: JSON of the job log on the choice of its nodes; None = not recorded.
     """
+    checked((key, time, said, ran, since, said_start, data), _KINDS)
     choice = json.loads(data or "{}")
     if not isinstance(choice, dict) or not isinstance(choice.get("nodes", []), list):
         raise ValueError(f"the forecast of {key} is not a record")
