@@ -197,6 +197,8 @@ class Properties:
             mine.add(job.properties)
             ready_at, record = self._ready_at.get(job.user, -math.inf), self._records.get(job.properties)
             due_at = -math.inf if record is None else record.due_at()
+            if record is not None and record.answer is not None and not job.offered:
+                due_at = record.at + SERVES_S / 2  # a forecast need not be as fresh as a placement
             if max(ready_at, due_at, -math.inf if job.offered else self._others_at) > now:
                 continue
             rank = not job.offered, ready_at, -math.inf if record is None else record.at

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from ....simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...keys import checksum
 from ..submission import key_in
-from .world import COMMAND, OarJob, Resource
+from .world import COMMAND, PROPERTIES, OarJob, Resource
 
 #: Properties that name a node. OAR calls the first one `nodes` in a request.
 NODE = frozenset(("network_address", "nodes", "host"))
@@ -70,13 +70,14 @@ class OarResources:
         return Counter(node for node, _ in sorted({known[each] for each in resources if each in known}))
 
 
+@lru_cache(4096)
 def contained(sql: str) -> bool:
     """Return whether SQL stays within brackets that are put around it, by a plain look.
 
     Its own brackets are balanced, and it has nothing in which brackets would count otherwise: comments, dollar quotes,
-    escaped quotes. The shim decides in the same way.
+    escaped quotes. It has at most PROPERTIES characters. The shim decides in the same way.
     """
-    if _ESCAPED.search(sql):
+    if len(sql) > PROPERTIES or _ESCAPED.search(sql):
         return False
     depth = 0
     for token in _TOKENS.finditer(sql):
@@ -91,7 +92,7 @@ def contained(sql: str) -> bool:
 def left_to_oar(job: OarJob) -> str:
     """Return why a job is not ours to place whatever it asks for, or ""."""
     if not contained(job.properties):
-        return "its properties have brackets that do not match, or SQL such as comments"
+        return f"its properties have brackets that do not match, comments, or more than {PROPERTIES} characters"
     if job.kind != "PASSIVE":
         return "it is interactive"
     if job.reservation != "None":

@@ -20,8 +20,9 @@ from ...base import AdapterError, ParseError
 ENDED_S, NEWEST = 900, 20000
 #: States of jobs that have ended.
 ENDED = frozenset(("Terminated", "Error"))
-#: Characters of a command that are read: a key is at its beginning.
-COMMAND = 4096
+#: Characters of a command that are read: a key is at its beginning. And of properties, which may be four times as long
+#: as they are stored; OAR alone evaluates longer ones.
+COMMAND = PROPERTIES = 4096
 #: Resubmissions of a job that are followed.
 LONGEST_CHAIN = 50
 
@@ -57,7 +58,7 @@ union all select 0, (select coalesce(json_agg(json_build_array(resource_id, netw
   from resources r where type = 'default')::text
 union all select j.job_id, json_build_object('id', j.job_id, 'state', j.state, 'name', coalesce(j.job_name, ''),
   'user', j.job_user, 'project', j.project, 'queue', j.queue_name, 'command', left(coalesce(j.command, ''), {command}),
-  'properties', coalesce(j.properties, ''), 'kind', j.job_type, 'reservation', j.reservation,
+  'properties', left(coalesce(j.properties, ''), {properties}), 'kind', j.job_type, 'reservation', j.reservation,
   'submitted', j.submission_time, 'decided', j.start_time, 'stop', j.stop_time, 'exit', j.exit_code,
   'message', j.message,
   'first', coalesce((select min(before) from chain c where c.job_id = j.job_id), j.job_id),
@@ -75,7 +76,7 @@ union all select j.job_id, json_build_object('id', j.job_id, 'state', j.state, '
   'on', (select coalesce(json_agg(resource_id order by resource_id), '[]') from assigned_resources a
     where a.moldable_job_id = j.assigned_moldable_job),
   'forms', (select coalesce(json_agg(json_build_array(m.moldable_walltime, (
-    select coalesce(json_agg(json_build_array(coalesce(g.res_group_property, ''), (
+    select coalesce(json_agg(json_build_array(left(coalesce(g.res_group_property, ''), {properties}), (
       select coalesce(json_agg(json_build_array(res_job_resource_type, res_job_value) order by res_job_order), '[]')
       from job_resource_descriptions d where d.res_job_group_id = g.res_group_id)) order by g.res_group_id), '[]')
     from job_resource_groups g where g.res_group_moldable_id = m.moldable_id)) order by m.moldable_id), '[]')
@@ -223,7 +224,7 @@ class Database:
         return self._ask(f"({' or '.join(which)})")
 
     def _ask(self, which: str, *, whole: bool = False) -> OarState:
-        statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND)
+        statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND, properties=4 * PROPERTIES + 4)
         argv = [psql(), "-wXAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
         if whole:

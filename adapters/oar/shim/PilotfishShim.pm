@@ -14,6 +14,7 @@ use warnings;
 use Fcntl qw(O_RDONLY O_NONBLOCK O_NOFOLLOW S_ISREG);
 
 my ($MOST_BYTES, $LONGEST_ALIVE_S, $MOST_MESSAGES, $ALL) = (4 * 1024 * 1024, 120, 200, 10_000_000);
+my $MOST_SQL = 4096;
 my $NAME = qr/[A-Za-z0-9_.:-]{1,80}/;
 my $NODE = qr/[A-Za-z0-9_.-]{1,100}/;
 # The functions of OAR::IO that give a scheduler its jobs, and whether their limit holds for each user.
@@ -132,7 +133,7 @@ sub chosen {
 # adapters/oar/records/requests.py is the same.
 sub contained {
     my ($sql) = @_;
-    return 0 if $sql =~ /\\['"]/;
+    return 0 if length $sql > $MOST_SQL or $sql =~ /\\['"]/;
     my $depth = 0;
     while ($sql =~ /'[^']*'|"[^"]*"|(--|\/\*|[\$#;`\\'"\0])|([()])/g) {
         return 0 if defined $1;

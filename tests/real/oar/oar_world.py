@@ -70,7 +70,9 @@ class OarWorld:
         self.hold_s = hold_s  # the site's choice, not the user's
         self.restart()
         self.adapter.keep_holding(self.adapter.snapshot().time + 20)
-        return f"oar/{self.oar.submit(self._line(id, seconds), '-q', QUEUE, '-l', '/core=1,walltime=0:10:00')}"
+        number = self.oar.submit(self._line(id, seconds), "-q", QUEUE, "-l", "/core=1,walltime=0:10:00")
+        self.adapter.settle(PATIENCE_S)
+        return f"oar/{number}"
 
     def user(self, key: str, does: Mind) -> None:
         self.oar.run({Mind.CANCEL: "oardel", Mind.HOLD: "oarhold"}[does], key.partition("/")[2], user=USERS[0])

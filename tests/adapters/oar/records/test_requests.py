@@ -56,10 +56,13 @@ def test_what_is_contained_never_closes_more_than_it_opened(sql: str) -> None:
         ("a = E'\\'' ) OR ( b = '", False),
         ("a = 'it''s)'", True),
         ("a = 'x", False),
+        ("(" * 2048 + ")" * 2048, True),
+        ("(" * 2049 + ")" * 2049, False),
     ],
 )
 def test_properties_that_users_write(sql: str, stays: bool) -> None:
     assert contained(sql) is stays
+    assert not PERL.exists() or json.loads(perl(CONTAINED, stdin=json.dumps([sql]))) == [int(stays)]
 
 
 @pytest.mark.skipif(not PERL.exists(), reason="no Perl here: the shim for OAR is not tested")
