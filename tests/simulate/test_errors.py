@@ -9,12 +9,16 @@ from pilotfish.simulate.errors import HINT_LETTERS, HINT_NAMES, HINT_NEAREST, di
 
 
 class Counting(difflib.SequenceMatcher):
-    """Counts letters compared by their order, which is what can take long."""
+    """Counts comparisons by the order of letters, which is what can take long, and the longest name in one."""
 
-    letters = 0
+    compared, longest = 0, 0
+
+    def set_seq1(self, a):
+        Counting.longest = max(Counting.longest, len(a))
+        super().set_seq1(a)
 
     def ratio(self):
-        Counting.letters += len(self.a) * len(self.b)
+        Counting.compared += 1
         return super().ratio()
 
 
@@ -34,10 +38,11 @@ def two_letters(seed):
 )
 def test_the_work_of_a_hint_is_bounded(monkeypatch, names, word):
     monkeypatch.setattr(difflib, "SequenceMatcher", Counting)
-    monkeypatch.setattr(Counting, "letters", 0)
+    monkeypatch.setattr(Counting, "compared", 0)
+    monkeypatch.setattr(Counting, "longest", 0)
     ahead = iter(names)
     did_you_mean(word, ahead)
-    assert Counting.letters <= HINT_NEAREST * HINT_LETTERS**2
+    assert Counting.compared <= HINT_NEAREST and Counting.longest <= HINT_LETTERS
     assert len(list(ahead)) >= len(names) - HINT_NAMES
 
 

@@ -177,3 +177,18 @@ def test_users_and_directories_are_understood(tmp_path):
         assert done.returncode == 0, done.stderr
     assert "pilotfish" in (tmp_path / "etc" / "passwd").read_text()
     assert (tmp_path / "var/lib/pilotfish").is_dir()
+
+
+@pytest.mark.parametrize(("drop_in", "guide"), [("local-jobs", "one-machine"), ("oar", "oar")])
+def test_the_guides_say_how_much_the_drop_ins_expose(tmp_path, drop_in, guide):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed: what the drop-ins open was NOT rated")
+    unit = tmp_path / "pilotfishd.service"
+    unit.write_text((FOLDER / "pilotfishd.service").read_text())
+    (tmp_path / f"{unit.name}.d").mkdir()
+    (tmp_path / f"{unit.name}.d" / "x.conf").write_text((FOLDER / f"pilotfishd-{drop_in}.conf").read_text())
+    done = subprocess.run([analyze, "security", "--offline=true", unit], capture_output=True, text=True)
+    rating = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    text = " ".join((FOLDER.parent / "docs" / "guides" / f"{guide}.md").read_text().split())
+    assert rating and f"rates the service {rating[1]} instead of" in text
