@@ -71,7 +71,7 @@ def reread(file: Path, old: DaemonConfig, cluster: Cluster, adapter: Adapter, me
         notify("READY=1")
     metrics.note_config_read()
     changed = changed_keys(old, new)
-    restart = set() if "dry_run" in changed else changed - RELOADABLE  # see `Service`: it opens everything again
+    restart = changed - RELOADABLE
     if restart:
         log.warning("these keys need a restart: %s", ", ".join(sorted(restart)))
     log.info("the configuration was reloaded: %s", ", ".join(sorted(changed - restart)) or "nothing changed")

@@ -106,7 +106,7 @@ class Service:
         self.config = load_service_config(config)
         self._forced_dry, self._dry = dry_run, dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
-        self._reopen: DaemonConfig | None = None  # with which everything is opened again
+        self._reopen = False  # open everything again, because `dry_run` has changed
         self._outages, self._again_s = OutageLog(time.monotonic), 0.0
         self._faults: set[str] = set()
         self._events: EventSocket | None = None
@@ -124,9 +124,7 @@ class Service:
 
     def _serve(self) -> None:
         """Open everything, and serve until a signal or a change of `dry_run` ends it."""
-        if self._reopen is not None:
-            self.config, self._reopen = self._reopen, None
-            self._dry = self._forced_dry or self.config.dry_run
+        self._reopen, self._dry = False, self._forced_dry or self.config.dry_run
         with ExitStack() as stack:
             set_up_logging(self.config.log.level, self.config.log.format)
             if not self._open(stack):
@@ -326,7 +324,7 @@ class Service:
 
     def _handed_back(self) -> bool:
         """Return whether to open everything again: a live daemon gives back what it holds before, if it can in time."""
-        if self._reopen is None:
+        if not self._reopen:
             return False
         return self._dry or not self._tracker.holds_anything or time.monotonic() > self._hand_back_until
 
@@ -338,7 +336,7 @@ class Service:
 
     def _set_paused(self) -> None:
         """Pause as configured, or while a live daemon becomes a dry run; a dry run has nothing to pause."""
-        self._tracker.paused = not self._dry and (self.config.paused or self._reopen is not None)
+        self._tracker.paused = not self._dry and (self.config.paused or self._reopen)
         if self._dry:
             stop_beating()
 
@@ -379,7 +377,7 @@ class Service:
             if self._server.receive() and self._next_look.outdated():
                 return
             self._server.answer()
-            if self._reopen is not None:
+            if self._reopen:
                 self._cadence.hear(time.monotonic())  # look soon whether all is given back
             changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
             if (left := self._next_look.left_s(changed=changed)) <= 0:
@@ -408,12 +406,13 @@ class Service:
         """Read the configuration again; return what it changes. Raises ConfigError if it is wrong."""
         self._reload_wanted = False
         new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics)
-        self._reopen, dry = None, self._forced_dry or new.config.dry_run
-        if dry != self._dry:
-            self._reopen, self._hand_back_until = new.config, time.monotonic() + HAND_BACK_S
+        dry = self._forced_dry or new.config.dry_run
+        self._reopen = dry != self._dry
+        if self._reopen:
+            self._hand_back_until = time.monotonic() + HAND_BACK_S
             log.warning("it becomes %s", "a dry run, and first gives back what it pins and holds" if dry else "live")
         self._use(new.config)
-        return {"changed": new.changed, "restart": new.restart, "dry_run": dry, "reopens": dry != self._dry}
+        return {"changed": new.changed, "restart": new.restart, "dry_run": dry, "reopens": self._reopen}
 
     def _use(self, new: DaemonConfig) -> None:
         """Use those keys of a configuration that a running daemon can change."""

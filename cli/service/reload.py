@@ -21,8 +21,8 @@ def reload(config: options.ConfigFile = None, socket: options.Socket = None, as_
     """Let the service read its configuration again; only an administrator may.
 
     If the file is wrong, the service goes on with the old one, and this command prints the reason and exits with 1.
-    The keys marked (reload) in systemd/pilotfish.yaml take effect; the others need a restart. If `dry_run` changes, all
-    keys take effect, and this command waits until the service answers again.
+    The keys marked (reload) in systemd/pilotfish.yaml take effect; the others need a restart. If `dry_run` changes,
+    this command waits until the service answers again.
 
     \b
     Examples:

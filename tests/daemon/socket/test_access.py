@@ -48,6 +48,13 @@ def test_only_the_owner_and_administrators_cancel(bench, kit, caplog):
     assert f"uid {BOB} was refused: cancel" in logged and f"uid {EVE} cancels {second}" in logged
 
 
+def test_only_administrators_reload(bench, kit):
+    ask = kit.requests(bench, AccessConfig(admins=[EVE]))
+    refused = ask("reload", ADA)
+    assert not refused["ok"] and refused["code"] == 403 and "only an administrator may do this" in refused["error"]
+    assert ask("reload", EVE)["ok"] and ask("reload", 0)["ok"]
+
+
 def test_the_owner_is_shown_and_survives_a_restart(bench, kit):
     workflow = submit(kit.requests(bench), ADA, kit.job("a"))["id"]
     bench.restart()

@@ -120,6 +120,40 @@ def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     assert grace_s == 18 or (shown["JobState"], shown["StartTime"]) == ("PENDING", begin)
 
 
+@pytest.mark.parametrize(("key", "mode"), [("paused", "paused"), ("dry_run", "dry-run")])
+def test_the_brake_gives_all_held_jobs_back_without_a_restart(
+    slurm: SlurmCluster, daemon: SlurmDaemon, key: str, mode: str
+) -> None:
+    """The nodes are full, so the jobs stay held; once they are given back, Slurm alone starts them."""
+    full = slurm.submit("sleep 600", f"--nodes={slurm.nodes}", "--exclusive")
+    daemon.start()
+    jobs = [hand_over(slurm, "true") for _ in range(3)]
+
+    def followed() -> int:
+        status = daemon.ask("status") or {"workflows": []}
+        return sum(len(workflow["jobs"]) for workflow in status["workflows"])
+
+    eventually(lambda: followed() == len(jobs), "the jobs, in its queue")
+    before = daemon.config.read_text()
+    daemon.config.write_text(f"{before}{key}: true\n")
+    done = pilotfish("reload", "--config", daemon.config)
+    assert (done.returncode, done.stdout) == (0, f"reloaded: {key}\n"), done.stderr
+    eventually(lambda: (daemon.ask("status") or {}).get("mode") == mode, mode)
+    begins = "%Y-%m-%dT%H:%M:%S"
+
+    def free() -> bool:
+        shown = [slurm.show(job) for job in jobs]
+        assert {one["ReqNodeList"] for one in shown} == {"(null)"}
+        return all(time.mktime(time.strptime(one["StartTime"], begins)) < time.time() + 60 for one in shown)
+
+    if key == "dry_run":
+        assert free()  # before the command has returned
+    eventually(free, "the end of all holds")
+    slurm.run("scancel", str(full))
+    eventually(lambda: all_ended(slurm, jobs), "the jobs, started by Slurm")
+    assert {slurm.jobs()[job][0] for job in jobs} == {"COMPLETED"} and "Traceback" not in daemon.log.read_text()
+
+
 def test_the_reaper_removes_a_pin_to_a_node_that_failed(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
     """The node is drained between the decision and the start, and the daemon is dead: no pin outlives it."""
     job = hand_over(slurm, "sleep 0.2")

@@ -39,10 +39,10 @@ def test_the_socket_has_its_group_and_only_members_connect(served: Machine) -> N
 def test_a_reload_is_applied_or_fails_with_the_reason(served: Machine) -> None:
     served.configure("policy: slf\n")
     assert served.process("systemctl", "reload", "pilotfishd").returncode == 0
-    assert metric(served, "config_last_reload_successful") == 1.0
+    assert look_until(lambda: metric(served, "config_last_reload_successful") == 1.0, PATIENCE_S)
     served.configure("policy: nonsense\n")
     assert served.process("systemctl", "reload", "pilotfishd").returncode == 1
-    assert metric(served, "config_last_reload_successful") == 0.0
+    assert look_until(lambda: metric(served, "config_last_reload_successful") == 0.0, PATIENCE_S)
     assert served.show("pilotfishd", "ActiveState") == "active"
     loud = served.journal("--unit=pilotfishd", "--priority=err", served.since("pilotfishd"))
     assert len(loud) == 2 and all("policy: found 'nonsense'" in line for line in loud)  # the daemon and the command
