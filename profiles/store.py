@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -168,9 +168,9 @@ class ProfileStore:
             given = self._add(connection, name, runs)
             old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
             for number, document in connection.execute(old, (name, latest)).fetchall():
-                run_then = json.loads(document)
-                run_then["aged"] = run_then.get("aged") or date
-                connection.execute("UPDATE run SET document = ? WHERE id = ?", (json.dumps(run_then), number))
+                for run_then in self._file.readable("run", [(number, name, document)], self._run):
+                    aged = json.dumps(replace(run_then, aged=run_then.aged or date).to_dict())
+                    connection.execute("UPDATE run SET document = ? WHERE id = ?", (aged, number))
             profile = estimate(name, self._runs(connection, name), known)
             return self._replace(connection, profile, given)
 
@@ -190,7 +190,7 @@ class ProfileStore:
                 return ()
             if self._scored is None:
                 rows = connection.execute("SELECT name, document FROM score").fetchall()
-                found = (self._parsed(parse_scores, text, f"the scores of {name!r}") for name, text in rows)
+                found = self._file.readable("score", rows, lambda row: self._parsed(parse_scores, row[1], "it"))
                 self._scored = tuple(sorted(found, key=lambda one: (one.date, one.name)))
             return tuple(one for one in self._scored if name is None or one.name == name)
 
@@ -223,8 +223,8 @@ class ProfileStore:
     def runs(self) -> list[tuple[str, Measurement]]:
         """Return all runs with their names, oldest first."""
         with self._file.reading() as connection:
-            rows = connection.execute("SELECT name, document FROM run ORDER BY id") if connection else ()
-            return [(name, self._run(name, document)) for name, document in rows]
+            rows = connection.execute("SELECT id, name, document FROM run ORDER BY id") if connection else ()
+            return self._file.readable("run", rows, lambda row: (row[1], self._run(row)))
 
     def statistics(self, name: str) -> Statistics | None:
         """Return how the runs of a name vary, None if none succeeded."""
@@ -280,8 +280,9 @@ class ProfileStore:
         with self._file.reading() as connection:
             if name is None or not job.traits or connection is None:
                 return None
-            for number, other, document in self._later_jobs(connection):
-                self._similar.learn(number, self._run(other, document))
+            rows = self._later_jobs(connection)
+            for number, run in self._file.readable("run", rows, lambda row: (row[0], self._run(row))):
+                self._similar.learn(number, run)
         return self._similar.predicted(job, name)
 
     def _later_jobs(self, connection: sqlite3.Connection) -> list[tuple[int, str, str]]:
@@ -348,9 +349,9 @@ class ProfileStore:
     def _latest(self, connection: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, Measurement]]:
         """Return the latest runs under some names, oldest first."""
         wanted = ",".join("?" * len(names))
-        query = f"SELECT name, document FROM run WHERE name IN ({wanted}) ORDER BY id DESC LIMIT {MOST_RUNS}"
+        query = f"SELECT id, name, document FROM run WHERE name IN ({wanted}) ORDER BY id DESC LIMIT {MOST_RUNS}"
         rows = connection.execute(query, names).fetchall() if names else []
-        return [(name, self._run(name, document)) for name, document in reversed(rows)]
+        return self._file.readable("run", rows[::-1], lambda row: (row[1], self._run(row)))
 
     def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
         given = self._add(connection, name, runs)
@@ -378,19 +379,22 @@ class ProfileStore:
 
     def _bounded(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
         """Return the runs of a name after dropping the excess ones."""
-        runs = self._runs(connection, name)
+        numbered = self._numbered_runs(connection, name)
+        runs = [run for _, run in numbered]
         if excess := excess_runs(runs):
-            ids = connection.execute("SELECT id FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-            connection.executemany("DELETE FROM run WHERE id = ?", [ids[place] for place in excess])
+            connection.executemany("DELETE FROM run WHERE id = ?", [numbered[place][:1] for place in excess])
             _count(connection, "runs", len(excess), runs[-1].date[:10])
         return [run for place, run in enumerate(runs) if place not in excess]
 
     def _runs(self, connection: sqlite3.Connection, name: str) -> list[Measurement]:
-        rows = connection.execute("SELECT document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
-        return [self._run(name, document) for (document,) in rows]
+        return [run for _, run in self._numbered_runs(connection, name)]
 
-    def _run(self, name: str, document: str) -> Measurement:
-        return self._parsed(Measurement.from_dict, document, f"a run of {name!r}")
+    def _numbered_runs(self, connection: sqlite3.Connection, name: str) -> list[tuple[int, Measurement]]:
+        rows = connection.execute("SELECT id, name, document FROM run WHERE name = ? ORDER BY id", (name,)).fetchall()
+        return self._file.readable("run", rows, lambda row: (row[0], self._run(row)))
+
+    def _run(self, row: tuple[int, str, str]) -> Measurement:
+        return self._parsed(Measurement.from_dict, row[2], f"a run of {row[1]!r}")
 
     def _profile(self, name: str, document: str) -> Profile:
         return self._parsed(partial(parse_entry, name), document, f"the profile {name!r}")
@@ -398,8 +402,9 @@ class ProfileStore:
     def _parsed(self, parse: Callable[[Any], T], document: str, what: str) -> T:
         """Return what a document means; name an entry that cannot be read, as an invalid store."""
         try:
+            document.encode()  # what is not UTF-8 was read as surrogates
             return parse(json.loads(document))
-        except (ValueError, TypeError, KeyError, ConfigError) as problem:
+        except (ValueError, TypeError, KeyError, AttributeError, InvalidJobError, ConfigError) as problem:
             raise self._file.invalid(f"{what} cannot be read: {problem}") from None
 
 

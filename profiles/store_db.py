@@ -1,6 +1,7 @@
 """The SQLite file of the profile store: opening, checking, creating, reading and writing.
 
-Rule: an invalid store is left unchanged and named in the error; a write is one transaction; no lock is waited for
+Rule: an invalid store is left unchanged and named in the error; a damaged run or score is left out and logged once. A
+write is one transaction; no lock is waited for
 longer than `patience_s`. The file holds command lines: only its owner can read it, and it must be trusted (see
 `trust`). Processes may read and write at once (WAL), and threads of a process may share the file.
 """
@@ -8,16 +9,21 @@ longer than `patience_s`. The file holds command lines: only its owner can read 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..simulate.errors import ConfigError
 from ..trust import prepare_database
 
+log = logging.getLogger("pilotfish.profiles")
+Row, Value = TypeVar("Row", bound=tuple[Any, ...]), TypeVar("Value")
 APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -56,6 +62,8 @@ class StoreFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._data_version = -1
+        #: Table and first value of each row that was left out, because it is damaged.
+        self.unreadable: set[tuple[str, object]] = set()
         #: Number of times that the content may have changed.
         self.changes = 0
 
@@ -104,6 +112,26 @@ class StoreFile:
         self.changes += 1
         self._forget()
 
+    def readable(self, table: str, rows: Iterable[Row], make: Callable[[Row], Value]) -> list[Value]:
+        """Return what is made of the rows that can be read.
+
+        Args:
+            table: its name.
+            rows: their first value tells them apart.
+            make: makes a value of a row; raises ConfigError for a damaged one.
+        """
+        found = []
+        for row in rows:
+            try:
+                found.append(make(row))
+            except ConfigError as error:
+                if (table, row[0]) not in self.unreadable:
+                    self.unreadable.add((table, row[0]))
+                    log.warning(
+                        "%s: row %.80r of the table %s is left out: %.300s", self.path, row[0], table, error.problem
+                    )
+        return found
+
     def invalid(self, problem: str) -> ConfigError:
         """Return the error for a file that is not a valid store."""
         allowed = "a profile store of pilotfish; this file is left as it is: move it away to begin a new one"
@@ -150,6 +178,7 @@ class StoreFile:
             connection = sqlite3.connect(
                 self._address(), self._patience_s, isolation_level=None, check_same_thread=False, uri=True
             )
+            connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
             try:
                 self._prepare(connection)
             except BaseException:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,27 @@ def run(demand=2.0, **more):
 @pytest.fixture
 def store(tmp_path):
     return ProfileStore(tmp_path / "deep" / "profiles.sqlite")
+
+
+BROKEN = ["CAST(x'fe41' AS TEXT)", "'{no'", "x'00ff'", "'[1]'", "12.5"]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_damaged_run_is_left_out_and_logged_once_and_a_damaged_profile_has_a_remedy(store, broken, caplog):
+    for demand in (1.0, 2.0, 3.0):
+        store.record("align", run(demand))
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        database.execute(f"UPDATE run SET document = {broken} WHERE id = 2")
+    assert [each.groups[0].service_demand for each in store.history("align")] == [1.0, 3.0] and len(store.runs()) == 2
+    assert store.record("align", run(4.0)) is not None and store.relearn("align", 1, "2026-01-01") is not None
+    (line,) = caplog.messages
+    assert str(store.path) in line and "row 2 of the table run is left out: a run of 'align' cannot be read" in line
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
+        database.execute(f"UPDATE profile SET document = {broken}")
+    with pytest.raises(ConfigError, match=r"the profile 'align' cannot be read.*move it away"):
+        store.get("align")
 
 
 def test_reading_an_absent_store_makes_no_file(store):
