@@ -221,13 +221,14 @@ def import_(
       pilotfish profile import mem.csv --source likwid --name align
     """
     keep, source = Profiles(store).store, source or tool
+    left_out: Mapping[str, int] = {}
     if source is None:
         for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
                 raise bad(other, "only with --source")
         from ...profiles.profiles_file import profile_doubts
 
-        names, left_out = keep.import_file(file), dict[str, int]()
+        names = keep.import_file(file)
         warn(*profile_doubts(file))
     else:
         profiles, left_out = _imported(source, file, name, node_type, date)

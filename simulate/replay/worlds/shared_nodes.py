@@ -204,7 +204,8 @@ def submissions(world: World) -> int:
 def newly_submitted(world: World, before: int) -> Array:
     """Return the jobs that were submitted since there had been `before` submissions."""
     arrived = int(world.count["arrived"])
-    return world.arrivals[arrived - (submissions(world) - before) : arrived]
+    rows: Array = world.arrivals[arrived - (submissions(world) - before) : arrived]
+    return rows
 
 
 def believe(world: World, row: int, expected: float) -> None:
@@ -366,7 +367,8 @@ def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array,
     """
     size, given = len(workload), workload.dependencies
     if given is None:
-        return (*(np.zeros(rows, np.int64) for rows in (size, 0, size + 1)), np.zeros(0, layout.EDGE))
+        nothing = np.zeros(0, np.int64)
+        return np.zeros(size, np.int64), nothing, np.zeros(size + 1, np.int64), np.zeros(0, layout.EDGE)
     well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
     pairs = given.pairs(well[given.before] | given.at_any_end)
     pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))

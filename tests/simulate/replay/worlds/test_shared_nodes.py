@@ -77,10 +77,10 @@ def graphs_of(draw: st.DrawFn, rows: st.SearchStrategy[list[Any]]) -> Workload:
     jobs = workload([(gap, run, wall, 1, 0, 0) for gap, run, wall, *_ in draw(rows)])
     number = st.integers(0, len(jobs) - 1)
     pairs = [pair for pair in draw(st.sets(st.tuples(number, number), max_size=12)) if pair[0] < pair[1]]
-    table = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    before, after = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
     delays = draw(st.lists(st.sampled_from([0.0, 0.5, 3.0, 30.0]), min_size=len(pairs), max_size=len(pairs)))
     any_end = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
-    return replace(jobs, dependencies=Dependencies(*table, np.array(delays, float), np.array(any_end, bool)))
+    return replace(jobs, dependencies=Dependencies(before, after, np.array(delays, float), np.array(any_end, bool)))
 
 
 def shapes_of(jobs: Workload, cluster: Cluster) -> list[tuple[int, int] | None]:
