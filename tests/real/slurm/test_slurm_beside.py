@@ -144,7 +144,7 @@ def test_the_brake_gives_all_held_jobs_back_without_a_restart(
     def free() -> bool:
         shown = [slurm.show(job) for job in jobs]
         assert {one["ReqNodeList"] for one in shown} == {"(null)"}
-        return all(time.mktime(time.strptime(one["StartTime"], begins)) < time.time() + 60 for one in shown)
+        return all(time.mktime(time.strptime(one["EligibleTime"], begins)) < time.time() + 60 for one in shown)
 
     if key == "dry_run":
         assert free()  # before the command has returned

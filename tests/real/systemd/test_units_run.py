@@ -54,6 +54,8 @@ def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(served: Machin
         served.configure(keys)
         served.run("systemctl", "reload", "pilotfishd")
         assert mode(served) == expected
+        beats = served.process("test", "-e", "/run/pilotfish/heartbeat").returncode == 0
+        assert beats is (expected != "dry-run")  # a dry run clears no pin, so the reaper must look
     assert served.show("pilotfishd", "MainPID") == process
     assert served.run("stat", "--format=%U %G %a", "/run/pilotfish/pilotfish.sock") == "pilotfish operators 660"
 
