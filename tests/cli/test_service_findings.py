@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.findings import OK, PROBLEM, WARNING
-from pilotfish.cli import service_findings
 from pilotfish.cli.service_findings import group_findings, service_state
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.socket import ipc
@@ -59,7 +58,7 @@ def test_a_unit_that_forbids_chown_is_named(
     shown: str, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systemctl(tmp_path, monkeypatch, SystemCallFilter=shown)
-    monkeypatch.setattr(service_findings.os, "getgrouplist", lambda name, gid: [grp.getgrnam("games").gr_gid])
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [grp.getgrnam("games").gr_gid])
     (only,) = group_findings(config(tmp_path, group="games"), "nobody")
     assert only.level is (OK if works else PROBLEM)
     assert works or only.mend == ("systemctl edit pilotfishd.service   # [Service] SystemCallFilter=chown fchownat",)

@@ -17,5 +17,5 @@ spec.loader.exec_module(kit)
 
 if __name__ == "__main__":
     external_counter.TOOLS = frozenset()  # other tests may count at the same time
-    node_counters.NeighbourCounters = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
+    vars(node_counters)["NeighbourCounters"] = functools.partial(NeighbourCounters, root=Path(sys.argv[2]))
     sys.exit(service.Service(Path(sys.argv[1]), show=show, planner=kit.first_fit).run())
