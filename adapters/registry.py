@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +29,8 @@ from .user_jobs import UserJobs
 
 GROUP = "pilotfish.adapters"
 BUILT_IN = ("local", "oar", "simulated", "slurm")
+#: The word for each queue of a resource manager, and most queues that a message names.
+ALL, MOST_NAMED = "all", 8
 #: The adapter of this machine.
 MACHINE = "local"
 
@@ -79,6 +81,46 @@ def options_of_service(
     if read_only and "read_only" in parameters:
         found["read_only"] = True
     return found
+
+
+def queue_names(name: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the names of the partitions or queues of a resource manager.
+
+    Args:
+        name: Name of the adapter.
+        options: Options of the adapter's own `create`.
+
+    Raises:
+        ConfigError: There is no such adapter, or it has no queues.
+        AdapterError: The resource manager does not answer.
+    """
+    lacks = f"{name!r} has no queues whose jobs could be handed over"
+    return cast("list[str]", _function(name, "queue_names", lacks)(**options))
+
+
+def as_if_handed_over(
+    name: str, options: Mapping[str, Any], queues: Sequence[str], folder: Path
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a site that also hands over all jobs of some queues, and the names of these queues.
+
+    Args:
+        name: Name of the adapter.
+        options: As configured.
+        queues: Partitions of Slurm, or queues of OAR; `all` is each of them.
+        folder: Where files may be named that such a site would have, and that this one may lack.
+
+    Raises:
+        ConfigError: There is no such adapter or queue, or the adapter has none.
+        AdapterError: The resource manager does not answer.
+    """
+    known = queue_names(name, options)
+    for wanted in queues:
+        if wanted not in (ALL, *known):
+            hint = did_you_mean(wanted, known)
+            problem = f"{name} has no queue {wanted!r}{hint}"
+            raise ConfigError("--as-if-handed-over", "", problem, ", ".join((ALL, *known[:MOST_NAMED])))
+    chosen = known if ALL in queues else list(dict.fromkeys(queues))
+    return cast("dict[str, Any]", _function(name, "with_queues")(options, chosen, folder)), chosen
 
 
 def reap(

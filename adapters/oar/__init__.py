@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,31 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
         for cores, kind in types.items()
     )
     return Cluster("oar", tuple(nodes), source="OAR"), notes
+
+
+def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
+    """Return the names of OAR's queues. Raises AdapterError.
+
+    Args:
+        timeout_s: Time limit of the command, seconds.
+        **options: Other options of `create`.
+    """
+    from .commands import OarCommands
+    from .records.oarstat import Oarstat
+
+    return sorted(Oarstat(OarCommands(timeout_s)).world().queues)
+
+
+def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Return options of `create` with which all jobs of some queues are handed over, too, behind a shim.
+
+    Args:
+        options: As configured.
+        queues: Names of the queues.
+        folder: Where the placement file would be, if none is configured.
+    """
+    chosen = [*dict.fromkeys((*options.get("queues", ()), *queues))]
+    return {"placement_file": folder / "placement", **options, "queues": chosen}
 
 
 def reap(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -152,6 +152,30 @@ def examine(
     every = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
     every += check_rest.findings(options, service.account or user, run, time.time())
     return [*every, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else every
+
+
+def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
+    """Return the names of Slurm's partitions. Raises AdapterError.
+
+    Args:
+        timeout_s: Time limit of the command, seconds.
+        **options: Other options of `create`.
+    """
+    from .transport.command_transport import CommandTransport
+    from .transport.runner import CommandRunner
+
+    return sorted(CommandTransport(CommandRunner(timeout_s)).partitions())
+
+
+def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Return options of `create` with which all jobs of some partitions are handed over, too.
+
+    Args:
+        options: As configured.
+        queues: Names of the partitions.
+        folder: Not needed.
+    """
+    return {**options, "partitions": [*dict.fromkeys((*options.get("partitions", ()), *queues))]}
 
 
 def reap(

@@ -40,13 +40,22 @@ def plan(
     ] = None,
     adapter: Annotated[str | None, options.ThisSite] = None,
     config: Annotated[Path | None, option("FILE", "Configuration of the service (YAML).")] = None,
+    as_if: Annotated[
+        list[str] | None,
+        option(
+            "NAME",
+            "Plan as if all jobs of this partition or queue were handed over; `all`: of each. May be repeated.",
+            "--as-if-handed-over",
+        ),
+    ] = None,
     show_commands: options.ShowCommands = False,
     store: options.Store = None,
 ) -> None:
     """Simulate a workflow on a cluster; print where each job would run, when, and why there.
 
     Nothing is started. The search is deterministic: its effort is counted in simulations (--budget). With --adapter
-    or --config, plan the queue of a resource manager once: what the service would do now.
+    or --config, plan the queue of a resource manager once: what the service would do now, with the jobs that are
+    handed over to it, or with those of more partitions or queues, as if they were.
 
     \b
     Examples:
@@ -56,7 +65,7 @@ def plan(
       pilotfish plan dag.yaml --cluster lab.yaml --replicates 20
       pilotfish plan montage.json --cluster lab.yaml --json | jq .makespan
       pilotfish plan dag.yaml --cluster lab.yaml --export slurm > submit.sh
-      pilotfish plan --adapter slurm --show-commands
+      pilotfish plan --adapter slurm --as-if-handed-over all --show-commands
     """
     _check_combination(compare, as_json, plot, export)
     of_queue = adapter is not None or config is not None
@@ -74,10 +83,11 @@ def plan(
 
         wanted = Options(policy, objective, seed, budget, time_limit)
         printed = {"commands": show_commands, "as_json": as_json, "everything": everything}
-        show_queue(adapter, config, cluster, wanted, store, **printed)
+        show_queue(adapter, config, cluster, wanted, store, as_if or (), **printed)
         return
-    if show_commands:
-        raise bad("--show-commands", "only with --adapter or --config")
+    for given, name in ((show_commands, "--show-commands"), (as_if, "--as-if-handed-over")):
+        if given:
+            raise bad(name, "only with --adapter or --config")
     refuse_trace(workflow)
     if cluster is None:
         raise bad("--cluster", "missing: the nodes to plan for (`pilotfish cluster` prints those of this machine)")

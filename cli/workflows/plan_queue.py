@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import fields, replace
 from pathlib import Path
@@ -41,8 +42,8 @@ _MOST_WAITS = 15
 
 
 def show_queue(
-    adapter: str | None, config: Path | None, nodes: Path | None, planning: Options, store: Path | None, *,
-    commands: bool, as_json: bool, everything: bool,
+    adapter: str | None, config: Path | None, nodes: Path | None, planning: Options, store: Path | None,
+    as_if: Sequence[str] = (), *, commands: bool, as_json: bool, everything: bool,
 ) -> None:  # fmt: skip
     """Read the queue of a resource manager once, and print what would be done.
 
@@ -52,6 +53,7 @@ def show_queue(
         nodes: cluster file; None = as configured, or ask the resource manager.
         planning: what differs from the default takes precedence over the configuration.
         store: file of the profile store; None = as configured, or the user's own.
+        as_if: queues whose jobs are planned as if they were handed over, see `registry.as_if_handed_over`.
         commands: print the commands, too.
         as_json: print a JSON document.
         everything: leave no row out.
@@ -72,6 +74,7 @@ def show_queue(
         nodes, store = nodes or Path(configured.cluster), store or configured.profile_store
     profiles = store or profile_store_path()
     with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
         with adapter_errors(config):
             cluster, assumed = (read_cluster(nodes), ()) if nodes else registry.discover(name)
             _check_limit(planning.policy, configured, config, cluster)
@@ -79,6 +82,9 @@ def show_queue(
             settings = registry.options_of_service(
                 name, settings, folder=(config or home).parent, state_dir=home / name, read_only=True
             )
+            queues = list[str]()
+            if as_if:
+                settings, queues = registry.as_if_handed_over(name, settings, as_if, folder)
             manager = stack.enter_context(closing(registry.create(name, cluster, **settings)))
             if not manager.capabilities.offers:
                 raise ConfigError("adapter", "", f"{name!r} has no queue of its own: name a workflow")
@@ -86,13 +92,12 @@ def show_queue(
         _recognise_pins(manager, configured)
         load_simulator()
         warn(*manager.notes)
-        with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
-            service = _remembered(configured) if configured else None
-            seen = preview_queue(manager, planning, _copy(profiles, Path(folder)), service)
+        service = _remembered(configured) if configured else None
+        seen = preview_queue(manager, planning, _copy(profiles, folder), service)
         if as_json:
-            print_json("glance", _document(seen, manager, cluster))
+            print_json("glance", _document(seen, manager, cluster) | {"as_if_handed_over": queues})
         else:
-            _print(seen, manager, cluster, commands=commands, everything=everything)
+            _print(seen, manager, cluster, queues, commands=commands, everything=everything)
     warn(*(seen.plan.warnings if seen.plan else ()))
 
 
@@ -137,13 +142,17 @@ def _copy(store: Path, folder: Path) -> Path:
         return folder / store.name
 
 
-def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: bool, everything: bool) -> None:
+def _print(
+    seen: QueuePreview, adapter: Adapter, cluster: Cluster, queues: Sequence[str], *, commands: bool, everything: bool
+) -> None:
     screen = Screen()
     policy = f", policy {seen.plan.policy}" if seen.plan else ""
     screen.title(
         f"queue of {adapter.name}: {count(len(seen.jobs), 'job')} handed over, {len(seen.starts)} would start now, "
         f"{count(len(cluster.nodes), 'node')}{policy}"
     )
+    if queues:
+        screen.put(f"as if all jobs of {count(len(queues), 'queue')} were handed over: {', '.join(queues)}")
     if seen.plan and seen.plan.jobs:
         plan = seen.plan
         screen.put(tables.plan_table(plan, screen, everything=everything), "")
@@ -159,9 +168,12 @@ def _print(seen: QueuePreview, adapter: Adapter, cluster: Cluster, *, commands: 
     if seen.plan:
         screen.put(tables.summary(seen.plan, cluster)[-1])
         screen.put(*class_lines(classes_of(seen.plan, seen.jobs, cluster), screen.cells))
-    if not seen.jobs:
+    if not seen.jobs and queues:
+        screen.put("No job waits in these queues.")
+    elif not seen.jobs:
         by = f": `{adapter.hand_over_by}` hands one over" if adapter.hand_over_by else ""
         screen.put(f"No waiting job is handed over to pilotfish{by}.")
+        screen.put("`--as-if-handed-over all` shows what it would do with the whole queue.")
 
 
 def _document(seen: QueuePreview, adapter: Adapter, cluster: Cluster) -> dict[str, Any]:

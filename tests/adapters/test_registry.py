@@ -151,3 +151,30 @@ def test_the_package_offers_its_own_adapters() -> None:
     assert offered == {name: f"pilotfish.adapters.{name}" for name in registry.BUILT_IN}
     able = {name for name, module in offered.items() if hasattr(import_module(module), "create")}
     assert able == {*registry.BUILT_IN} and registry.exporters() == ["oar", "slurm"]
+
+
+SCONTROL = "#!/bin/sh\necho 'PartitionName=long State=UP Nodes=n1'\necho 'PartitionName=short State=UP Nodes=n1'\n"
+
+
+def test_queues_are_handed_over_in_the_options_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scontrol").write_text(SCONTROL)
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    configured = {"partitions": ["short"], "comment": False}
+    options, queues = registry.as_if_handed_over("slurm", configured, ["long"], tmp_path)
+    assert (options, queues) == ({"partitions": ["short", "long"], "comment": False}, ["long"])
+    options, queues = registry.as_if_handed_over("slurm", {}, ["long", "all"], tmp_path)
+    assert (options, queues) == ({"partitions": ["long", "short"]}, ["long", "short"])
+    with pytest.raises(ConfigError, match="slurm has no queue 'lonk'; did you mean 'long'"):
+        registry.as_if_handed_over("slurm", {}, ["lonk"], tmp_path)
+    with pytest.raises(ConfigError, match="'local' has no queues whose jobs could be handed over"):
+        registry.as_if_handed_over("local", {}, ["all"], tmp_path)
+
+
+def test_oar_counts_on_a_shim_where_queues_are_handed_over(tmp_path: Path) -> None:
+    oar = import_module("pilotfish.adapters.oar")
+    assert oar.with_queues({}, ["default"], tmp_path) == {
+        "queues": ["default"], "placement_file": tmp_path / "placement",
+    }  # fmt: skip
+    configured = {"queues": ["pilot"], "placement_file": "/var/lib/placements"}
+    assert oar.with_queues(configured, ["default"], tmp_path) == {**configured, "queues": ["pilot", "default"]}

@@ -88,7 +88,7 @@ def queue_of(text: str) -> None:
     """Print a queue, as `plan --show-commands` does."""
     lines = (f"scontrol update Comment={text}",)
     seen = QueuePreview(None, (), lines, lines, (Rejection(Release(text, text), text),), {text: text}, ())
-    plan_queue._print(seen, SimpleNamespace(name=text, hand_over_by=text), LAB, commands=True, everything=True)
+    plan_queue._print(seen, SimpleNamespace(name=text, hand_over_by=text), LAB, (text,), commands=True, everything=True)
 
 
 def dry_run_of(text: str) -> None:

@@ -206,3 +206,8 @@ def test_jobs_that_can_never_start_are_named_on_a_line_each(lab, tmp_path, capsy
     assert main(["plan", str(tmp_path / "dag.yaml"), "-c", lab]) == 1
     lines = [line for line in capsys.readouterr().err.splitlines() if "never" in line]
     assert len(lines) == 2 and "job 'wide' can never start on 'lab'" in lines[0] and "job 'wider'" in lines[1]
+
+
+def test_queues_are_handed_over_only_where_a_queue_is_planned(lab, dag, capsys):
+    assert main(["plan", dag(), "--cluster", lab, "--as-if-handed-over", "all"]) == 64
+    assert "only with --adapter or --config" in " ".join(capsys.readouterr().err.split())

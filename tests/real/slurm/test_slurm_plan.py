@@ -72,3 +72,34 @@ def test_an_empty_queue_and_a_controller_that_is_down_are_reported(
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
     done = pilotfish("plan", "--adapter", "slurm")
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and done.stderr.startswith("pilotfish: error: sinfo")
+
+
+def test_a_queue_is_planned_as_if_its_partition_were_handed_over(site: SlurmSite, tmp_path: Path) -> None:
+    """The plan, its commands and its waits are those of a service that is configured so, on the same queue."""
+    blocker = site.submit("sleep 600", "--partition=half", "--nodes=4", "--exclusive")
+    site.until(lambda: site.jobs()[blocker][0] == "RUNNING", "the job on the nodes of `half`")
+    jobs = [site.submit("sleep 1", "--partition=half", "--begin=now+600", "--comment=mine") for _ in range(2)]
+    jobs += [site.submit("sleep 1", "--partition=half", "--nodes=2") for _ in range(2)]
+    before = [site.show(job) for job in jobs]
+    whole = pilotfish("plan", "--adapter", "slurm")
+    assert "0 jobs handed over" in whole.stdout and "--as-if-handed-over all" in whole.stdout
+    printed = pilotfish("plan", "--adapter", "slurm", "--as-if-handed-over", "half", "--json")
+    assert printed.returncode == 0, printed.stderr
+    as_if = json.loads(printed.stdout)
+    assert as_if["handed_over"] == len(jobs) and as_if["as_if_handed_over"] == ["half"]
+    (tmp_path / "cluster.yaml").write_text(pilotfish("cluster", "--adapter", "slurm").stdout)
+    config = {
+        "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state",
+        "profiles": str(tmp_path / "profiles.sqlite"),
+        "adapter": {"name": "slurm", "options": {"partitions": ["half"]}},
+    }  # fmt: skip
+    (tmp_path / "pilotfish.yaml").write_text(yaml.safe_dump(config))
+    configured = json.loads(pilotfish("plan", "--config", tmp_path / "pilotfish.yaml", "--json").stdout)
+    for name in ("handed_over", "starts", "commands", "waits", "rejected"):
+        assert as_if[name] == configured[name], name
+    assert [site.show(job) for job in jobs] == before
+    every = json.loads(pilotfish("plan", "--adapter", "slurm", "--as-if-handed-over", "all", "--json").stdout)
+    assert every["handed_over"] == len(jobs) and set(every["as_if_handed_over"]) > {"half"}
+    wrong = pilotfish("plan", "--adapter", "slurm", "--as-if-handed-over", "halv")
+    assert wrong.returncode != 0 and "did you mean 'half'?" in " ".join(wrong.stderr.split())
+    site.run("scancel", *map(str, (blocker, *jobs)))
