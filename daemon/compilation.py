@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -117,7 +117,7 @@ class _Child:
 
 def compile_kernels(
     kernels: Sequence[str], say: Callable[[str], None], workers: int | None = None
-) -> Iterator[CompilationProgress]:
+) -> Generator[CompilationProgress, None, None]:
     """Compile kernels and load them, yielding the progress at least every STEP_S. Closing it ends the processes.
 
     Args:

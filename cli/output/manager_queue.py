@@ -111,6 +111,8 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
     screen.put(
         "1 min     share of starts within a minute of the first forecast",
         "compared  by the first snapshot that has both forecasts of a start",
+        "Of a job that is handed over, the start in the daemon's plan counts, not the end of its",
+        "hold. A dry run makes no start, so such a job has no forecast here.",
         "",
     )
 

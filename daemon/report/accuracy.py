@@ -175,7 +175,7 @@ NOT_RECORDED = "not recorded"
 #: Columns of the CSV, and the attributes of a job behind those that are named otherwise.
 _COLUMNS = (
     "job", "model", "policy", "profile", "source", "class", "end_time", "forecast_s", "actual_s", "ratio", "shortest_s",
-    "longest_s", "inside", "turnaround_s", "forecast_turnaround_s", "plain_turnaround_s", "user",
+    "longest_s", "inside", "turnaround_s", "plain_turnaround_s", "user",
 )  # fmt: skip
 _ATTRIBUTES = {"job": "key", "class": "job_class", "end_time": "time", "ratio": "error"}
 KINDS = ("model", "source", "policy", "class", "user", "command", "profile")
@@ -194,9 +194,8 @@ class ForecastOutcome:
         source: of its profile, one of SOURCES.
         job_class: see `profiles.classes`.
         shortest_s: lower end of the prediction interval of probability LEVEL; longest_s: its upper end.
-        turnaround_s: of a job that was handed over, from its submission to its end; forecast_turnaround_s: as forecast
-            when it was placed; plain_turnaround_s: in the resource manager's own order, as forecast when it was first
-            planned.
+        turnaround_s: of a job that was handed over, from its submission to its end; plain_turnaround_s: in the resource
+            manager's own order, as simulated after its end.
         user: uid of its owner.
         node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
         forecast_start_time: when it was to start, epoch seconds.
@@ -214,7 +213,6 @@ class ForecastOutcome:
     shortest_s: float | None = None
     longest_s: float | None = None
     turnaround_s: float | None = None
-    forecast_turnaround_s: float | None = None
     plain_turnaround_s: float | None = None
     user: int | None = None
     node: str = ""
@@ -374,14 +372,12 @@ def calibration(jobs: Sequence[ForecastOutcome]) -> list[CoverageCount]:
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundGain:
-    """Gain of placing for the users of jobs that were handed over, means over jobs.
+    """Gain of placing for the users of jobs that were handed over, means over the placed jobs.
 
     Args:
         jobs: their number.
-        turnaround_s: as it was; plain_turnaround_s: in the resource manager's own order, as simulated.
-        slowdown: bounded, as it was; plain_slowdown: as simulated.
-        factor: median of the factors by which the simulated turnarounds of the placed jobs were off; bias: of the
-            ratios, above 1 if the jobs took longer.
+        turnaround_s: as it was; plain_turnaround_s: in the resource manager's own order, see `own_order`.
+        slowdown: bounded, as it was; plain_slowdown: in that order.
     """
 
     jobs: int
@@ -389,28 +385,22 @@ class TurnaroundGain:
     plain_turnaround_s: float
     slowdown: float
     plain_slowdown: float
-    factor: float
-    bias: float
 
 
 def turnaround_gain(jobs: Iterable[ForecastOutcome]) -> TurnaroundGain | None:
-    """Return what placing gave; None if no job was handed over and compared with the queue's own order."""
+    """Return what placing gave; None if fewer than ENOUGH_JOBS were handed over and compared with their own order."""
     rows = [
-        (job.turnaround_s, job.plain_turnaround_s, job.forecast_turnaround_s, max(job.actual_s, TAU_S))
-        for job in known(jobs)
-        if None not in (job.turnaround_s, job.plain_turnaround_s, job.forecast_turnaround_s)
+        (job.turnaround_s, job.plain_turnaround_s, max(job.actual_s, TAU_S))
+        for job in jobs
+        if None not in (job.turnaround_s, job.plain_turnaround_s)
     ]
-    if not rows:
+    if len(rows) < ENOUGH_JOBS:
         return None
-    ours, plain, forecast, runs = (list(column) for column in zip(*rows, strict=True))
-    errors = [error_ratio(said, actual) for said, actual in zip(forecast, ours, strict=True)]
+    ours, plain, runs = (list(column) for column in zip(*rows, strict=True))
     slowdown, plain_slowdown = (
         statistics.mean(max(1.0, time / run) for time, run in zip(times, runs, strict=True)) for times in (ours, plain)
     )
-    size, bias = statistics.median(map(factor, errors)), statistics.median(errors)
-    return TurnaroundGain(
-        len(rows), statistics.mean(ours), statistics.mean(plain), slowdown, plain_slowdown, size, bias
-    )
+    return TurnaroundGain(len(rows), statistics.mean(ours), statistics.mean(plain), slowdown, plain_slowdown)
 
 
 def to_csv(jobs: Sequence[ForecastOutcome]) -> str:

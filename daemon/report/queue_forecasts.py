@@ -70,6 +70,7 @@ class QueueForecasts(Observer):
         self.observed: ObservedQueue | None = None
         #: When the forecasts were made, epoch seconds; 0: never.
         self.time = 0.0
+        self._dry = False
         self.forecasts: dict[str, QueueForecast] = {}
         self._present: dict[str, ObservedJob] = {}
         for record in past:
@@ -89,6 +90,7 @@ class QueueForecasts(Observer):
         if observed is None:
             self._due = math.inf
             return
+        self._dry = report.dry
         self.update(observed)
         self._due = now + (0.0 if first else (time.thread_time() - began) / SHARE)
 
@@ -240,9 +242,11 @@ class QueueForecasts(Observer):
 
     def _note_forecast(self, job: ObservedJob, forecast: QueueForecast, now: float) -> None:
         """Note what is said of a job for the first time, by us and by the resource manager."""
-        record = self._records[job.key]
+        record, entry = self._records[job.key], self._queue.find(job.key)
         if forecast.start_time is None or forecast.start_within is None or job.tasks > 1:
             return  # a task that starts is a job of its own
+        if entry is not None and (self._dry or entry.outlook is None):
+            return  # what we shall do is not decided, or we only pretend to do it
         if record.said_start is None:
             record.said_time, record.said_start = now, forecast.start_time
             record.said_early, record.said_late = forecast.start_within

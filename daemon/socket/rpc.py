@@ -25,6 +25,7 @@ from ..loop import Cycle
 from ..report.accuracy import LATEST
 from ..report.forecast_errors import owner_of
 from ..report.job_log import RELEARNED
+from ..report.own_order import with_own_order
 from ..report.selection import Chosen
 from ..report.status_documents import (
     MOST_JOBS,
@@ -299,7 +300,7 @@ class Requests:
         owns = self._access.owned_by(peer)
         jobs = (
             job if owns(job.user) or not job.profile else replace(job, profile=seen_by_others(job.profile))
-            for job in self._journal.forecasts(LATEST)
+            for job in with_own_order(self._journal.forecasts(LATEST), starts, self._cluster, self._tracker.present)
         )
         return {
             "jobs": [list(astuple(job)) for job in jobs],

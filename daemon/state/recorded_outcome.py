@@ -37,7 +37,6 @@ def recorded_outcome(
     kinds = [isinstance(name, str | None) for name in named] + [isinstance(choice.get("user"), int | None)]
     if not (all(kinds) and (numbers or within == (None, None)) and isinstance(speed, float) and speed > 0.0):
         raise ValueError(f"the forecast of {key} cannot be read")
-    times = [None if since is None else time - since, choice.get("turnaround"), choice.get("plain_turnaround")]
-    times = times if all(isinstance(each, float) for each in times) else [None] * 3
+    times = [None if since is None else time - since, None]
     rest: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
     return ForecastOutcome(key, time, said, ran, *rest)

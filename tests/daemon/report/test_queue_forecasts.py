@@ -258,6 +258,29 @@ def test_a_job_that_is_handed_over_begins_when_it_is_planned_to() -> None:
     assert document["plan"]["start_time"] == NOW + 50.0 and document["unknown"] == ""
 
 
+@pytest.mark.parametrize(
+    ("planned", "dry", "first"),
+    [(False, False, None), (True, True, None), (True, False, NOW + 50.0)],
+    ids=["only the end of its hold is known", "a dry run starts nothing", "it is planned"],
+)
+def test_the_first_forecast_of_a_job_that_is_handed_over_is_a_start_that_we_shall_make(
+    planned: bool, dry: bool, first: float | None
+) -> None:
+    played, submission = Played(), handed_over("rm", NOW)
+    job = Job("b", Profile((ThreadGroup(1, 1.0),)))
+    entry = submission.entries["b"] = Entry("rm", job, 0, offered=True)
+    if planned:
+        entry.outlook = Outlook(PlannedJob("b", ("n1",), 50.0, 60.0, 10.0, 1.0), NOW)
+    played.queue.add(submission)
+    played.manager.put("b", begin=NOW + 600.0, manager_start=NOW + 600.0)
+    played.manager.put("other", walltime=10.0)
+    view = JobView("rm/b", job, JobState.PENDING)
+    played.made.on_cycle(CycleReport(1, 0.0, dry=dry), Snapshot(NOW, 1, CLUSTER, (NodeState.UP,), (view,)))
+    record = played.changed.get("rm/b")
+    assert (record and record.said_start) == first and (record and record.compared_start) == first
+    assert played.changed["rm/other"].said_start is not None, "the resource manager starts this one"
+
+
 def test_it_costs_a_bounded_share_of_the_time_and_nothing_where_there_is_no_queue() -> None:
     played = Played()
     view = JobView("rm/a", Job("a", Profile((ThreadGroup(1, 1.0),))), JobState.PENDING)
