@@ -120,17 +120,17 @@ class StoreFile:
             rows: their first value tells them apart.
             make: makes a value of a row; raises ConfigError for a damaged one.
         """
-        found = []
+        values = []
         for row in rows:
             try:
-                found.append(make(row))
+                values.append(make(row))
             except ConfigError as error:
                 if (table, row[0]) not in self.unreadable:
                     self.unreadable.add((table, row[0]))
                     log.warning(
                         "%s: row %.80r of the table %s is left out: %.300s", self.path, row[0], table, error.problem
                     )
-        return found
+        return values
 
     def invalid(self, problem: str) -> ConfigError:
         """Return the error for a file that is not a valid store."""

@@ -66,10 +66,10 @@ def checked(row: Sequence[Any], kinds: Iterable[Kinds]) -> Sequence[Any]:
 
 def kinds_of(record: type) -> tuple[Kinds, ...]:
     """Return the types allowed in the columns of a table whose rows are the fields of a dataclass."""
-    found = []
+    columns = []
     for hint in get_type_hints(record).values():
         kinds = getattr(hint, "__args__", (hint,))
-        found.append(tuple({each for kind in kinds for each in _STORED.get(kind, (kind,))}))
+        columns.append(tuple({each for kind in kinds for each in _STORED.get(kind, (kind,))}))
     return tuple(found)
 
 
@@ -78,10 +78,10 @@ _STORED: dict[type, Kinds] = {float: REAL, bool: WHOLE}
 
 def json_object(text: str | None) -> dict[str, Any]:
     """Return the object in a text, {} without one. Raises ValueError."""
-    found = json.loads(text or "{}")
-    if not isinstance(found, dict):
-        raise ValueError(f"found {type(found).__name__} in place of an object")
-    return found
+    value = json.loads(text or "{}")
+    if not isinstance(value, dict):
+        raise ValueError(f"found {type(value).__name__} in place of an object")
+    return value
 
 
 class Damage:
@@ -92,7 +92,7 @@ class Damage:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._known = path, dict[str, set[object]]()
+        self._path, self._damaged = path, dict[str, set[object]]()
         self._metric: Any = None
 
     def count_in(self, metric: Any) -> None:
@@ -103,7 +103,7 @@ class Damage:
 
     def number(self) -> Counter[str]:
         """Return the number of damaged rows that were found, by table."""
-        return Counter({table: len(rows) for table, rows in self._known.items()})
+        return Counter({table: len(rows) for table, rows in self._damaged.items()})
 
     def readable(
         self, table: str, rows: Iterable[tuple[Any, ...]], make: Callable[[tuple[Any, ...]], Value]
@@ -115,13 +115,13 @@ class Damage:
             rows: their first value tells them apart.
             make: makes a value of a row; raises one of UNREADABLE for a damaged one.
         """
-        found = []
+        values = []
         for row in rows:
             try:
-                found.append(make(row))
+                values.append(make(row))
             except UNREADABLE as error:
                 self.note(table, row[0], error)
-        return found
+        return values
 
     def note(self, table: str, row: object, error: Exception) -> None:
         """Count a damaged row, and log it, once.
@@ -131,13 +131,13 @@ class Damage:
             row: what tells it from others.
             error: why it cannot be read.
         """
-        known = self._known.setdefault(table, set())
-        if row in known:
+        damaged = self._damaged.setdefault(table, set())
+        if row in damaged:
             return
-        known.add(row)
+        damaged.add(row)
         if self._metric is not None:
             self._metric.labels(table).inc()
-        if len(known) <= _NAMED:
-            more = "; further ones are only counted" if len(known) == _NAMED else ""
+        if len(damaged) <= _NAMED:
+            more = "; further ones are only counted" if len(damaged) == _NAMED else ""
             words = "%s: row %.80r of the table %s cannot be read and is left out: %.200s%s"
             log.warning(words, self._path, row, table, error, more)

@@ -296,7 +296,11 @@ class Journal:
         return self._owners(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
 
     def _owners(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, int | None]:
-        return dict(self.damage.readable("workflows", rows, lambda row: checked(row, (TEXT, optional(WHOLE)))))
+        def owned(row: tuple[Any, ...]) -> tuple[str, int | None]:
+            id, owner = checked(row, (TEXT, optional(WHOLE)))
+            return id, owner
+
+        return dict(self.damage.readable("workflows", rows, owned))
 
     def bytes_of(self, owner: int) -> int:
         """Return how many bytes the workflows of a user take here, ended ones included."""

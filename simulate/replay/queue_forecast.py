@@ -283,15 +283,15 @@ class _Pool:
             share: quantile of the run time of each job.
             walltimes: share of their walltimes that guessed jobs take from now on; None: as expected.
         """
-        left, right = np.clip((share - 0.1) / 0.4, 0.0, 1.0), np.clip((share - 0.5) / 0.4, 0.0, 1.0)
-        run = self._low + left * (self._median - self._low) + right * (self._high - self._median)
+        lower, upper = np.clip((share - 0.1) / 0.4, 0.0, 1.0), np.clip((share - 0.5) / 0.4, 0.0, 1.0)
+        run = self._low + lower * (self._median - self._low) + upper * (self._high - self._median)
         late = (run <= self._elapsed) & (self._elapsed > 0.0)
         run = np.where(late, np.where(self._high > self._elapsed, self._high, LONGER * self._elapsed), run)
         run = np.fmin(run, self._limit)  # also where nothing is known
-        left = np.maximum(run - self._elapsed, 0.0)
+        remaining = np.maximum(run - self._elapsed, 0.0)
         if walltimes is None:
-            return np.asarray(left)
-        return np.where(self._guessed, walltimes * np.maximum(self._limit - self._elapsed, 0.0), left)
+            return np.asarray(remaining)
+        return np.asarray(np.where(self._guessed, walltimes * np.maximum(self._limit - self._elapsed, 0.0), remaining))
 
     def _replay(
         self, sizes: Sequence[int], machine: int, share: Array, gap: Array, walltimes: float | None = None
