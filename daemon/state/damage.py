@@ -70,7 +70,7 @@ def kinds_of(record: type) -> tuple[Kinds, ...]:
     for hint in get_type_hints(record).values():
         kinds = getattr(hint, "__args__", (hint,))
         columns.append(tuple({each for kind in kinds for each in _STORED.get(kind, (kind,))}))
-    return tuple(found)
+    return tuple(columns)
 
 
 _STORED: dict[type, Kinds] = {float: REAL, bool: WHOLE}
