@@ -28,6 +28,7 @@ from pilotfish.simulate.errors import ConfigError
         ("n[08-9]", ("n08", "n09")),
         ("n[8-010]", ("n8", "n9", "n10")),
         ("n[0-00]", ("n0",)),
+        ("n[01-100]", (*(f"n{number:02}" for number in range(1, 101)),)),
         ("n[10,2]", ("n10", "n2")),
         ("n[1-2]x[09-10],b", ("n1x09", "n1x10", "n2x09", "n2x10", "b")),
         ("n[1-4,7]", ("n1", "n2", "n3", "n4", "n7")),

@@ -212,7 +212,7 @@ def test_a_node_list_is_read_up_to_the_number_of_nodes() -> None:
     ("text", "names"),
     [
         ("n[98-101]", ("n98", "n99", "n100", "n101")),
-        ("n[09-11,100]", ("n09", "n10", "n11", "n100")),
+        ("n[09-100]", (*(f"n{number:02}" for number in range(9, 101)),)),
         ("n[099-100],m[2,1]", ("n099", "n100", "m2", "m1")),
     ],
 )
